@@ -1,0 +1,124 @@
+"""Exact rational parameters: what a caller writes is what is drawn, priced and stored."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.errors import InvalidParameter
+
+__all__ = [
+    "Rational",
+    "as_fraction",
+    "as_integer",
+    "delta_of",
+    "float_down",
+    "float_up",
+    "nonnegative",
+    "positive",
+    "probability",
+    "show",
+]
+
+Rational: TypeAlias = int | float | Decimal | Fraction | str
+"""What a public parameter may be written as. A float means the decimal that its `repr` shows: 0.1 is 1/10."""
+
+# Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
+_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+
+
+def as_fraction(value: Rational, name: str) -> Fraction:
+    """The exact rational that `value` denotes.
+
+    Raises:
+        InvalidParameter: if it is not a finite number.
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool | np.bool_):
+        raise InvalidParameter(f"{name} must be a number, not a truth value.")
+    if isinstance(value, int | np.integer):
+        return Fraction(int(value))
+    if isinstance(value, np.floating):
+        value = str(value)  # the shortest decimal at its own precision
+    elif isinstance(value, float):
+        value = repr(value)
+    if not isinstance(value, str | Decimal):
+        raise InvalidParameter(f"{name} must be an int, float, Decimal, Fraction or decimal text, not {type(value).__name__}.")
+    try:
+        return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise InvalidParameter(f"{name} must be a finite number, not {str(value)[:40]!r}.") from None
+
+
+def positive(value: Rational, name: str) -> Fraction:
+    """The exact value of a parameter that must be positive (and of sane size)."""
+    exact = as_fraction(value, name)
+    if exact <= 0:
+        raise InvalidParameter(f"{name} must be greater than 0, not {show(exact)}.")
+    if not _SMALLEST <= exact <= _LARGEST:
+        raise InvalidParameter(f"{name} must lie between 1e-300 and 1e300.")
+    return exact
+
+
+def nonnegative(value: Rational, name: str) -> Fraction:
+    """The exact value of a parameter that must be zero or positive."""
+    exact = as_fraction(value, name)
+    if exact == 0:
+        return exact
+    if exact < 0:
+        raise InvalidParameter(f"{name} must be at least 0, not {show(exact)}.")
+    return positive(exact, name)
+
+
+def probability(value: Rational, name: str) -> Fraction:
+    """The exact value of a parameter that must lie strictly between 0 and 1."""
+    exact = as_fraction(value, name)
+    if not 0 < exact < 1:
+        raise InvalidParameter(f"{name} must lie strictly between 0 and 1, not {show(exact)}.")
+    return positive(exact, name)
+
+
+def delta_of(value: Rational, name: str = "delta") -> Fraction:
+    """The exact value of a delta at which a curve is read: 0 is allowed, 1 is not."""
+    exact = as_fraction(value, name)
+    return exact if exact == 0 else probability(exact, name)
+
+
+def as_integer(value: int, name: str, *, least: int = 1) -> int:
+    """A parameter that must be a whole number of at least `least`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InvalidParameter(f"{name} must be a whole number, not {type(value).__name__}.")
+    if value < least:
+        raise InvalidParameter(f"{name} must be at least {least}, not {int(value)}.")
+    return int(value)
+
+
+def show(exact: Fraction) -> str:
+    """A short decimal for messages."""
+    try:
+        return f"{float(exact):g}"
+    except OverflowError:
+        return "a number beyond 1e308"
+
+
+def _next_up(x: float) -> float:
+    return math.nextafter(x, math.inf)
+
+
+def float_up(exact: Fraction) -> float:
+    """The least float that is not below `exact`."""
+    try:
+        x = float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.nextafter(math.inf, 0.0)
+    return x if Fraction(x) >= exact else _next_up(x)
+
+
+def float_down(exact: Fraction) -> float:
+    """The greatest float that is not above `exact`."""
+    return -float_up(-exact)
