@@ -1,0 +1,108 @@
+"""Mechanisms: one file each, every one with its loss, its error and the theorem behind its price.
+
+`modules()` finds the mechanism files and `examples()` the checkable examples in them, so that adding one file is enough
+for the conformance kit to run over it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from sfumato.mechanisms.base import Example, Mechanism
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.above_threshold import AboveThreshold
+    from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
+    from sfumato.mechanisms.exponential import Exponential
+    from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.geometric import Geometric
+    from sfumato.mechanisms.laplace import Laplace
+    from sfumato.mechanisms.noisy_max import NoisyMax
+    from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
+    from sfumato.mechanisms.propose_test_release import ProposeTestRelease
+    from sfumato.mechanisms.randomized_response import RandomizedResponse
+    from sfumato.mechanisms.sample_and_aggregate import SampleAndAggregate
+    from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
+    from sfumato.mechanisms.sparse_vector import SparseVector
+    from sfumato.mechanisms.staircase import Staircase
+    from sfumato.mechanisms.top_k import TopK
+    from sfumato.mechanisms.tree_counter import TreeCounter
+    from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
+
+__all__ = [
+    "AboveThreshold",
+    "BoundedLaplace",
+    "DiscreteGaussian",
+    "Example",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Laplace",
+    "Mechanism",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "ProposeTestRelease",
+    "RandomizedResponse",
+    "SampleAndAggregate",
+    "SmoothSensitivity",
+    "SparseVector",
+    "Staircase",
+    "TopK",
+    "TreeCounter",
+    "TruncatedLaplace",
+    "examples",
+    "modules",
+]
+
+# Loaded on first use: importing the package should not compile tables for mechanisms that nobody asked for.
+_HOME = {
+    "AboveThreshold": "above_threshold",
+    "BoundedLaplace": "bounded_laplace",
+    "DiscreteGaussian": "discrete_gaussian",
+    "Exponential": "exponential",
+    "Gaussian": "gaussian",
+    "Geometric": "geometric",
+    "Laplace": "laplace",
+    "NoisyMax": "noisy_max",
+    "PermuteAndFlip": "permute_and_flip",
+    "ProposeTestRelease": "propose_test_release",
+    "RandomizedResponse": "randomized_response",
+    "SampleAndAggregate": "sample_and_aggregate",
+    "SmoothSensitivity": "smooth_sensitivity",
+    "SparseVector": "sparse_vector",
+    "Staircase": "staircase",
+    "TopK": "top_k",
+    "TreeCounter": "tree_counter",
+    "TruncatedLaplace": "truncated_laplace",
+}
+
+
+def modules() -> tuple[ModuleType, ...]:
+    """Every mechanism module in this package, found by looking: public file names other than `base`."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return tuple(
+        importlib.import_module(f"{__name__}.{name}")
+        for name in names
+        if not name.startswith("_") and name != "base"
+    )
+
+
+def examples() -> tuple[Example, ...]:
+    """The examples of every mechanism module: what the conformance kit runs over."""
+    return tuple(example for module in modules() for example in module.EXAMPLES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
