@@ -48,7 +48,9 @@ def as_fraction(value: Rational, name: str) -> Fraction:
     elif isinstance(value, float):
         value = repr(value)
     if not isinstance(value, str | Decimal):
-        raise InvalidParameter(f"{name} must be an int, float, Decimal, Fraction or decimal text, not {type(value).__name__}.")
+        raise InvalidParameter(
+            f"{name} must be an int, float, Decimal, Fraction or decimal text, not {type(value).__name__}."
+        )
     try:
         return Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError):

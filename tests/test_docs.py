@@ -1,0 +1,61 @@
+"""Documentation cannot drift: its Python blocks run, its links lead somewhere, its commands exist."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.S | re.M)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_python_blocks_run(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": page.stem}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for number, block in enumerate(blocks(page)):
+            exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+
+
+def test_the_docstring_of_the_package_runs():
+    namespace: dict[str, object] = {}
+    (block,) = re.findall(r"```python\n(.*?)```", sf.__doc__, flags=re.S)
+    exec(block, namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_make_commands_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    assert set(re.findall(r"`make ([a-z]+)`|^make ([a-z]+)", page.read_text(), flags=re.M)) <= {
+        pair for name in targets for pair in ((name, ""), ("", name))
+    }
+
+
+def test_every_public_mechanism_is_in_the_guide():
+    guide = (ROOT / "docs/mechanisms.md").read_text()
+    for name in sf.mechanisms.__all__:
+        if isinstance(getattr(sf.mechanisms, name), type) and name not in {"Mechanism", "Example"}:
+            assert f"`{name}" in guide or f"sf.{name}(" in guide, name
+
+
+def test_every_accountant_is_in_the_guide():
+    guide = (ROOT / "docs/accounting.md").read_text()
+    for name in sf.accounting.ACCOUNTANTS:
+        assert f"`{name}`" in guide, name
