@@ -11,8 +11,8 @@ SfumatoError
 └── MissingExtra          an optional dependency is not installed (also an ImportError)
 ```
 
-A message is one readable sentence that says what to do. It may quote public parameters; it never quotes a private
-value, so that an error cannot carry data to whoever reads the log.
+A message is one readable sentence that says what to do. It may quote public parameters; it never quotes a
+private value, so that an error cannot carry data to whoever reads the log.
 """
 
 from __future__ import annotations
