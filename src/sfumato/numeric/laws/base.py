@@ -1,0 +1,166 @@
+"""What a law is: one direction of a dominating pair, and everything composition asks of it.
+
+A *direction* is a pair of distributions (P, Q) that dominates a mechanism on the neighbouring inputs (x,
+x') taken in that order. Its privacy loss is L = log dP/dQ under P, and its privacy profile is
+
+    delta(epsilon) = sup_S P(S) - e^epsilon Q(S) = E_P[(1 - e^(epsilon - L))+],
+
+a convex, decreasing function of e^epsilon. Profiles of independent (even adaptively chosen) mechanisms
+compose by adding their losses (Zhu, Dong, Wang 2022, Theorem 10), so a law is all that an accountant needs
+to know about a mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.rounding import Floats, U, up
+
+__all__ = ["Complexes", "Floats", "Law", "Smooth", "Term"]
+
+Complexes = npt.NDArray[np.complexfloating[Any, Any] | np.floating[Any]]
+"""Points of a contour: complex, or real where only real ones are asked for."""
+
+
+@runtime_checkable
+class Law(Protocol):
+    """One direction of a dominating pair, vectorised over its parameters.
+
+    `parameters` is one row (a tuple of floats) where a method speaks of one law, and an array of shape (n,
+    k), one row a law, in the methods that contours call for many laws at once.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name for messages."""
+        ...
+
+    def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
+        """Log E_P[exp(z L); L < inf] for Re z > 0: z (m,), parameters (n, k) → (m, n), on any branch.
+
+        Real z gives a real answer.
+        """
+        ...
+
+    def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
+        """The sum over rows of counts·η, shape (m,), where |exp(log_mgf(z)) - M(z)| ≤ η M(Re z).
+
+        Rounding and quadrature both count. The error is stated against M at the real point of the contour,
+        because that is what composition needs: all factors of a product are at most 1 in these units.
+        """
+        ...
+
+    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
+        """For each row a bound, at most 0, on log|M(c + iτ)| - log M(c) that holds for all |τ| ≥ t."""
+        ...
+
+    def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
+        """Floats below and above delta(epsilon) for any real epsilons, the mass at infinity included."""
+        ...
+
+    def delta(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> Floats:
+        """The profile at any real epsilons, rounded up, the mass at infinity included."""
+        ...
+
+    def infinity(self, parameters: tuple[float, ...]) -> float:
+        """P[L = inf], rounded up."""
+        ...
+
+    def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
+        """An interval that holds every finite loss; ends may be infinite."""
+        ...
+
+    def renyi(self, alpha: float, parameters: tuple[float, ...]) -> float:
+        """The Rényi divergence of order alpha ≥ 1 (1: Kullback–Leibler, inf: largest loss), rounded up."""
+        ...
+
+    def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
+        """(top, step) where all finite losses lie on top - step·{0, 1, …}, else None."""
+        ...
+
+
+class Smooth:
+    """What most laws share: no mass at infinity, no lattice, an upper bound that is the answer."""
+
+    __slots__ = ()
+
+    def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
+        """Floats below and above delta(epsilon)."""
+        raise NotImplementedError
+
+    def delta(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> Floats:
+        """The profile at any real epsilons, rounded up, the mass at infinity included.
+
+        Privacy:
+            The upper end of `bounds`, whose error budget each law states; never below the true profile.
+        """
+        return self.bounds(epsilon, parameters)[1]
+
+    def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
+        """See `Law.log_mgf`."""
+        raise NotImplementedError
+
+    def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
+        """See `Law.mgf_error`."""
+        raise NotImplementedError
+
+    def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
+        """See `Law.support`."""
+        raise NotImplementedError
+
+    def renyi(self, alpha: float, parameters: tuple[float, ...]) -> float:
+        """The Rényi divergence of order alpha, rounded up.
+
+        Privacy:
+            R(alpha) = log M(alpha - 1)/(alpha - 1), infinite where mass lies at infinity, increasing in
+            alpha (van Erven and Harremoës 2014, Theorem 3), so that an order below 1 + 2^-20, whose
+            quotient would lose its digits, is answered with the one at 1 + 2^-20, and infinity with the
+            largest loss.
+        """
+        largest = self.support(parameters)[1]
+        if self.infinity(parameters) > 0:
+            return math.inf
+        if alpha == math.inf:
+            return max(largest, 0.0)
+        order = max(alpha - 1, 2.0**-20)
+        point, row = np.array([order]), np.array([parameters], dtype=np.float64)
+        value = float(np.real(self.log_mgf(point, row))[0, 0])
+        error = float(self.mgf_error(point, row, np.ones(1))[0])
+        bound = float(up((value + 2 * error) / order, 8 * U)) if error < 0.1 else math.inf
+        return max(min(bound, largest), 0.0)
+
+    def infinity(self, parameters: tuple[float, ...]) -> float:
+        """P[L = inf]: none."""
+        del parameters
+        return 0.0
+
+    def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
+        """No common lattice of losses is known."""
+        del parameters
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`count` independent events with the same law: the unit of composition."""
+
+    law: Law
+    parameters: tuple[float, ...]
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InvalidParameter(f"a term must count at least one event, not {self.count}.")
+        if any(math.isnan(value) for value in self.parameters):
+            raise InvalidParameter(f"the parameters of a {self.law.name} law must be numbers.")
+
+    @property
+    def row(self) -> Floats:
+        """The parameters as an array of one row."""
+        return np.array([self.parameters], dtype=np.float64)

@@ -1,0 +1,44 @@
+"""How fast a characteristic function must fall: bounds that hold for every frequency beyond a given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sfumato.numeric.laws.base import Complexes
+from sfumato.numeric.rounding import LIBRARY, Floats, U
+
+__all__ = ["atoms_error", "doubled"]
+
+
+def atoms_error(z: Complexes, scale: float, events: float) -> Floats:
+    """The rounding of an mgf made of terms exp(-z·loss), the largest divided out, losses within ±eps.
+
+    A product z·eps errs by 4 U |z| eps; exponentiated once as the common factor and once, doubled, in what
+    is left, it moves each by that much of M(c). What is left errs by a few library calls of at most 1
+    each, since M(c) with the largest term divided out is at least 1/2, and its logarithm by a few more.
+
+    Args:
+        z: the nodes.
+        scale: the sum over events of eps.
+        events: how many events there are.
+    """
+    return 32 * U * (np.abs(z) + 1) * scale + 16 * LIBRARY * events
+
+
+def doubled(
+    ratio: Callable[[float, Floats, Floats], Floats], c: float, t: float, parameters: Floats
+) -> Floats:
+    """The best log-decay at t that a decreasing bound gives at t, 4t, 16t and so on.
+
+    `ratio(c, times, parameters)`, times (j, 1) and parameters (n,), must decrease in its times and bound
+    f(τ) = |M(c + iτ)|/M(c). f is the modulus of a characteristic function (of the loss tilted by c), and
+    for those 1 - f(2τ)² ≤ 4 (1 - f(τ)²) (Feller II, XV.1, with the symmetrised law), so that
+    f(τ)² ≤ 1 - 4^-j (1 - f(2^j τ)²) for every j; every τ ≥ t has 2^j τ ≥ 2^j t.
+    """
+    factors = 4.0 ** np.arange(12)[:, None]
+    value = np.minimum(ratio(c, t * factors, parameters) * (1 + 8 * LIBRARY), 1.0)
+    gap = (1 - value) * (1 + value) / factors**2
+    best: Floats = 0.5 * np.log1p(-gap.max(axis=0))
+    return best * (1 - 4 * LIBRARY)

@@ -1,0 +1,54 @@
+"""One-sided rounding of float arrays: what the last bits of a figure may be trusted for.
+
+The budget. Basic operations and square roots are correctly rounded (IEEE 754), so one contributes a
+relative error of at most U = 2**-53. The elementary functions of NumPy and the special functions of SciPy
+that the laws use (exp, expm1, log, log1p, sin, cos, erfc, erfcx, ndtr) are budgeted `LIBRARY` = 32 U each,
+an order of magnitude above the worst error that `tests/numeric/test_rounding.py` finds against 60-digit
+arithmetic. Every bound of this package is stated in these terms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LIBRARY", "SMALLEST", "Floats", "U", "down", "total_down", "total_up", "up"]
+
+Floats = npt.NDArray[np.float64]
+
+U = 2.0**-53
+"""Half an ulp of 1: the relative error of one correctly rounded operation."""
+
+LIBRARY = 8 * U
+"""Relative error budgeted for one call of an elementary or special function."""
+
+SMALLEST = 5e-324
+"""The least positive float: what a positive figure too small for a float is rounded up to."""
+
+
+def up(value: npt.ArrayLike, relative: float | Floats, absolute: float | Floats = 0.0) -> Floats:
+    """The values raised by a relative and an absolute error, and by the rounding of raising them.
+
+    Values below the normal range lose relative accuracy: a subnormal unit is added for them.
+    """
+    x = np.asarray(value, dtype=np.float64)
+    raised = x + (np.abs(x) * relative + absolute)
+    return np.nextafter(raised, np.inf) + np.where(np.abs(x) < 1e-290, 16 * SMALLEST, 0.0)
+
+
+def down(value: npt.ArrayLike, relative: float | Floats, absolute: float | Floats = 0.0) -> Floats:
+    """The values lowered by a relative and an absolute error, and by the rounding of lowering them."""
+    return -up(-np.asarray(value, dtype=np.float64), relative, absolute)
+
+
+def total_up(values: npt.ArrayLike) -> float:
+    """A float not below the exact sum of the values."""
+    exact = math.fsum(np.asarray(values, dtype=np.float64).ravel().tolist())
+    return math.nextafter(exact, math.inf) if exact else 0.0
+
+
+def total_down(values: npt.ArrayLike) -> float:
+    """A float not above the exact sum of the values."""
+    return -total_up(-np.asarray(values, dtype=np.float64))
