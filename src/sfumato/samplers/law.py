@@ -1,0 +1,296 @@
+"""Noise laws cut into boxes: the exact description that the tables are built from.
+
+A law here has density (or mass) proportional to exp(-phi(|x|)) with phi(k) = slope k + curvature k², on the integers or on
+the reals, on both sides or on one. Each side is cut into blocks of width W = 2**exponent. Over a block the
+density lies between its values at the far and the near end, so a block is
+
+- a *sure* box of the far end's height: a uniform position in it needs no test;
+- a *test* box on top of it: a uniform position is accepted with the probability that the density leaves there;
+
+and all that lies beyond the last block is one *tail* symbol a side, a geometric number of blocks under the tangent of phi.
+A proposal is a box drawn in proportion to its volume and a position in it; docs/proofs/sampling.md has the argument.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from sfumato.errors import InvalidParameter
+from sfumato.samplers import scalar
+from sfumato.samplers.enclosure import Enclosure, below_one, exp_minus, quotient
+from sfumato.samplers.stream import Stream
+
+__all__ = ["FINE", "COARSE", "SURE", "TAIL", "TEST", "Law", "draw", "gaussian", "geometric", "laplace"]
+
+FINE, COARSE = 1024, 32
+"""Blocks on a side at most: many for a table that serves vectors, few for a law that is drawn from once."""
+
+TAIL, TEST, SURE = 0, 1, 2
+"""Kinds of boxes."""
+
+_WORD = 64
+# Weights are kept to this many bits for the first decision; a finer cut is made if a uniform falls between the bounds.
+_PRECISION = 176
+# Where tails begin, in scales: there the tail has a mass of about 2**-40, so that its slower draw costs nothing on average.
+_REACH_LAPLACE, _REACH_GAUSSIAN = 28.0, 7.3
+# Blocks must stay inside int64 with room for one addition.
+_LARGEST = 2**56
+
+
+@dataclass(frozen=True, slots=False)
+class Law:
+    """A law proportional to exp(-slope |x| - curvature x²), cut into blocks.
+
+    Attributes:
+        slope: coefficient of |x|.
+        curvature: coefficient of x².
+        exponent: the block width is W = 2**exponent.
+        blocks: blocks on a side before the tail.
+        discrete: on the integers; otherwise on the reals.
+        signed: on both sides; otherwise x >= 0.
+    """
+
+    slope: Fraction
+    curvature: Fraction
+    exponent: int
+    blocks: int
+    discrete: bool = True
+    signed: bool = True
+
+    @property
+    def width(self) -> Fraction:
+        """The width W of a block."""
+        return Fraction(2) ** self.exponent
+
+    @property
+    def reach(self) -> Fraction:
+        """From the near end of a block to its far end: the farthest integer, or the open end."""
+        return self.width - 1 if self.discrete else self.width
+
+    @property
+    def single(self) -> bool:
+        """Whether a block is a single integer, so that nothing needs a test."""
+        return self.discrete and self.exponent == 0
+
+    @property
+    def sides(self) -> tuple[tuple[int, int], ...]:
+        """(sign, least |x|) of each side; on the integers zero belongs to the positive side alone."""
+        return ((-1, 1 if self.discrete else 0), (1, 0)) if self.signed else ((1, 0),)
+
+    def drop(self, near: Fraction, step: Fraction) -> Fraction:
+        """phi(near + step) - phi(near)."""
+        return self.slope * step + self.curvature * step * (2 * near + step)
+
+    def tangent(self, start: Fraction) -> Fraction:
+        """The slope of phi at `start`."""
+        return self.slope + 2 * self.curvature * start
+
+    @cached_property
+    def symbols(self) -> tuple[tuple[int, int], ...]:
+        """(kind, block) of every box in the order in which they share [0, 1); a negative block i is written ~i.
+
+        The order is rare first, the innermost sure box last: a boundary next to 1, which no finite precision could
+        tell from 1, never occurs. It also is not symmetric, so that no boundary is a dyadic rational by symmetry.
+        """
+        outward = range(self.blocks - 1, -1, -1)
+        signs = [sign for sign, _ in self.sides]
+        kinds = (SURE,) if self.single else (TEST, SURE)
+        tails = [(TAIL, self.blocks if sign > 0 else ~self.blocks) for sign in signs]
+        boxes = [(kind, i if sign > 0 else ~i) for kind in kinds for sign in signs for i in outward]
+        return (*tails, *boxes)
+
+    def volumes(self, bits: int) -> list[Enclosure]:
+        """Enclosures of every symbol's volume over W, in the order of `symbols`."""
+        tails: list[Enclosure] = []
+        tests: list[Enclosure] = []
+        sures: list[Enclosure] = []
+        for _, least in self.sides:
+            near = list(self._heights(Fraction(least), bits))
+            start = self.width * self.blocks + least
+            fall = below_one(exp_minus(self.tangent(start) * self.width, bits), bits)
+            lower, upper = exp_minus(self.drop(Fraction(0), start), bits)
+            tails.append(((lower << bits) // fall[1], -((-upper << bits) // fall[0])))
+            if self.single:
+                sures += reversed(near)
+                continue
+            far = list(self._heights(least + self.reach, bits))
+            tests += [
+                (max(n[0] - f[1], 0), n[1] - f[0]) for n, f in zip(reversed(near), reversed(far), strict=True)
+            ]
+            sures += reversed(far)
+        return [*tails, *tests, *sures]
+
+    def _heights(self, start: Fraction, bits: int) -> Iterator[Enclosure]:
+        """Enclosures of exp(-phi(start + i W)) for every block i, by the recurrence of a Gaussian sequence."""
+        lower, upper = exp_minus(self.drop(Fraction(0), start), bits)
+        ratio_lower, ratio_upper = exp_minus(self.drop(start, self.width), bits)
+        bend_lower, bend_upper = exp_minus(2 * self.curvature * self.width**2, bits)
+        for _ in range(self.blocks):
+            yield lower, upper
+            lower = lower * ratio_lower >> bits
+            upper = -((-upper * ratio_upper) >> bits)
+            if self.curvature:
+                ratio_lower = ratio_lower * bend_lower >> bits
+                ratio_upper = -((-ratio_upper * bend_upper) >> bits)
+
+    def boundaries(self, bits: int) -> tuple[list[int], list[int]]:
+        """Integers with lower[i] <= 2**bits C_i <= upper[i]: where each symbol begins in [0, 1); C_0 = 0.
+
+        C_i = S_i / (S_i + R_i), with S_i the volume before symbol i and R_i the volume from it on.
+        """
+        volumes = self.volumes(bits + _PRECISION - _WORD)
+        rest_lower, rest_upper = sum(v[0] for v in volumes), sum(v[1] for v in volumes)
+        before_lower = before_upper = 0
+        lower, upper = [], []
+        for volume in volumes:
+            lower.append((before_lower << bits) // (before_lower + rest_upper))
+            upper.append(-((-before_upper << bits) // (before_upper + rest_lower)))
+            before_lower, before_upper = before_lower + volume[0], before_upper + volume[1]
+            rest_lower, rest_upper = rest_lower - volume[0], rest_upper - volume[1]
+        return lower, upper
+
+    @cached_property
+    def thresholds(self) -> tuple[list[int], list[int]]:
+        """`boundaries` for a 64-bit uniform, made once."""
+        return self.boundaries(_WORD)
+
+    def locate(self, stream: Stream, *, value: int = 0, known: int = 0) -> int:
+        """The index of the symbol that a uniform U in [0, 1) falls into; its first `known` bits may be given."""
+        if known == 0:
+            value, known = stream.bits(_WORD), _WORD
+        while True:
+            lower, upper = self.thresholds if known == _WORD else self.boundaries(known)
+            # U lies in [value, value + 1) / 2**known: surely at or after C_i, surely before C_j.
+            first = bisect_right(upper, value) - 1
+            last = bisect_right(lower, value) - 1
+            if first == last and (last + 1 == len(lower) or value + 1 <= lower[last + 1]):
+                return first
+            value = (value << _WORD) | stream.bits(_WORD)
+            known += _WORD
+
+
+def draw(stream: Stream, law: Law, digits: int = 0) -> int:
+    """The integer N with N <= X 2**digits < N + 1, for one exact draw X of the law.
+
+    For a discrete law `digits` is 0 and N is the draw itself.
+    """
+    while True:
+        kind, block = law.symbols[law.locate(stream)]
+        drawn = finish(stream, law, kind, block, digits=digits)
+        if drawn is not None:
+            return drawn
+
+
+def finish(stream: Stream, law: Law, kind: int, block: int, *, digits: int = 0) -> int | None:
+    """Completes a proposal whose symbol is known: the floor of X 2**digits, or None if it is rejected."""
+    size = max(law.exponent + digits, 0)
+    position = stream.bits(size) if size else 0
+    index = block if block >= 0 else ~block
+    if kind == TAIL:
+        start = law.blocks * law.width + law.sides[0 if block < 0 else -1][1]
+        extra = scalar.geometric(stream, law.tangent(start) * law.width)
+        index += extra
+        accepted = is_accepted_tail(stream, law, start=start, extra=extra, position=position, size=size)
+    else:
+        accepted = kind == SURE or is_accepted(stream, law, block, position=position, size=size)
+    if not accepted:
+        return None
+    magnitude = (index << size) + position
+    # On the reals, -X lies in the open cell above with probability one, so the floor of X is the complement.
+    return magnitude if block >= 0 else ~magnitude
+
+
+class _Place:
+    """How far a point lies from the near end of its block: drawn bits, and as many more as are asked for."""
+
+    __slots__ = ("exact", "known", "law", "stream", "value")
+
+    def __init__(self, stream: Stream, law: Law, value: int, known: int) -> None:
+        self.stream, self.law, self.value, self.known, self.exact = stream, law, value, known, law.discrete
+
+    def ends(self, bits: int) -> tuple[Fraction, Fraction]:
+        """An interval around the place, a point on the integers, that is narrower than 2**-bits of a block elsewhere."""
+        if self.exact:
+            return Fraction(self.value), Fraction(self.value)
+        while self.known < bits:
+            self.value = (self.value << _WORD) | self.stream.bits(_WORD)
+            self.known += _WORD
+        unit = self.law.width / 2**self.known
+        return self.value * unit, (self.value + 1) * unit
+
+
+def is_accepted(
+    stream: Stream, law: Law, block: int, *, position: int, size: int, value: int = 0, known: int = 0
+) -> bool:
+    """Whether a position in a test box is accepted, with exactly the probability that the density leaves there.
+
+    That is (exp(-d) - exp(-D)) / (1 - exp(-D)), with d and D the drops of phi from the near end to the position and to
+    the far end. `value`, `known`: bits of the deciding uniform that were drawn already.
+    """
+    index = block if block >= 0 else ~block
+    near = index * law.width + law.sides[0 if block < 0 else -1][1]
+    whole = law.drop(near, law.reach)
+    place = _Place(stream, law, position, size)
+
+    def bounds(bits: int) -> Enclosure:
+        closest, farthest = place.ends(bits)
+        floor = exp_minus(whole, bits)
+        top = exp_minus(law.drop(near, farthest), bits)[0], exp_minus(law.drop(near, closest), bits)[1]
+        return quotient((max(top[0] - floor[1], 0), top[1] - floor[0]), below_one(floor, bits), bits)
+
+    return scalar.is_below(stream, bounds, value=value, known=known)
+
+
+def is_accepted_tail(
+    stream: Stream, law: Law, *, start: Fraction, extra: int, position: int, size: int
+) -> bool:
+    """Whether a point of the tail is accepted: exp(-(phi(start + y) - phi(start)) + tangent W extra), y = W extra + place."""
+    tangent = law.tangent(start)
+    place = _Place(stream, law, position, size)
+
+    def bounds(bits: int) -> Enclosure:
+        closest, farthest = place.ends(bits)
+        return exp_minus(excess(farthest), bits)[0], exp_minus(excess(closest), bits)[1]
+
+    def excess(place: Fraction) -> Fraction:
+        return tangent * place + law.curvature * (law.width * extra + place) ** 2
+
+    return scalar.is_below(stream, bounds)
+
+
+def _cut(reach: float, limit: int, discrete: bool) -> tuple[int, int]:
+    """(exponent, blocks): the narrowest power-of-two blocks of which `limit` cover the reach."""
+    exponent = math.ceil(math.log2(reach / limit))
+    if discrete:
+        exponent = max(exponent, 0)
+    return exponent, max(2, math.ceil(reach / 2.0**exponent))
+
+
+def _checked(scale: float, name: str) -> float:
+    if not scale <= _LARGEST:
+        raise InvalidParameter(f"{name} must be at most 2**56 units, so that noise fits 64-bit integers.")
+    return scale
+
+
+def laplace(scale: Fraction, *, discrete: bool = True, limit: int = FINE) -> Law:
+    """The Laplace law proportional to exp(-|x| / scale)."""
+    exponent, blocks = _cut(_REACH_LAPLACE * _checked(float(scale), "scale"), limit, discrete)
+    return Law(1 / scale, Fraction(0), exponent, blocks, discrete)
+
+
+def gaussian(variance: Fraction, *, discrete: bool = True, limit: int = FINE) -> Law:
+    """The Gaussian law proportional to exp(-x² / (2 variance))."""
+    sigma = _checked(math.sqrt(float(variance)), "sigma")
+    exponent, blocks = _cut(_REACH_GAUSSIAN * sigma, limit, discrete)
+    return Law(Fraction(0), 1 / (2 * variance), exponent, blocks, discrete)
+
+
+def geometric(rate: Fraction, *, limit: int = FINE) -> Law:
+    """The geometric law proportional to exp(-rate x) on x = 0, 1, …"""
+    exponent, blocks = _cut(_REACH_LAPLACE * _checked(float(1 / rate), "1 / rate"), limit, True)
+    return Law(rate, Fraction(0), exponent, blocks, True, False)
