@@ -1,0 +1,9 @@
+"""Empirical lower bounds on epsilon: what samples prove about a mechanism, whatever it claims."""
+
+from __future__ import annotations
+
+from sfumato.audit.blackbox import lower_bound, support_bound
+from sfumato.audit.bounds import Bound, clopper_pearson, familywise, resolution
+from sfumato.audit.events import Feature
+
+__all__ = ["Bound", "Feature", "clopper_pearson", "familywise", "lower_bound", "resolution", "support_bound"]

@@ -1,0 +1,128 @@
+"""From counts to a lower bound on epsilon that holds at a stated confidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from sfumato.errors import InvalidParameter
+
+__all__ = ["Bound", "Direction", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
+
+Direction: TypeAlias = Literal["left over right", "right over left"]
+
+_WIDEN = 1e-9  # relative; far above the rounding error of the incomplete beta function, far below any figure
+
+
+def clopper_pearson(inside: ArrayLike, trials: ArrayLike, alpha: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Lower and upper limits on a probability, each of which alone is wrong with probability at most `alpha`.
+
+    Exact for every sample size and every probability (Clopper and Pearson 1934), then widened by 1e-9.
+    """
+    k, n = np.asarray(inside, dtype=float), np.asarray(trials, dtype=float)
+    with np.errstate(invalid="ignore"):
+        low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha), 0.0)
+        high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), alpha), 1.0)
+    return low * (1 - _WIDEN), np.minimum(1.0, high * (1 + _WIDEN))
+
+
+def epsilon_floor(
+    over: ArrayLike, trials_over: int, under: ArrayLike, trials_under: int, *, delta: float, alpha: float
+) -> NDArray[Any]:
+    """The epsilon that counts of one event prove at confidence 1 - alpha, at least 0; vectorised over events.
+
+    Privacy:
+        (epsilon, delta)-privacy means P(E) <= e^epsilon Q(E) + delta for every event E, so that any fixed
+        event proves epsilon >= ln((P(E) - delta) / Q(E)). A lower limit on P(E) and an upper limit on Q(E),
+        each at alpha/2, hold together with probability at least 1 - alpha (union bound).
+    """
+    low, _ = clopper_pearson(over, trials_over, alpha / 2)
+    _, high = clopper_pearson(under, trials_under, alpha / 2)
+    return np.log(np.maximum(np.maximum(low - delta, 0.0) / high, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound on the epsilon of whatever produced two sets of samples.
+
+    Attributes:
+        epsilon: no (epsilon', delta)-private mechanism with epsilon' below this would have given these
+            counts, but with probability at most 1 - confidence.
+        delta: the delta it was asked for.
+        confidence: the probability, before the samples were drawn, that the bound is true.
+        event: what was counted, in words.
+        direction: which of the two inputs makes the event more likely.
+        inside: how many held-out samples of the likelier input lie in the event.
+        trials: out of how many.
+        inside_other: how many held-out samples of the other input lie in the event.
+        trials_other: out of how many.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    event: str
+    direction: Direction
+    inside: int
+    trials: int
+    inside_other: int
+    trials_other: int
+
+    @classmethod
+    def of_counts(
+        cls,
+        over: tuple[int, int],
+        under: tuple[int, int],
+        *,
+        delta: float,
+        confidence: float,
+        event: str,
+        direction: Direction,
+    ) -> Bound:
+        """The bound from (inside, trials) of an event that was fixed before these samples were looked at."""
+        floor = epsilon_floor(*over, *under, delta=delta, alpha=1 - confidence)
+        return cls(float(floor), delta, confidence, event, direction, *over, *under)
+
+    def refutes(self, claim: float) -> bool:
+        """Whether a claimed epsilon is proven false at this confidence."""
+        return self.epsilon > claim
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} with confidence {self.confidence:.6g}: "
+            f"{self.event} ({self.direction}: {self.inside} of {self.trials} "
+            f"against {self.inside_other} of {self.trials_other})"
+        )
+
+
+def familywise(confidence: float, tests: int) -> float:
+    """The confidence each of several bounds needs for all of them to hold together at `confidence`.
+
+    Bonferroni: right whatever the dependence between the tests.
+    """
+    if not 0 < confidence < 1 or tests < 1:
+        raise InvalidParameter("a family needs a confidence strictly between 0 and 1 and at least one test.")
+    return 1 - (1 - confidence) / tests
+
+
+def resolution(epsilon: float, samples: int, *, delta: float = 0.0, confidence: float = 0.999) -> float:
+    """What the auditor typically proves about the tightest mechanism of that epsilon: how far below it stays.
+
+    The expected counts of randomized response (the worst pure mechanism) put through the auditor's own
+    arithmetic. Claims below this figure are typically refuted with so many samples a side, claims between
+    it and `epsilon` are not.
+    """
+    if not epsilon > 0 or samples < 10:
+        raise InvalidParameter("the resolution needs a positive epsilon and at least 10 samples a side.")
+    held_out = samples * 3 // 5
+    truth = 1 / (1 + math.exp(-epsilon))
+    over, under = truth * (1 - delta) + delta, (1 - truth) * (1 - delta)
+    floor = epsilon_floor(
+        held_out * over, held_out, held_out * under, held_out, delta=delta, alpha=1 - confidence
+    )
+    return float(floor)

@@ -1,0 +1,77 @@
+"""What a mechanism gave, in a shape that statistics can work on: numbers, rows of numbers, or categories."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+
+__all__ = ["Outputs", "hashable", "is_numeric", "listed", "normal"]
+
+Outputs: TypeAlias = NDArray[Any]
+"""Outputs along the first axis: numbers, rows of numbers, or hashable values in a 1-D object array."""
+
+
+def hashable(value: Any) -> Hashable:
+    """The value as something that can be counted: arrays, lists and dicts become tuples, None and text stay.
+
+    NaN becomes a text, because a NaN is not equal to itself and would never be counted twice.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return tuple((hashable(key), hashable(inner)) for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(hashable(inner) for inner in value)
+    if isinstance(value, set | frozenset):
+        return frozenset(hashable(inner) for inner in value)
+    if isinstance(value, float) and value != value:
+        return "nan"
+    if isinstance(value, Hashable):
+        return value
+    raise InvalidParameter(
+        f"outputs of type {type(value).__name__} cannot be compared; give numbers, texts or tuples."
+    )
+
+
+def listed(values: Iterable[Any]) -> Outputs:
+    """The values as a 1-D object array, whatever they are (NumPy would otherwise make rows out of tuples)."""
+    items = [hashable(value) for value in values]
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def is_numeric(outputs: Outputs) -> bool:
+    """Whether the outputs are numbers or rows of numbers rather than categories."""
+    return outputs.dtype != object
+
+
+def normal(samples: Any) -> Outputs:
+    """The samples along one axis, as numbers where they are numbers and as hashable categories elsewhere.
+
+    Raises:
+        InvalidParameter: if there are no samples.
+    """
+    if isinstance(samples, np.ndarray) and samples.ndim == 0:
+        raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
+    if not isinstance(samples, np.ndarray):
+        samples = list(samples)
+        plain = {type(value) for value in samples[:1000]}
+        numbers = {bool, int, float, np.float64, np.int64, np.bool_}
+        if plain <= numbers and {type(value) for value in samples} <= numbers:
+            samples = np.asarray(samples)
+        else:
+            samples = listed(samples)
+    outputs: Outputs = samples
+    if len(outputs) == 0:
+        raise InvalidParameter("there are no samples to compare.")
+    if outputs.dtype.kind not in "biuf":
+        return listed(outputs)
+    if outputs.dtype.kind == "b":
+        outputs = outputs.astype(np.int8)
+    return outputs.reshape(len(outputs), -1) if outputs.ndim > 1 else outputs

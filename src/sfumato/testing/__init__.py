@@ -1,0 +1,74 @@
+"""Statistics for tests, conformance kits and planted bugs. Imported by tests, never on a release path.
+
+* `seeded`, `SeededStream`: repeatable noise, inside pytest only.
+* `assert_discrete`, `assert_continuous`, `assert_bernoulli`, `assert_coverage`, `assert_mean`,
+  `assert_variance`: does a sample follow the stated law? Each fails on too much noise as well as on too
+  little, at a stated false-alarm rate.
+* `power`, `detectable`, `detectable_distance`: what a test of a given size would catch.
+* `check_mechanism`, `check_accountant`: everything that is claimed, held against what is drawn and what is
+  exactly known.
+* `MUTANTS`: named bugs that the kits above must catch, each beside its honest twin.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato.testing.accountants import check_accountant
+    from sfumato.testing.detection import detectable, detectable_distance, power
+    from sfumato.testing.mechanisms import check_mechanism
+    from sfumato.testing.mutants import MUTANTS, Mutant
+    from sfumato.testing.statistics import (
+        assert_bernoulli,
+        assert_continuous,
+        assert_coverage,
+        assert_discrete,
+        assert_mean,
+        assert_variance,
+    )
+    from sfumato.testing.stream import SeededStream, seeded
+
+# Loaded on first use, so that a test of the lowest layer does not import the highest.
+_HOMES = {
+    "MUTANTS": "mutants",
+    "Mutant": "mutants",
+    "SeededStream": "stream",
+    "assert_bernoulli": "statistics",
+    "assert_continuous": "statistics",
+    "assert_coverage": "statistics",
+    "assert_discrete": "statistics",
+    "assert_mean": "statistics",
+    "assert_variance": "statistics",
+    "check_accountant": "accountants",
+    "check_mechanism": "mechanisms",
+    "detectable": "detection",
+    "detectable_distance": "detection",
+    "power": "detection",
+    "seeded": "stream",
+}
+
+__all__ = [
+    "MUTANTS",
+    "Mutant",
+    "SeededStream",
+    "assert_bernoulli",
+    "assert_continuous",
+    "assert_coverage",
+    "assert_discrete",
+    "assert_mean",
+    "assert_variance",
+    "check_accountant",
+    "check_mechanism",
+    "detectable",
+    "detectable_distance",
+    "power",
+    "seeded",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
