@@ -1,0 +1,42 @@
+"""The vocabulary of privacy losses: inert, versioned values that know their own curve.
+
+| known about a release | class |
+| --- | --- |
+| an ε, an (ε, δ), a ρ, a Rényi curve | `PureLoss`, `ApproximateLoss`, `ConcentratedLoss`, `RenyiLoss` |
+| its exact law | `LaplaceLoss`, `DiscreteLaplaceLoss`, `GaussianLoss`, `DiscreteGaussianLoss`, `ResponseLoss`, `BoundedRangeLoss` |
+| how it was put together | `ComposedLoss`, `SampledLoss`, `ParallelLoss`, `GroupLoss` |
+"""
+
+from __future__ import annotations
+
+from sfumato.loss.approximate import ApproximateLoss, ConcentratedLoss, RenyiLoss
+from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme
+from sfumato.loss.composed import NO_LOSS, ComposedLoss, compose
+from sfumato.loss.gaussian import DiscreteGaussianLoss, GaussianLoss
+from sfumato.loss.group import GroupLoss, textbook_group
+from sfumato.loss.parallel import ParallelLoss
+from sfumato.loss.pure import BoundedRangeLoss, DiscreteLaplaceLoss, LaplaceLoss, PureLoss, ResponseLoss
+from sfumato.loss.sampled import SampledLoss
+
+__all__ = [
+    "NO_LOSS",
+    "Adjacency",
+    "ApproximateLoss",
+    "BoundedRangeLoss",
+    "ComposedLoss",
+    "ConcentratedLoss",
+    "DiscreteGaussianLoss",
+    "DiscreteLaplaceLoss",
+    "GaussianLoss",
+    "GroupLoss",
+    "LaplaceLoss",
+    "ParallelLoss",
+    "PrivacyLoss",
+    "PureLoss",
+    "RenyiLoss",
+    "ResponseLoss",
+    "SampledLoss",
+    "Scheme",
+    "compose",
+    "textbook_group",
+]

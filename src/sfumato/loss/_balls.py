@@ -1,0 +1,44 @@
+"""Ball arithmetic for the few irrational constants that losses need, rounded to the safe side.
+
+A ball is an interval that provably holds the true value, so an end of it is a proven bound whatever the precision.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb, fmpq
+
+from sfumato.numeric.exact import float_up
+
+__all__ = ["ball", "exact_upper", "sum_of_powers", "upper"]
+
+
+def ball(value: Fraction | float | int) -> arb:
+    """A ball around an exact number (a float is taken at its binary value)."""
+    if isinstance(value, Fraction):
+        return arb(fmpq(value.numerator, value.denominator))
+    return arb(value)
+
+
+def exact_upper(value: arb) -> Fraction | None:
+    """The upper end of a ball as an exact number, or None where the ball is unbounded."""
+    end = value.upper()
+    if not end.is_finite():
+        return None
+    mantissa, exponent = end.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def upper(value: arb) -> float:
+    """A float that is not below anything in the ball (infinity where it is unbounded)."""
+    end = exact_upper(value)
+    return float("inf") if end is None else float_up(end)
+
+
+def sum_of_powers(epsilon: Fraction, count: int) -> arb:
+    """A ball around 1 + e^ε + … + e^((count-1)ε)."""
+    if epsilon == 0:
+        return arb(count)
+    x = ball(epsilon)
+    return (x * count).expm1() / x.expm1()

@@ -1,0 +1,113 @@
+"""From a Rényi curve to (ε, δ), with the order found by a search that cannot miss it.
+
+Privacy:
+    Claim: if every order α > 1 has D_α ≤ τ(α), then for each α the pair
+    ε = τ(α) + log(1 − 1/α) − log(αδ)/(α − 1) holds. Source: Canonne, Kamath, Steinke 2020, Prop. 12 (the same curve:
+    Balle, Barthe, Gaboardi, Hsu, Sato 2020, Thm. 21). Any order gives a valid answer, so the search can only be loose, not wrong.
+
+    The search is also complete. For fixed ε the bound is
+    log δ = (α−1)τ(α) − (α−1)ε + (α−1)log(α−1) − α log α. The first term is convex for a true Rényi curve (van Erven,
+    Harremoës 2014, Cor. 2), and the last two have the second derivative 1/(α−1) − 1/α > 0. So log δ is convex in α, ε is
+    quasi-convex in α, and a section search ends at the global minimum, whatever order that is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from sfumato.loss._balls import ball, upper
+from sfumato.numeric.exact import float_up
+
+__all__ = ["LEAST_ORDER", "delta", "epsilon", "epsilon_at", "delta_at", "product_up"]
+
+LEAST_ORDER = 1 + 2.0**-20
+_GREATEST_ORDER = 2.0**40
+_RATIO = (math.sqrt(5) - 1) / 2
+
+Curve = Callable[[float], float]
+
+
+def product_up(alpha: float, rho: Fraction) -> float:
+    """α·ρ rounded up."""
+    return math.inf if alpha == math.inf and rho else (float_up(Fraction(alpha) * rho) if rho else 0.0)
+
+
+def epsilon_at(divergence: float, alpha: float, delta: Fraction) -> float:
+    """The ε that one order gives, rounded up."""
+    if divergence == math.inf:
+        return math.inf
+    a = arb(alpha)
+    return max(0.0, upper(arb(divergence) + (1 - 1 / a).log() - (a * ball(delta)).log() / (a - 1)))
+
+
+def delta_at(divergence: float, alpha: float, epsilon: float) -> float:
+    """The δ that one order gives, rounded up."""
+    if divergence == math.inf:
+        return 1.0
+    a = arb(alpha)
+    return min(1.0, upper(((a - 1) * (arb(divergence) - arb(epsilon)) + (a - 1) * (1 - 1 / a).log()).exp() / a))
+
+
+def epsilon(curve: Curve, delta: Fraction) -> float:
+    """The least ε over all orders for this δ > 0, rounded up.
+
+    `curve` gives the Rényi divergence at an order, rounded up.
+    """
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+
+    def estimate(alpha: float) -> float:
+        return curve(alpha) + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
+
+    best = _best_order(estimate)
+    return epsilon_at(curve(best), best, delta)
+
+
+def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
+    """The least δ over all orders for this ε, rounded up, with the probability `failure` added."""
+
+    def estimate(alpha: float) -> float:
+        divergence = curve(alpha)
+        return (alpha - 1) * (divergence - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
+
+    best = _best_order(estimate)
+    found = delta_at(curve(best), best, epsilon)
+    return min(1.0, float_up(Fraction(found) + failure))
+
+
+def _best_order(objective: Callable[[float], float]) -> float:
+    """The minimiser over (1, 2**40] of an objective that is quasi-convex in the order (golden section in log(α−1))."""
+
+    def at(u: float) -> float:
+        return objective(1 + math.exp(u))
+
+    low, high = math.log(LEAST_ORDER - 1), math.log(_GREATEST_ORDER)
+    # An infinite curve beyond some order is a plateau that a section search cannot see past: shrink to the finite part.
+    while high - low > 1e-3 and not math.isfinite(at(high)):
+        middle = (low + high) / 2
+        if math.isfinite(at(middle)):
+            edge_low, edge_high = middle, high
+            while edge_high - edge_low > 1e-9:
+                middle = (edge_low + edge_high) / 2
+                edge_low, edge_high = (middle, edge_high) if math.isfinite(at(middle)) else (edge_low, middle)
+            high = edge_low
+        else:
+            high = middle
+    left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
+    at_left, at_right = at(left), at(right)
+    best = min((at(low), low), (at(high), high), (at_left, left), (at_right, right))
+    while high - low > 1e-8:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _RATIO * (high - low)
+            at_left = at(left)
+            best = min(best, (at_left, left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _RATIO * (high - low)
+            at_right = at(right)
+            best = min(best, (at_right, right))
+    return 1 + math.exp(best[1])

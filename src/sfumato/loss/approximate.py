@@ -1,0 +1,165 @@
+"""Losses known by a bound alone: one (ε, δ) point, a concentrated bound, a Rényi curve."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flint import arb
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss import _renyi
+from sfumato.loss._balls import ball, upper
+from sfumato.loss.base import PrivacyLoss, register
+from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
+
+if TYPE_CHECKING:
+    from sfumato.numeric.laws import Term
+
+__all__ = ["ApproximateLoss", "ConcentratedLoss", "RenyiLoss"]
+
+
+@register
+@dataclass(frozen=True, slots=True, init=False)
+class ApproximateLoss(PrivacyLoss):
+    """(ε, δ)-differential privacy and nothing more.
+
+    Privacy:
+        Claim: the pair that reveals everything with probability δ and otherwise is randomized response at ε dominates
+        every (ε, δ)-DP mechanism, in both orders. Source: Kairouz, Oh, Viswanath 2015, Thm. 3.4. It is also
+        δ-approximately (ε²/2)-zCDP (Bun, Steinke 2016, Lemma 8.8). Note that (ε, δ) is a statement about *events*:
+        a bound on each output's probability alone proves nothing, and "loss above ε with probability at most δ" implies it but is
+        not implied by it.
+    """
+
+    wire: ClassVar[str] = "approximate.1"
+    point: tuple[Fraction, Fraction]
+
+    def __init__(self, epsilon: Rational, delta: Rational) -> None:
+        object.__setattr__(self, "point", (nonnegative(epsilon, "epsilon"), delta_of(delta)))
+
+    @classmethod
+    def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
+        ((epsilon, delta),) = fields.values()
+        return cls(epsilon, delta)
+
+    @property
+    def pure(self) -> Fraction | None:
+        """ε where δ is 0."""
+        return None if self.point[1] else self.point[0]
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ε²/2, δ)."""
+        epsilon, delta = self.point
+        return min(epsilon * epsilon / 2, epsilon), delta
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        """The point itself."""
+        return self.point
+
+    def renyi(self, alpha: float) -> float:
+        """The Rényi divergence of randomized response at ε, which holds outside probability δ, rounded up."""
+        from sfumato.loss.pure import PureLoss
+
+        return PureLoss(self.point[0]).renyi(alpha)
+
+    def directions(self) -> tuple[tuple[Term, ...], ...]:
+        """One term, which is its own swap."""
+        from sfumato.numeric.laws import DOUBLE, Term
+
+        epsilon, delta = self.point
+        if not (epsilon or delta):
+            return ((),)
+        return ((Term(DOUBLE, (float_up(epsilon), float_up(delta))),),)
+
+
+@register
+@dataclass(frozen=True, slots=True, init=False)
+class ConcentratedLoss(PrivacyLoss):
+    """ρ-zero-concentrated privacy, or its approximate form with a δ set aside.
+
+    Privacy:
+        Claim: every Rényi divergence of order α is at most αρ, outside an event of probability δ in both inputs.
+        Source: Bun, Steinke 2016, Def. 1.1 and 8.1; ρ and δ add up (Lemma 8.2); group k costs k²ρ (Prop. 1.9).
+    """
+
+    wire: ClassVar[str] = "concentrated.1"
+    concentrated: tuple[Fraction, Fraction] = field()
+
+    def __init__(self, rho: Rational, delta: Rational = 0) -> None:
+        object.__setattr__(self, "concentrated", (nonnegative(rho, "rho"), delta_of(delta)))
+
+    @classmethod
+    def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
+        ((rho, delta),) = fields.values()
+        return cls(rho, delta)
+
+    def renyi(self, alpha: float) -> float:
+        """αρ, rounded up."""
+        return _renyi.product_up(alpha, self.concentrated[0])
+
+    def _group(self, size: int) -> PrivacyLoss | None:
+        rho, delta = self.concentrated
+        return None if delta else ConcentratedLoss(rho * size * size)
+
+
+@register
+@dataclass(frozen=True, slots=True, init=False)
+class RenyiLoss(PrivacyLoss):
+    """A Rényi curve known at some orders.
+
+    Args:
+        orders: increasing orders, each above 1.
+        values: the divergence at each, not decreasing.
+
+    Privacy:
+        Claim: the divergence of order `orders[i]` is at most `values[i]` in both directions. Between two orders
+        (α−1)·D_α is convex (van Erven, Harremoës 2014, Cor. 2), so the chord bounds it; below the first order D_α is
+        monotone; above the last nothing is known, unless it is repeated at order infinity as a pure bound (`PureLoss`).
+    """
+
+    wire: ClassVar[str] = "renyi.1"
+    orders: tuple[Fraction, ...]
+    values: tuple[Fraction, ...]
+
+    def __init__(self, orders: Sequence[Rational], values: Sequence[Rational]) -> None:
+        exact_orders = tuple(positive(order, "an order") for order in orders)
+        exact_values = tuple(nonnegative(value, "a Rényi divergence") for value in values)
+        if not exact_orders or len(exact_orders) != len(exact_values):
+            raise InvalidParameter("A Rényi curve needs at least one order, and one value for each order.")
+        if exact_orders[0] <= 1 or any(a >= b for a, b in zip(exact_orders, exact_orders[1:], strict=False)):
+            raise InvalidParameter("The orders of a Rényi curve must be increasing and above 1.")
+        if any(a > b for a, b in zip(exact_values, exact_values[1:], strict=False)):
+            raise InvalidParameter("A Rényi divergence never decreases with its order: lower the earlier values.")
+        object.__setattr__(self, "orders", exact_orders)
+        object.__setattr__(self, "values", exact_values)
+
+    def renyi(self, alpha: float) -> float:
+        """The bound at any order, by the chord between its neighbours, rounded up."""
+        if alpha == math.inf or Fraction(alpha) > self.orders[-1]:
+            return math.inf
+        order = as_fraction(Fraction(alpha), "alpha")
+        right = bisect.bisect_left(self.orders, order)
+        if right == 0 or self.orders[right] == order:
+            return float_up(self.values[right])
+        (a, b), (u, v) = self.orders[right - 1 : right + 1], self.values[right - 1 : right + 1]
+        share = (order - a) / (b - a)
+        chord = ((1 - share) * (a - 1) * u + share * (b - 1) * v) / (order - 1)
+        return float_up(min(chord, v))
+
+
+def pure_renyi(epsilon: Fraction, alpha: float) -> float:
+    """The Rényi divergence of randomized response at ε, rounded up (ball arithmetic; Mironov 2017, Prop. 5)."""
+    if epsilon == 0:
+        return 0.0
+    if not 1 < alpha < math.inf:
+        return float_up(epsilon)
+    a, e = arb(alpha), ball(epsilon)
+    moment = ((a * e).exp() + ((1 - a) * e).exp()) / (e.exp() + 1)
+    return min(float_up(epsilon), upper(moment.log() / (a - 1)))

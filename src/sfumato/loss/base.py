@@ -1,0 +1,289 @@
+"""`PrivacyLoss`: what a release costs, as an inert value that knows its own curve."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+
+from sfumato.errors import InvalidParameter, UnsupportedLoss
+from sfumato.loss import _renyi
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, delta_of, float_down, float_up
+
+if TYPE_CHECKING:
+    from sfumato.numeric.laws import Term
+
+__all__ = ["Adjacency", "PrivacyLoss", "Scheme", "register"]
+
+Adjacency: TypeAlias = Literal["add-remove", "exchange"]
+Scheme: TypeAlias = Literal["poisson", "fixed"]
+
+_WIRES: dict[str, type[PrivacyLoss]] = {}
+_L = TypeVar("_L", bound="type[PrivacyLoss]")
+_ZERO = Fraction(0)
+
+
+def register(cls: _L) -> _L:
+    """Make a loss class readable from its wire name (class decorator, outermost)."""
+    if not cls.wire or cls.wire in _WIRES:
+        raise InvalidParameter(f"{cls.__name__} needs a wire name of its own: names are never reused.")
+    _WIRES[cls.wire] = cls
+    return cls
+
+
+class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subclass states what it knows)
+    """The privacy loss of one release: a frozen value, free of data, budgets and accountants.
+
+    A subclass states what is known about its mechanism: a dominating pair in each direction (`directions`), a pure
+    bound (`pure`), a concentrated one (`rho`), a Rényi curve (`rdp`), one exact point (`approximate`). Everything else
+    follows from these by proven conversions, always rounded up.
+
+    Privacy:
+        Claim: a mechanism that carries this loss is (ε, delta(ε))-differentially private for every ε ≥ 0, between any
+        two neighbouring inputs *in both orders* (the curve is the supremum over the directions), where neighbours are
+        those of `adjacency`, or those that its sensitivity was stated for. Source: a pair (P, Q) dominates a mechanism
+        if its hockey-stick curve is nowhere below (Zhu, Dong, Wang 2022, Def. 7); pairs compose (their Thm. 10).
+    """
+
+    __slots__ = ()
+    wire: ClassVar[str] = ""
+    # Of a family with one parameter: that parameter, in which the curve increases.
+    _size: ClassVar[Callable[[Any], Fraction] | None] = None
+
+    # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pure(self) -> Fraction | None:
+        """An ε such that the loss is ε-DP with δ = 0, exact; None if there is none."""
+        return None
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction] | None:
+        """(ρ, δ) such that the loss is δ-approximately ρ-zCDP (Bun, Steinke 2016, Def. 8.1), exact."""
+        pure = self.pure
+        # Bun, Steinke 2016, Prop. 3.3: the divergence of order α is at most min(ε²α/2, ε), and α > 1.
+        return None if pure is None else (min(pure * pure / 2, pure), _ZERO)
+
+    @property
+    def rho(self) -> Fraction | None:
+        """A ρ such that the loss is ρ-zCDP (with no δ aside), exact; None if there is none."""
+        known = self.concentrated
+        return None if known is None or known[1] else known[0]
+
+    @property
+    def mu(self) -> float | None:
+        """A μ such that the loss is no more than that of N(μ, 1) against N(0, 1), rounded up; None if unknown."""
+        return None
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction] | None:
+        """One exact point (ε, δ) of the curve, the one that basic composition adds up; None if none is singled out."""
+        pure = self.pure
+        return None if pure is None else (pure, _ZERO)
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """The neighbours it holds for; None: those that the sensitivity was stated for."""
+        return None
+
+    @property
+    def failure(self) -> Fraction:
+        """The probability δ set aside before `renyi` holds (approximate zCDP); 0 for most losses."""
+        known = self.concentrated
+        return _ZERO if known is None else known[1]
+
+    def directions(self) -> tuple[tuple[Term, ...], ...] | None:
+        """The dominating pair as terms to compose: (either,) when it is symmetric, else (remove, add).
+
+        The two of an asymmetric loss are one pair and its swap. None: only a Rényi bound is known.
+        """
+        return None
+
+    def renyi(self, alpha: float) -> float:
+        """The Rényi divergence of order `alpha` outside an event of probability `failure`, rounded up."""
+        known = self.concentrated
+        bound = math.inf if known is None else _renyi.product_up(alpha, known[0])
+        pure = self.pure
+        if pure is not None:
+            bound = min(bound, float_up(pure))
+        directions = self.directions()
+        if directions is None or self.failure or not 1 < alpha < math.inf:
+            return bound
+        from sfumato.numeric import compose
+
+        return min(bound, compose.rdp(directions, alpha))
+
+    # ── the curve ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rdp(self, alpha: Rational) -> float:
+        """The Rényi divergence of order `alpha` ≥ 1, rounded up; infinity if none is known.
+
+        Order 1 is the Kullback–Leibler divergence and order infinity the max-divergence, the pure ε.
+        """
+        order = alpha if isinstance(alpha, float) else float_up(as_fraction(alpha, "alpha"))
+        if not order >= 1:
+            raise InvalidParameter("alpha must be at least 1; order 1 is the Kullback–Leibler divergence.")
+        if self.failure:
+            return math.inf
+        if order == math.inf:
+            return math.inf if self.pure is None else float_up(self.pure)
+        # Orders are monotone: one just above 1 bounds the Kullback–Leibler divergence.
+        return self.renyi(max(order, _renyi.LEAST_ORDER))
+
+    def delta(self, epsilon: Rational) -> float:
+        """The least δ known for this ε, rounded up: the larger of the two directions."""
+        exact = as_fraction(epsilon, "epsilon")
+        pure, point = self.pure, self.approximate
+        if pure is not None and exact >= pure:
+            return 0.0
+        found = self._delta(float_down(exact))
+        if point is not None and exact >= point[0]:
+            found = min(found, float_up(point[1]))
+        return min(found, 1.0)
+
+    def epsilon(self, delta: Rational) -> float:
+        """The least ε known for this δ, rounded up; infinity if there is none."""
+        exact = delta_of(delta)
+        pure, point = self.pure, self.approximate
+        bound = math.inf if pure is None else float_up(pure)
+        if point is not None and exact >= point[1]:
+            bound = min(bound, float_up(point[0]))
+        if exact == 0 or bound == 0:
+            return bound
+        return max(0.0, min(bound, self._epsilon(exact)))
+
+    def _delta(self, epsilon: float) -> float:
+        directions = self.directions()
+        if directions is None:
+            return _renyi.delta(self.renyi, epsilon, self.failure)
+        return max(_profile(directions, way, epsilon) for way in range(len(directions)))
+
+    def _epsilon(self, delta: Fraction) -> float:
+        directions = self.directions()
+        if directions is None:
+            return _renyi.epsilon(self.renyi, delta - self.failure) if delta > self.failure else math.inf
+        from sfumato.numeric import compose
+
+        return compose.epsilon(directions, float_down(delta)).upper
+
+    def profile(self, way: int, epsilon: float) -> float:
+        """δ at any real ε in one direction: 0 is remove, 1 is add; the same for a symmetric loss. Rounded up.
+
+        Raises:
+            UnsupportedLoss: if no dominating pair is known.
+        """
+        directions = self.directions()
+        if directions is None:
+            raise UnsupportedLoss(
+                f"{type(self).__name__} knows only a Rényi bound, not a pair of distributions, so this has no proven rule."
+            )
+        return _profile(directions, way % len(directions), epsilon)
+
+    # ── the algebra ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        """Both releases about the same data."""
+        if not isinstance(other, PrivacyLoss):
+            return NotImplemented
+        from sfumato.loss.composed import compose
+
+        return compose((self, other))
+
+    def __mul__(self, count: int) -> PrivacyLoss:
+        """`count` independent releases of the same loss."""
+        from sfumato.loss.composed import repeat
+
+        return repeat(self, as_integer(count, "count", least=0))
+
+    __rmul__ = __mul__
+
+    def sampled(self, rate: Rational, scheme: Scheme = "poisson") -> PrivacyLoss:
+        """The loss when the mechanism runs on a secret random sample of the data; see `SampledLoss`."""
+        from sfumato.loss.sampled import sampled
+
+        return sampled(self, rate, scheme)
+
+    def group(self, size: int) -> PrivacyLoss:
+        """The loss between inputs that differ in `size` units; see `GroupLoss`."""
+        from sfumato.loss.group import group
+
+        return group(self, as_integer(size, "size"))
+
+    def parallel(self, *others: PrivacyLoss, adjacency: Adjacency = "add-remove") -> PrivacyLoss:
+        """The loss of releases about disjoint parts of the data; see `ParallelLoss`."""
+        from sfumato.loss.parallel import parallel
+
+        return parallel((self, *others), adjacency)
+
+    def _group(self, size: int) -> PrivacyLoss | None:
+        """The tight group loss where the family is closed under it; None: use the general rule."""
+        return None
+
+    # ── the wire ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data (text, whole numbers, lists) that `from_dict` reads back to an equal loss."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
+        return {"loss": self.wire} | {field.name: _encode(getattr(self, field.name)) for field in fields}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> PrivacyLoss:
+        """The loss that `to_dict` wrote.
+
+        Raises:
+            UnsupportedLoss: for a wire name that this version does not know; the message names it.
+            InvalidParameter: for fields that do not fit that name.
+        """
+        if not isinstance(data, Mapping) or not isinstance(data.get("loss"), str):
+            raise InvalidParameter("A stored loss must be a mapping with a text under 'loss' that names its kind.")
+        name = data["loss"]
+        if name not in _WIRES:
+            raise UnsupportedLoss(f"Unknown loss {name[:60]!r}: it was written by another version of Sfumato; upgrade to read it.")
+        fields = {key: _decode(value) for key, value in data.items() if key != "loss"}
+        try:
+            return _WIRES[name]._build(fields)
+        except (TypeError, KeyError, AttributeError) as wrong:
+            raise InvalidParameter(f"The stored fields do not fit a loss of kind {name!r}.") from wrong
+
+    @classmethod
+    def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
+        make: Callable[..., PrivacyLoss] = cls
+        return make(**fields)
+
+
+def _profile(directions: tuple[tuple[Term, ...], ...], way: int, epsilon: float) -> float:
+    """δ at any real ε in one direction.
+
+    For ε < 0 the swapped pair is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
+    """
+    from sfumato.numeric import compose
+
+    if epsilon >= 0:
+        return compose.delta(directions[way : way + 1], epsilon).upper
+    swapped = directions[len(directions) - 1 - way]
+    beyond = compose.delta((swapped,), -epsilon).upper
+    # Two roundings to nearest, each below one unit in the last place of a value at most 1.
+    return min(1.0, (-math.expm1(epsilon) + math.exp(epsilon) * beyond) * (1 + 2**-50))
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, PrivacyLoss):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, str) and "/" in value:
+        return as_fraction(value, "a stored number")
+    if isinstance(value, Mapping):
+        return PrivacyLoss.from_dict(value)
+    if isinstance(value, list | tuple):
+        return tuple(_decode(item) for item in value)
+    return value

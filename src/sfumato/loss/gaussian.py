@@ -1,0 +1,145 @@
+"""Gaussian losses: of continuous noise (also rounded to a grid), and of discrete noise, which is not the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss import _renyi
+from sfumato.loss._balls import ball, upper
+from sfumato.loss.base import PrivacyLoss, register
+from sfumato.numeric.exact import Rational, as_integer, float_down, nonnegative, positive, probability
+
+if TYPE_CHECKING:
+    from sfumato.numeric.laws import Term
+
+__all__ = ["DiscreteGaussianLoss", "GaussianLoss", "mu_of"]
+
+
+def mu_of(rho: Fraction) -> float:
+    """√(2ρ) rounded up."""
+    return upper((2 * ball(rho)).sqrt())
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GaussianLoss(PrivacyLoss):
+    """Gaussian noise of variance sensitivity²/(2ρ), continuous or rounded to a grid afterwards.
+
+    Args:
+        rho: ρ = μ²/2, exact; μ is the L2 sensitivity in standard deviations.
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. The caller states
+            that this point holds (`accounting.gaussian_sigma` proves it).
+
+    Privacy:
+        Claim: N(μ, 1) against N(0, 1) dominates in any dimension (rotate the shift onto one axis), and
+        δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Source: Balle, Wang 2018, Thm. 8; Dong, Roth, Su 2022, Thm. 2.7.
+        Rényi: αρ exactly (Mironov 2017, Prop. 7). Rounding is post-processing; a discrete Gaussian is another law.
+        Group: a shift of k sensitivities is μ → kμ. Composition: μ² adds up (Dong, Roth, Su 2022, Cor. 3.3).
+    """
+
+    wire: ClassVar[str] = "gaussian.1"
+    _size = attrgetter("rho")
+    rho: Fraction = field()
+    point: tuple[Fraction, Fraction] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive(self.rho, "rho"))
+        if self.point is not None:
+            epsilon, delta = self.point
+            point = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
+            object.__setattr__(self, "point", point)
+
+    @classmethod
+    def of_mu(cls, mu: Rational) -> GaussianLoss:
+        """The loss at an exact rational μ."""
+        return cls(positive(mu, "mu") ** 2 / 2)
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(ρ, 0)."""
+        return self.rho, Fraction(0)
+
+    @property
+    def mu(self) -> float:
+        """√(2ρ) rounded up."""
+        return mu_of(self.rho)
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction] | None:
+        """The point it was calibrated to."""
+        return self.point
+
+    def directions(self) -> tuple[tuple[Term, ...], ...]:
+        """One term, which is its own swap."""
+        from sfumato.numeric.laws import GAUSSIAN, Term
+
+        return ((Term(GAUSSIAN, (mu_of(self.rho),)),),)
+
+    def renyi(self, alpha: float) -> float:
+        """αρ, rounded up."""
+        return _renyi.product_up(alpha, self.rho)
+
+    def _group(self, size: int) -> PrivacyLoss:
+        return self if size == 1 else GaussianLoss(self.rho * size * size)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianLoss(PrivacyLoss):
+    """Discrete Gaussian noise P(k) ∝ exp(−k²/(2·variance)) on integers.
+
+    Args:
+        variance: the parameter σ² (not exactly the variance), exact.
+        sensitivity: the L2 sensitivity; a whole number for a scalar.
+        scalar: whether a release is one integer. A vector carries ρ only.
+
+    Privacy:
+        Claim: sensitivity²/(2σ²)-zCDP in any dimension. Source: Canonne, Kamath, Steinke 2020, Thm. 14. A scalar
+        release has the exact curve of the lattice pair at a shift of `sensitivity` (their Thm. 7; smaller shifts are
+        dominated, since the noise is log-concave and tests are thresholds). It is *not* dominated by the Gaussian of the same
+        σ: at σ = sensitivity = 1, δ(1) is 0.141 against 0.127. So it has no μ, and a vector has no curve here but ρ's.
+    """
+
+    wire: ClassVar[str] = "discrete-gaussian.1"
+    variance: Fraction
+    sensitivity: Fraction = Fraction(1)
+    scalar: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", positive(self.variance, "variance"))
+        object.__setattr__(self, "sensitivity", positive(self.sensitivity, "sensitivity"))
+        if not isinstance(self.scalar, bool):
+            raise InvalidParameter("scalar must be True (one integer a release) or False (a vector).")
+        if self.scalar and self.sensitivity.denominator != 1:
+            raise InvalidParameter("The sensitivity of a scalar discrete Gaussian must be a whole number.")
+
+    @property
+    def concentrated(self) -> tuple[Fraction, Fraction]:
+        """(sensitivity²/(2·variance), 0)."""
+        return self.sensitivity**2 / (2 * self.variance), Fraction(0)
+
+    def renyi(self, alpha: float) -> float:
+        """αρ, rounded up."""
+        return _renyi.product_up(alpha, self.concentrated[0])
+
+    def directions(self) -> tuple[tuple[Term, ...], ...] | None:
+        """One term on the lattice for a scalar; None for a vector."""
+        if not self.scalar:
+            return None
+        from sfumato.numeric.laws import DISCRETE_GAUSSIAN, Term
+
+        shift = as_integer(int(self.sensitivity), "sensitivity")
+        return ((Term(DISCRETE_GAUSSIAN, (float_down(self.variance), float(shift))),),)
+
+    def _epsilon(self, delta: Fraction) -> float:
+        # The concentrated bound is looser than the lattice curve, but never needs a grid: keep the smaller.
+        exact = PrivacyLoss._epsilon(self, delta)
+        return exact if math.isfinite(exact) else _renyi.epsilon(self.renyi, delta)
+
+    def _group(self, size: int) -> PrivacyLoss:
+        return DiscreteGaussianLoss(self.variance, self.sensitivity * size, self.scalar)
