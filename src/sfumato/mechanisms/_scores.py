@@ -1,0 +1,178 @@
+"""Scores on a public grid: what every selection mechanism compares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.errors import InvalidValue
+
+__all__ = ["CEILING", "Number", "ScoreGrid", "power_of_two", "rate_of"]
+
+Number: TypeAlias = int | float | np.integer | np.floating
+"""A private number as mechanisms take it: a float stands for its exact binary value."""
+
+CEILING = 2**53
+"""Candidates that lie this many grid units below the best are treated as lying exactly this far below it."""
+
+# The grid step is 2**-20 to 2**-21 of the sensitivity: rounding costs less than a millionth of the rate.
+_BITS = 20
+# Floats are clamped to this power of two of the grid, so that scaling cannot overflow; on grids finer than
+# 2**_TINY the clamp can touch 64-bit integers, which then take the same path, so that the type of the
+# scores never shows.
+_CLAMP = 1000
+_TINY = 64 - _CLAMP
+
+
+def power_of_two(exact: Fraction) -> int:
+    """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
+    guess = exact.numerator.bit_length() - exact.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= exact else guess - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGrid:
+    """The grid 2**exponent on which scores of a given sensitivity are compared, and their sensitivity there.
+
+    Privacy:
+        If each score moves by at most Δ between neighbours, each rounded score moves by at most
+        s = floor(Δ/γ) + 1 grid units: for |x − y| ≤ Δ, floor(x/γ) − floor(y/γ) is an integer below Δ/γ + 1.
+        The bound even holds for every change below sγ, which is more than Δ: a score that float arithmetic
+        left an ulp or so beyond Δ is still covered, as long as that error is below sγ − Δ (about 2**-21·Δ
+        on average, but only what Δ/γ lacks to the next integer). All scores of a monotone family still move
+        one way.
+
+        `below` gives the scores as distances below the best, M − v, cut off at `CEILING`; that is the score
+        vector max(v, M − CEILING) up to a common shift, to which every mechanism here is blind. M is a
+        maximum of s-sensitive scores, hence s-sensitive, and so is the greater of two s-sensitive (and
+        equally directed) numbers: the cut keeps both the sensitivity and the monotonicity.
+
+        The step depends on Δ alone, never on the scores or their type.
+    """
+
+    exponent: int
+    sensitivity: int
+
+    @classmethod
+    def of(cls, sensitivity: Fraction) -> ScoreGrid:
+        """The grid for scores of this (public) sensitivity."""
+        exponent = power_of_two(sensitivity) - _BITS
+        return cls(exponent, sensitivity // _step(exponent) + 1)
+
+    @property
+    def step(self) -> Fraction:
+        """The grid step γ."""
+        return _step(self.exponent)
+
+    def below(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """How many grid units each candidate lies below the best one, at most `CEILING`.
+
+        Exact for every finite input: the difference of two integers held as floats is exact whenever it is
+        below 2**53, and rounds to at least 2**53 otherwise, where it is cut off anyway.
+        """
+        array = _numbers(scores, "scores")
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidValue(
+                "Scores must be a one-dimensional array with one score for each of at least one candidate."
+            )
+        if array.dtype.kind == "f" or self.exponent < _TINY:
+            return self._float_below(array)
+        return self._integer_below(array)
+
+    def level(self, value: Number) -> int:
+        """One number in whole grid units, rounded down; of any size."""
+        return Fraction(_number(value)) // self.step
+
+    def levels(self, values: ArrayLike) -> NDArray[np.int64] | list[int]:
+        """Numbers in whole grid units, rounded down: int64 where all of them fit with room to spare."""
+        array = _numbers(values, "values")
+        if array.ndim != 1:
+            raise InvalidValue("Values must be a one-dimensional sequence of numbers.")
+        if array.size == 0:
+            return np.empty(0, np.int64)
+        if array.dtype.kind != "f":
+            return self._integer_levels(array)
+        scaled = self._scaled(array)
+        if max(scaled.max(), -scaled.min()) < CEILING:
+            return scaled.astype(np.int64)
+        return [self.level(x) for x in array.tolist()]
+
+    def _scaled(self, array: NDArray[Any]) -> NDArray[np.float64]:
+        scores = array.astype(np.float64, copy=False)
+        low, high = float(scores.min()), float(scores.max())  # both carry a NaN along
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise InvalidValue(
+                "Numbers must be finite: leave a candidate out only where that does not depend on the data."
+            )
+        room = self.exponent + _CLAMP
+        if room < 1023 and max(high, -low) > 2.0**room:
+            scores = np.clip(scores, -(2.0**room), 2.0**room)
+        scaled = np.floor(scores * 2.0**-self.exponent)
+        if self.exponent > 0:  # a tiny negative score must not vanish by underflow: its floor is -1
+            scaled[(scores < 0) & (scaled == 0)] = -1.0
+        return scaled
+
+    def _float_below(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        scaled = self._scaled(array)
+        gaps: NDArray[np.float64] = np.subtract(scaled.max(), scaled, out=scaled)
+        np.minimum(gaps, float(CEILING), out=gaps)
+        return gaps.astype(np.int64)
+
+    def _integer_below(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
+        if self.exponent > 0:
+            wide = wide >> wide.dtype.type(min(self.exponent, 63))
+        # The distance of two int64 (or two uint64) is below 2**64: modular subtraction gives it exactly.
+        gaps = wide.max().astype(np.uint64) - wide.astype(np.uint64)
+        # On a grid finer than 2**-53 any distance at all reaches the ceiling.
+        shift = min(max(-self.exponent, 0), 53)
+        capped: NDArray[np.int64] = np.minimum(gaps, np.uint64(CEILING >> shift)).astype(np.int64)
+        return capped << shift
+
+    def _integer_levels(self, array: NDArray[Any]) -> NDArray[np.int64] | list[int]:
+        largest = max(int(array.max()), -int(array.min()))
+        if Fraction(largest) < CEILING * self.step:
+            fits = array.astype(np.int64)
+            return fits >> min(self.exponent, 63) if self.exponent >= 0 else fits << -self.exponent
+        return [self.level(x) for x in array.tolist()]
+
+
+def _step(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+def _number(value: Number) -> int | float:
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        if value.dtype.itemsize > 8:
+            raise InvalidValue("Values must be int or float of at most 64 bits.")
+        value = float(value)
+    if not isinstance(value, float):
+        raise InvalidValue(f"Values must be numbers (int or float), not {type(value).__name__}.")
+    if not np.isfinite(value):
+        raise InvalidValue("Values must be finite numbers, not NaN or infinity.")
+    return value
+
+
+def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidValue(f"The {name} must be a flat array of numbers.") from None
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    if array.size == 0:
+        array = array.astype(np.float64) if array.dtype.kind == "O" else array
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise InvalidValue(f"The {name} must be integers or floats of at most 64 bits, not {array.dtype}.")
+    return array
+
+
+def rate_of(epsilon: Fraction, grid: ScoreGrid, *, monotone: bool) -> Fraction:
+    """The rate r of exp(r·score), in grid units, that spends ε: ε/s for monotone scores, else ε/(2s)."""
+    return epsilon / (grid.sensitivity if monotone else 2 * grid.sensitivity)
