@@ -1,0 +1,84 @@
+"""Accuracy figures rounded wide, in ball arithmetic, and the common shape of frozen mechanisms."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, ctx, fmpq
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_integer, float_up, probability
+
+__all__ = ["PRECISION", "ball", "ceiling", "failure", "freeze", "gaussian_width", "laplace_width", "shown", "up", "upper"]
+
+PRECISION = 320
+"""Bits that figures are computed with: cancellation in the tails of a quantile never costs that many."""
+
+
+def ball(exact: Fraction | int) -> arb:
+    """A ball around an exact number, at the current precision."""
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def upper(value: arb) -> Fraction:
+    """The upper end of a ball, exactly."""
+    end = value.upper()
+    if not end.is_finite():
+        raise InvalidParameter("This figure is beyond what can be computed: use less extreme parameters.")
+    mantissa, exponent = end.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def up(value: arb) -> float:
+    """A float that is not below anything in the ball."""
+    return float_up(upper(value))
+
+
+def ceiling(value: arb) -> int:
+    """A whole number that is not below anything in the ball."""
+    return math.ceil(upper(value))
+
+
+def failure(confidence: Rational, size: int) -> arb:
+    """1 − confidence^(1/size): what each of `size` independent answers may fail with, for all to hold together."""
+    exact = probability(confidence, "confidence")
+    return -(ball(exact).log() / as_integer(size, "size")).expm1()
+
+
+def laplace_width(scale: Fraction, confidence: Rational, size: int, *, slack: Fraction) -> float:
+    """The quantile of |X| for `size` independent continuous Laplace X, plus a slack, rounded up."""
+    with ctx.workprec(PRECISION):
+        return up(-failure(confidence, size).log() * ball(scale) + ball(slack))
+
+
+def gaussian_width(variance: Fraction, confidence: Rational, size: int, *, slack: Fraction) -> float:
+    """The quantile of |X| for `size` independent continuous Gaussian X, plus a slack, rounded up."""
+    with ctx.workprec(PRECISION):
+        return up((2 * ball(variance)).sqrt() * failure(confidence, size).erfcinv() + ball(slack))
+
+
+def freeze(instance: object, **values: object) -> None:
+    """Set the fields of a frozen dataclass while it is being constructed."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def shown(kind: str, **parameters: object) -> str:
+    """A `repr` that shows public parameters as they would be written; those that are None are left out."""
+    told = ", ".join(f"{name}={_written(value)}" for name, value in parameters.items() if value is not None)
+    return f"{kind}({told})"
+
+
+def _written(value: object) -> str:
+    if not isinstance(value, Fraction):
+        return str(value) if isinstance(value, int | float | Decimal | np.number) else repr(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    try:
+        short = repr(float(value))
+    except OverflowError:
+        return repr(value)
+    return short if Fraction(short) == value else repr(value)

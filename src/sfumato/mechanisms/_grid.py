@@ -1,0 +1,263 @@
+"""The public grid of the float mechanisms: how an input gets onto it exactly, and what that costs in sensitivity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter, InvalidValue
+
+__all__ = [
+    "EDGE",
+    "LIMIT",
+    "WIDENING",
+    "Grid",
+    "Number",
+    "bounded_add",
+    "bounded_sum",
+    "floor_log2",
+    "integer_of",
+    "integers_of",
+    "numbers_of",
+]
+
+Number: TypeAlias = int | float | np.integer[Any] | np.floating[Any]
+"""One private number. A float stands for its exact binary value, never for the decimal it prints as."""
+
+EDGE = 2.0**62
+"""Inputs are clamped to this many grid units, which leaves room for the noise in 64 bits."""
+
+WIDENING = 1 + Fraction(1, 2**54)
+"""What the sensitivity is multiplied with at construction, to pay for rounding inputs to 2**-63 of the grid."""
+
+INPUT_LIMIT, LIMIT = 2**61, 2**62 - 1
+"""Where integers are clamped before noise is added, and where the sum is."""
+
+_NOISE_LIMIT = 3 * 2**61 - 1
+# Outputs are y·2**exponent with |y| < 2**63, and scaling must be exact: keep far from overflow and subnormals.
+_LEAST, _MOST = -1000, 950
+# Small enough that the passes over a block stay in the second-level cache.
+_BLOCK = 1 << 15
+_HALVES = 2.0**63
+
+
+def floor_log2(exact: Fraction) -> int:
+    """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
+    guess = exact.numerator.bit_length() - exact.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= exact else guess - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The multiples of a power of two, 2**exponent, fixed from public parameters alone.
+
+    Privacy:
+        Claim: `split` and `split_array` are functions r of the input alone with |r(x) − r(y)| ≤ |x − y| + 2**-63 in
+        grid units, and `nearest` and `nearest_array` satisfy |n(x) − n(y)| ≤ ⌈|x − y|⌉. Proof: scaling a float by a
+        power of two is exact (results so small that it is not are below 2**-1000 of a unit and become 0); clamping to
+        ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63, which moves two numbers of one sign by less
+        than 2**-63 against each other and brings two of opposite signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because
+        a float with bits below 2**-63 has magnitude below 2**-10, where both sides round to 0. Integers take a path
+        of their own, since converting one beyond 2**53 to a float would round it.
+        A d-dimensional release therefore moves at most d·2**-63 further in L1 (√d·2**-63 in L2) than the input did;
+        `room_l1` and `room_l2` are the greatest d for which `WIDENING` covers that.
+    """
+
+    exponent: int
+    step: float
+    inverse: float
+
+    @classmethod
+    def below(cls, scale: Fraction, bits: int) -> Grid:
+        """The grid of the greatest power of two that is at most `scale`·2**-`bits`.
+
+        Raises:
+            InvalidParameter: if float outputs could overflow or become subnormal on it.
+        """
+        exponent = floor_log2(scale) - bits
+        if not _LEAST <= exponent <= _MOST:
+            raise InvalidParameter(
+                "The noise would be too large or too small for floats: rescale the values and their sensitivity."
+            )
+        return cls(exponent, math.ldexp(1.0, exponent), math.ldexp(1.0, -exponent))
+
+    def units(self, length: Fraction) -> Fraction:
+        """A length in grid units, exactly."""
+        return length / Fraction(2) ** self.exponent
+
+    def length(self, units: Fraction | int) -> Fraction:
+        """A number of grid units as a length, exactly."""
+        return units * Fraction(2) ** self.exponent
+
+    def room_l1(self, sensitivity: Fraction) -> int:
+        """The most coordinates whose rounding `WIDENING` pays for, when the sensitivity is in L1."""
+        return math.floor(self.units(sensitivity) * (WIDENING - 1) * 2**63)
+
+    def room_l2(self, sensitivity: Fraction) -> int:
+        """The most coordinates whose rounding `WIDENING` pays for, when the sensitivity is in L2."""
+        return math.floor((self.units(sensitivity) * (WIDENING - 1) * 2**63) ** 2)
+
+    def split(self, value: Number) -> tuple[int, int]:
+        """One number in grid units as a whole and a fraction of 2**64, clamped to ±2**62 units."""
+        if isinstance(value, float):  # also numpy's float64
+            units = float(value) * self.inverse
+            if not -EDGE < units < EDGE:
+                if not math.isfinite(value):
+                    raise InvalidValue("Values must be finite: replace NaN and infinity before the release.")
+                units = math.copysign(EDGE, units)
+            whole = int(units)
+            fraction = int((units - whole) * _HALVES) << 1
+        elif isinstance(value, bool | np.bool_):
+            raise InvalidValue("Values must be numbers, not truth values: convert them to 0 and 1 first.")
+        elif isinstance(value, int | np.integer):
+            limit = math.floor(self.length(2**62)) + 1  # clamp before the shift, so that it stays short
+            whole = max(-limit, min(int(value), limit))
+            if self.exponent > 0:
+                shifted = (whole << 64) >> self.exponent
+                whole, fraction = shifted >> 64, shifted & (2**64 - 1)
+            else:
+                whole, fraction = whole << -self.exponent, 0
+            if not -(2**62) <= whole < 2**62:
+                whole, fraction = (2**62 if whole > 0 else -(2**62)), 0
+        elif isinstance(value, np.floating) and value.dtype.itemsize < 8:
+            return self.split(float(value))
+        else:
+            raise InvalidValue(f"Values must be int, float or an array of them, not {type(value).__name__}.")
+        return (whole, fraction) if fraction >= 0 else (whole - 1, fraction + 2**64)
+
+    def nearest(self, value: Number) -> int:
+        """One number rounded to whole grid units, halves upwards, clamped to ±2**62."""
+        whole, fraction = self.split(value)
+        return whole + (fraction >> 63)
+
+    def split_array(self, array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """A numeric array, flattened, in grid units as wholes and fractions of 2**64, clamped to ±2**62 units."""
+        flat = array.reshape(-1)
+        if flat.dtype.kind == "f":
+            return self._split_floats(flat)
+        if flat.dtype == np.uint64:
+            flat = np.minimum(flat, np.uint64(2**63 - 1))
+        return self._split_integers(flat.astype(np.int64, copy=False))
+
+    def nearest_array(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        """A numeric array, flattened and rounded to whole grid units, halves upwards, clamped to ±2**62."""
+        whole, fraction = self.split_array(array)
+        whole += (fraction >> np.uint64(63)).view(np.int64)
+        return whole
+
+    def floats(self, units: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Whole grid units as floats: a correctly rounded function of the integer, hence post-processing."""
+        lengths = units.astype(np.float64)
+        lengths *= self.step
+        return lengths
+
+    def _split_floats(self, flat: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        whole = np.empty(flat.size, np.int64)
+        fraction = np.empty(flat.size, np.int64)
+        with np.errstate(over="ignore", under="ignore"):
+            for start in range(0, flat.size, _BLOCK):
+                part = slice(start, start + _BLOCK)
+                units = np.multiply(flat[part], self.inverse, dtype=np.float64)
+                if not (units.min() > -EDGE and units.max() < EDGE):
+                    if not np.isfinite(flat[part]).all():
+                        raise InvalidValue("Values must be finite: replace NaN and infinity before the release.")
+                    np.clip(units, -EDGE, EDGE, out=units)
+                cut = units.astype(np.int64)
+                units -= cut
+                units *= _HALVES
+                halves = units.astype(np.int64)
+                np.add(cut, halves >> 63, out=whole[part])
+                np.left_shift(halves, 1, out=fraction[part])
+        return whole, fraction.view(np.uint64)
+
+    def _split_integers(self, flat: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        if self.exponent > 0:
+            whole = flat >> min(self.exponent, 63)
+            # Modulo 2**64, shifting left drops the whole and keeps the fraction.
+            left = 64 - self.exponent
+            low = flat << left if 0 < left < 64 else flat >> min(-left, 63)
+            return whole, low.view(np.uint64)
+        shift = -self.exponent
+        if shift > 62:
+            return np.sign(flat) * np.int64(2**62), np.zeros(flat.size, np.uint64)
+        limit = 1 << (62 - shift)
+        return np.clip(flat, -limit, limit) << shift, np.zeros(flat.size, np.uint64)
+
+
+def numbers_of(value: Any) -> NDArray[Any]:
+    """An array of integers or of floats of at most 64 bits, from an array or a nested list of one kind.
+
+    Raises:
+        InvalidValue: for anything else. A list that mixes integers and floats is refused because NumPy would turn
+            its integers into floats, and rounding those beyond 2**53 would break the declared sensitivity.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        raise InvalidValue("Values must form a regular array of numbers.") from None
+    if isinstance(value, list | tuple) and array.dtype.kind == "f":
+        flat = np.asarray(value, dtype=object).reshape(-1)
+        if any(issubclass(kind, int | np.integer) for kind in set(map(type, flat))):
+            raise InvalidValue("A list must hold only integers or only floats: convert it to an array first.")
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise InvalidValue(f"Values must be integers or floats of at most 64 bits, not {array.dtype}.")
+    return array
+
+
+def integers_of(value: Any) -> NDArray[np.int64]:
+    """An int64 array from integers that are sure to fit.
+
+    Raises:
+        InvalidValue: for floats, truth values, objects and unsigned 64-bit integers.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        raise InvalidValue("Values must form a regular array of integers.") from None
+    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
+        raise InvalidValue(
+            f"Values must be integers that fit in int64, not {array.dtype}: floats are for Laplace and Gaussian."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def integer_of(value: Any) -> int:
+    """One Python or NumPy integer, of any size."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InvalidValue(
+            f"Values must be integers, not {type(value).__name__}: floats are for the Laplace and Gaussian mechanisms."
+        )
+    return int(value)
+
+
+def bounded_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values with noise, both held within ±2**61 and the sum within ±(2**62 − 1), in the shape of the values.
+
+    Privacy:
+        Clamping the input is 1-Lipschitz and clamping the output is post-processing. The noise itself must not be
+        cut off, or its ends would show where the input was; but noise of 3·2**61 − 1 or more already carries every
+        admissible input beyond the end of the output, so cutting it there changes nothing. The samplers saturate far
+        beyond.
+    """
+    flat, draws = values.reshape(-1), noise.reshape(-1)
+    total = np.empty(flat.size, np.int64)
+    for start in range(0, flat.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out = np.clip(flat[part], -INPUT_LIMIT, INPUT_LIMIT, out=total[part])
+        out += np.clip(draws[part], -_NOISE_LIMIT, _NOISE_LIMIT)
+        np.clip(out, -LIMIT, LIMIT, out=out)
+    return total.reshape(values.shape)
+
+
+def bounded_add(value: int, noise: int) -> int:
+    """`bounded_sum` for one integer of any size."""
+    return max(-LIMIT, min(LIMIT, max(-INPUT_LIMIT, min(INPUT_LIMIT, value)) + noise))
