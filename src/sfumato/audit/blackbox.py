@@ -96,21 +96,19 @@ def support_bound(
         found: list[Feature] = []
         for at in range(min(width, 8)):
             name = "output" if first.ndim == 1 else f"coordinate {at}"
-            found.append(
-                Feature(f"lowest set bit of {name}", lambda outputs, at=at: _lowest_bit(_column(outputs, at)))
-            )
-            found.append(
-                Feature(
-                    f"exponent and lowest bit of {name}", lambda outputs, at=at: _both(_column(outputs, at))
-                )
-            )
+            found.append(Feature(f"lowest set bit of {name}", _reading(at, _lowest_bit)))
+            found.append(Feature(f"exponent and lowest bit of {name}", _reading(at, _both)))
         return found
 
     return _bound(left, right, delta, confidence, samples, features)
 
 
-def _column(outputs: Outputs, at: int) -> NDArray[np.float64]:
-    return np.asarray(outputs if outputs.ndim == 1 else outputs[:, at], dtype=np.float64)
+def _reading(
+    at: int, bits: Callable[[NDArray[np.float64]], NDArray[np.int64]]
+) -> Callable[[Outputs], Outputs]:
+    return lambda outputs: bits(
+        np.asarray(outputs if outputs.ndim == 1 else outputs[:, at], dtype=np.float64)
+    )
 
 
 def _lowest_bit(values: NDArray[np.float64]) -> NDArray[np.int64]:

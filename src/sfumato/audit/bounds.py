@@ -43,7 +43,7 @@ def epsilon_floor(
     """
     low, _ = clopper_pearson(over, trials_over, alpha / 2)
     _, high = clopper_pearson(under, trials_under, alpha / 2)
-    return np.log(np.maximum(np.maximum(low - delta, 0.0) / high, 1.0))
+    return np.asarray(np.log(np.maximum(np.maximum(low - delta, 0.0) / high, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,13 +132,17 @@ def features_of(left: Outputs, right: Outputs) -> Iterator[Feature]:
         yield Feature("row", listed)
     gap = np.abs(left.mean(axis=0, dtype=float) - right.mean(axis=0, dtype=float))
     for column in np.sort(np.argsort(-gap, kind="stable")[:_COLUMNS]):
-        yield Feature(f"coordinate {column}", lambda outputs, at=int(column): outputs[:, at])
+        yield Feature(f"coordinate {column}", _column(int(column)))
     yield Feature("sum", lambda outputs: outputs.sum(axis=1))
     yield Feature("largest", lambda outputs: outputs.max(axis=1))
     yield Feature("smallest", lambda outputs: outputs.min(axis=1))
     yield Feature("place of the largest", lambda outputs: outputs.argmax(axis=1))
     yield _direction(left, right)
     yield _likelihood(left, right)
+
+
+def _column(at: int) -> Callable[[Outputs], Outputs]:
+    return lambda outputs: outputs[:, at]
 
 
 def _parts(sample: Outputs) -> Iterator[Feature]:

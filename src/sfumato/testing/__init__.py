@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from sfumato.testing.accountants import check_accountant
     from sfumato.testing.detection import detectable, detectable_distance, power
     from sfumato.testing.mechanisms import check_mechanism
+    from sfumato.testing.moments import assert_coverage, assert_mean, assert_variance
     from sfumato.testing.mutants import MUTANTS, Mutant
     from sfumato.testing.statistics import (
         assert_bernoulli,
         assert_continuous,
-        assert_coverage,
         assert_discrete,
-        assert_mean,
-        assert_variance,
     )
     from sfumato.testing.stream import SeededStream, seeded
 
@@ -37,10 +35,10 @@ _HOMES = {
     "SeededStream": "stream",
     "assert_bernoulli": "statistics",
     "assert_continuous": "statistics",
-    "assert_coverage": "statistics",
+    "assert_coverage": "moments",
     "assert_discrete": "statistics",
-    "assert_mean": "statistics",
-    "assert_variance": "statistics",
+    "assert_mean": "moments",
+    "assert_variance": "moments",
     "check_accountant": "accountants",
     "check_mechanism": "mechanisms",
     "detectable": "detection",

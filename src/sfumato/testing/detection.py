@@ -43,8 +43,8 @@ def detectable(
 ) -> tuple[float | None, float | None]:
     """The nearest true probabilities below and above a claim that `assert_bernoulli` catches.
 
-    "Catches" means with probability at least `wanted`. None where no probability on that side is caught, which
-    is what too few trials look like.
+    "Catches" means with probability at least `wanted`. None where none on that side is caught, which is
+    what too few trials look like.
     """
 
     def nearest(end: float) -> float | None:
