@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -9,9 +11,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.errors import InvalidValue
+from sfumato.errors import InvalidParameter, InvalidValue
 
-__all__ = ["CEILING", "Number", "ScoreGrid", "power_of_two", "rate_of"]
+__all__ = [
+    "CEILING",
+    "Number",
+    "ScoreGrid",
+    "drawable",
+    "exact_number",
+    "nearest",
+    "power_of_two",
+    "rate_of",
+]
 
 Number: TypeAlias = int | float | np.integer | np.floating
 """A private number as mechanisms take it: a float stands for its exact binary value."""
@@ -26,12 +37,29 @@ _BITS = 20
 # scores never shows.
 _CLAMP = 1000
 _TINY = 64 - _CLAMP
+# The largest scale that `random` draws in 64-bit integers.
+_WIDEST = 2**56
 
 
 def power_of_two(exact: Fraction) -> int:
     """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
     guess = exact.numerator.bit_length() - exact.denominator.bit_length()
     return guess if Fraction(2) ** guess <= exact else guess - 1
+
+
+def drawable(scale: Fraction) -> Fraction:
+    """A scale of noise in grid units, refused at construction if it could not be drawn."""
+    if scale > _WIDEST:
+        raise InvalidParameter("epsilon is too small: noise so large beside the sensitivity cannot be drawn.")
+    return scale
+
+
+def nearest(exact: Fraction) -> float:
+    """The nearest finite float."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, exact.numerator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +113,7 @@ class ScoreGrid:
 
     def level(self, value: Number) -> int:
         """One number in whole grid units, rounded down; of any size."""
-        return Fraction(_number(value)) // self.step
+        return Fraction(exact_number(value)) // self.step
 
     def levels(self, values: ArrayLike) -> NDArray[np.int64] | list[int]:
         """Numbers in whole grid units, rounded down: int64 where all of them fit with room to spare."""
@@ -145,7 +173,13 @@ def _step(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
-def _number(value: Number) -> int | float:
+def exact_number(value: Number) -> int | float:
+    """A private number as a Python int or float, the same value exactly.
+
+    Raises:
+        InvalidValue: for anything that is not a finite number of at most 64 bits (or a Python int of any
+            size).
+    """
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return int(value)
     if isinstance(value, np.floating):

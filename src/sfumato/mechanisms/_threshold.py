@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms._scores import Number, ScoreGrid
+from sfumato.mechanisms._scores import Number, ScoreGrid, drawable
 from sfumato.mechanisms._utility import failure_of, outward, two_sided_width
 from sfumato.numeric.exact import Rational, as_integer
 
@@ -65,7 +65,7 @@ class Gate:
         first, second = split(epsilon, count, monotone=monotone)
         inner = (count if monotone else 2 * count) * grid.sensitivity / second
         level = threshold // grid.step
-        return cls(grid, level, grid.sensitivity / first, inner, count)
+        return cls(grid, level, drawable(grid.sensitivity / first), drawable(inner), count)
 
     def crossings(self, values: Values) -> Iterator[tuple[int, int]]:
         """The index and grid level of each value found above, at most `count`; takes none beyond the last."""

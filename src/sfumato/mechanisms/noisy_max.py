@@ -14,7 +14,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import BoundedRangeLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms._figures import freeze, shown
-from sfumato.mechanisms._scores import ScoreGrid, rate_of
+from sfumato.mechanisms._scores import ScoreGrid, drawable, rate_of
 from sfumato.mechanisms._utility import candidates_of, failure_of, outward, race_failure, smallest_gap
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.permute_and_flip import flip_and_take, flip_gap
@@ -72,6 +72,7 @@ class NoisyMax(Mechanism):
             raise InvalidParameter('noise must be "laplace", "gumbel" or "exponential".')
         price, bound = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
         grid = ScoreGrid.of(bound)
+        drawable(1 / rate_of(price, grid, monotone=monotone))
         freeze(self, epsilon=price, sensitivity=bound, noise=noise, monotone=bool(monotone))
         freeze(self, _grid=grid, _rate=rate_of(price, grid, monotone=monotone))
 

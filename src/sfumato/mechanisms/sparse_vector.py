@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sfumato import random
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._figures import freeze, shown
+from sfumato.mechanisms._scores import drawable, nearest
 from sfumato.mechanisms._threshold import Gate, Values
 from sfumato.mechanisms._utility import failure_of, outward, two_sided_width
 from sfumato.mechanisms.base import Example, Mechanism, Side
@@ -150,7 +151,7 @@ class NumericSparseVector(Mechanism):
         part = probability(share, "share")
         gate = Gate.of(price * (1 - part), bar, bound, count=limit, monotone=monotone)
         freeze(self, epsilon=price, threshold=bar, count=limit, sensitivity=bound, monotone=bool(monotone))
-        freeze(self, share=part, _gate=gate, _scale=limit * gate.grid.sensitivity / (price * part))
+        freeze(self, share=part, _gate=gate, _scale=drawable(limit * gate.grid.sensitivity / (price * part)))
 
     def __repr__(self) -> str:
         parameters = {"epsilon": self.epsilon, "threshold": self.threshold, "sensitivity": self.sensitivity}
@@ -170,7 +171,7 @@ class NumericSparseVector(Mechanism):
         """
         step = self._gate.grid.step
         return [
-            (index, float((level + random.discrete_laplace(self._scale)) * step))
+            (index, nearest((level + random.discrete_laplace(self._scale)) * step))
             for index, level in self._gate.crossings(values)
         ]
 

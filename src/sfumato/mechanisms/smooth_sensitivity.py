@@ -1,0 +1,212 @@
+"""Smooth sensitivity: noise fitted to how much *this* data could move the answer, without telling it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from flint import ctx
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
+from sfumato.mechanisms import _private_scale as laws
+from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up
+from sfumato.mechanisms._scores import Number, exact_number, nearest, power_of_two
+from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.numeric.exact import Rational, delta_of, float_down, nonnegative, positive
+
+__all__ = ["EXAMPLES", "SmoothNoise", "SmoothSensitivity"]
+
+SmoothNoise: TypeAlias = Literal["student", "cauchy", "laplace"]
+
+# Answers are multiples of a power of two about 2**-40 of the largest possible change.
+_BITS = 40
+# A smooth bound may be off by a relative 2**-41 from float arithmetic: the scale is widened by 2**-40, and
+# neighbours' scales are taken to differ by a factor of up to e^(β + 2**-39).
+_WIDER, _ROUGHER = 1 + Fraction(1, 2**40), Fraction(1, 2**39)
+# What a unit of shift and a unit of log-scale cost: max|h'/h| and max|1 + z·h'/h| of the density h.
+_COSTS = {"student": (Fraction(5, 4), 4), "cauchy": (Fraction(1), 1)}
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SmoothSensitivity(Mechanism):
+    """Adds noise in proportion to a smooth bound on the local sensitivity.
+
+    The caller works out, for the data x, a bound S(x) with |f(x) − f(x')| ≤ S(x) and S(x) ≤ e^β·S(x') for all
+    neighbours x', with β = `beta`: for instance S(x) = max_k e^(−βk)·A_k(x), A_k the largest local
+    sensitivity within k changes. `median_of(…).smooth(beta)` does it for medians. S is as private as the
+    data.
+
+    Attributes:
+        epsilon: The price.
+        bound: The most that the answer can move between any two neighbours (its global sensitivity); public.
+        delta: 0, or the δ of the Laplace kind.
+        noise: "student" (t with 4 degrees of freedom, finite variance; pure), "cauchy" (pure; no mean, but
+            the least loss of β) or "laplace" (lightest tails; needs a delta).
+        beta: The smoothness that S must have.
+
+    Privacy:
+        Claim: ε-DP with Student's or Cauchy noise, (ε, δ)-DP with Laplace noise, under the two conditions
+        on S above (met up to a relative 2**-41, which is paid for). Pure: noise σZ with σ = S/s. The
+        density h of Z has |h'/h| ≤ (d+1)/(2√d) and −1 ≤ −1 − z·h'/h ≤ d for d degrees of freedom (Cauchy: d
+        = 1), so that a shift by sσ costs s(d+1)/(2√d) and a change of ln σ by at most β costs dβ; ε is
+        split evenly between the two. Sources: Nissim, Raskhodnikova, Smith 2007, Lemma 2.6; Bun, Steinke
+        2019, Thm. 31, whose d+1 the derivative above improves to d. Laplace: σ = 2S/ε, so a shift costs at
+        most ε/2. With σ/σ' = e^λ, the loss at an output |z|σ away is at most ε/2 − λ + |z|(e^λ − 1), |z|
+        standard exponential. For λ ≤ 0 that is at most ε/2 + β ≤ ε; for λ > 0, E[(1 − e^(ε−L))+] ≤ (1 −
+        e^−λ)·exp(−(ε/2 + λ)/(e^λ − 1)), which increases in λ, and `beta` is the largest β at which it is at
+        most δ. (Nissim, Raskhodnikova, Smith 2007, Lemma 2.6 has the weaker β = ε/(2 ln(2/δ)).) The private
+        scale shows nowhere but in the answer: answers lie on a grid fixed by `bound`, the noise is drawn by
+        scaling one lazily known real number (no table per scale), `error` and `variance` do not know it. S
+        is clamped to between a grid step and `bound`, which keeps both conditions. Time: the number of
+        random bits does not depend on S, except with a probability of about 2**-38/ε, but Python's
+        arithmetic on long integers is not constant-time.
+    """
+
+    epsilon: Fraction
+    bound: Fraction
+    delta: Fraction
+    noise: SmoothNoise
+    beta: float = field(compare=False)
+    _shift: Fraction = field(compare=False)
+    _step: Fraction = field(compare=False)
+
+    def __init__(
+        self,
+        epsilon: Rational,
+        bound: Rational,
+        *,
+        delta: Rational = 0,
+        noise: SmoothNoise | None = None,
+    ) -> None:
+        """Fix noise and smoothness from the price.
+
+        Raises:
+            InvalidParameter: for parameters out of range, or a delta with pure noise, or none with Laplace
+                noise.
+        """
+        price, most, slip = positive(epsilon, "epsilon"), positive(bound, "bound"), delta_of(delta)
+        kind: SmoothNoise = noise or ("laplace" if slip else "student")
+        if kind not in ("student", "cauchy", "laplace"):
+            raise InvalidParameter('noise must be "student", "cauchy" or "laplace".')
+        if (kind == "laplace") != (slip > 0):
+            raise InvalidParameter(
+                "Laplace noise needs a delta above 0; Student's and Cauchy noise are pure and take none."
+            )
+        if kind == "laplace":
+            shift, rough = price / 2, _laplace_roughness(price, slip)
+        else:
+            per_shift, per_scale = _COSTS[kind]
+            shift, rough = price / 2 / per_shift, price / 2 / per_scale
+        beta = float_down(rough - _ROUGHER)
+        if beta <= 0:
+            raise InvalidParameter("epsilon is too small here: no usable smoothness is left.")
+        step = Fraction(2) ** (power_of_two(most) - _BITS)
+        freeze(self, epsilon=price, bound=most, delta=slip, noise=kind, beta=beta, _shift=shift, _step=step)
+
+    def __repr__(self) -> str:
+        parameters = {"epsilon": self.epsilon, "bound": self.bound, "delta": self.delta}
+        return shown("SmoothSensitivity", **parameters, noise=self.noise)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Pure ε, or (ε, δ) with Laplace noise."""
+        return ApproximateLoss(self.epsilon, self.delta) if self.delta else PureLoss(self.epsilon)
+
+    def release(self, value: Number, smooth: Number) -> float:
+        """The value with noise in proportion to `smooth`.
+
+        Args:
+            value: The exact answer.
+            smooth: S, a `beta`-smooth bound on the local sensitivity; private.
+
+        Raises:
+            InvalidValue: if either is not a finite number.
+        """
+        scale = self._scale(Fraction(exact_number(smooth)))
+        centre, unit = Fraction(exact_number(value)) / self._step, scale / self._step
+        if self.noise == "laplace":
+            noisy = laws.add_exponential_tails(centre, unit)
+        elif self.noise == "student":
+            noisy = laws.add_student(centre, unit)
+        else:
+            noisy = laws.add_cauchy(centre, unit)
+        return nearest(noisy * self._step)
+
+    def _scale(self, smooth: Fraction) -> Fraction:
+        # Negative is nonsense but must not fail in a data-dependent way: it is clamped like any bound too
+        # small.
+        return min(max(smooth, self._step), self.bound) * _WIDER / self._shift
+
+    def error(self, confidence: Rational, *, size: int = 1, smooth: Rational | None = None) -> float:
+        """The half-width of the noise for a *supposed* smooth sensitivity, an exact quantile, rounded up.
+
+        Args:
+            confidence: The probability that the noise is within it.
+            size: How many answers it holds for at once.
+            smooth: The smooth sensitivity to suppose, a public guess; the true one is private and must not
+                be shown.
+        """
+        if smooth is None:
+            raise InvalidParameter(
+                "The error depends on the private smooth sensitivity: say which one to suppose, smooth=…."
+            )
+        scale, slack = self._scale(nonnegative(smooth, "smooth")), self._step / 2
+        if self.noise == "laplace":
+            return laplace_width(scale, confidence, size, slack=slack)
+        quantile = laws.student_tail if self.noise == "student" else laws.cauchy_tail
+        with ctx.workprec(PRECISION):
+            return up(ball(scale) * quantile(failure(confidence, size) / 2) + ball(slack))
+
+    @property
+    def variance(self) -> None:
+        """None: it depends on the private scale."""
+        return None
+
+    @property
+    def bias(self) -> float | None:
+        """Zero up to half a grid step, the noise being symmetric; None for Cauchy noise: it has no mean."""
+        return None if self.noise == "cauchy" else 0.0
+
+
+def _laplace_roughness(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest β with β ≤ ε/2 and (1 − e^−β)·exp(−(ε/2 + β)/(e^β − 1)) ≤ δ, rounded down."""
+    half = float(epsilon / 2)
+    target = math.log(delta.numerator) - math.log(delta.denominator)
+
+    def log_delta(beta: float) -> float:
+        return math.log(-math.expm1(-beta)) - (half + beta) / math.expm1(beta)
+
+    low, high = 0.0, min(half, 700.0)
+    if log_delta(high) > target:
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if log_delta(middle) > target else (middle, high)
+        high = low
+    # A relative 1e-9 of β is far more than the rounding of these formulas.
+    return Fraction(high * (1 - 1e-9))
+
+
+def _example(name: str, mechanism: SmoothSensitivity, left: tuple[float, float], smooth: float) -> Example:
+    """The worst pair: a shift by the smaller of two smooth bounds that differ by the full factor e^β."""
+    right = (left[0] + left[1], smooth)
+
+    def draw(side: Side, count: int) -> NDArray[np.float64]:
+        value, bound = left if side == "left" else right
+        return np.array([mechanism.release(value, bound) for _ in range(count)])
+
+    return Example(name, mechanism, left, right, draw)
+
+
+_STUDENT, _CAUCHY = SmoothSensitivity(2, 64), SmoothSensitivity(2, 64, noise="cauchy")
+_LAPLACE = SmoothSensitivity(2, 64, delta="1e-3")
+
+EXAMPLES = (
+    _example("smooth-student", _STUDENT, (0.0, 1.0), math.exp(_STUDENT.beta)),
+    _example("smooth-cauchy", _CAUCHY, (0.0, 1.0), math.exp(_CAUCHY.beta)),
+    _example("smooth-laplace", _LAPLACE, (0.0, 1.0), math.exp(_LAPLACE.beta)),
+)
