@@ -1,0 +1,25 @@
+#!/bin/sh
+# Makes an environment with sfumato and the peers it is measured against.
+#
+#   benchmarks/install_peers.sh [ENVIRONMENT]     (default .venv-bench; PYTHON chooses the interpreter)
+#
+# A peer that cannot be installed is reported by the benchmarks as "not installed"; only torch and python-dp may fail here.
+set -eu
+cd "$(dirname "$0")/.."
+environment=${1:-.venv-bench}
+[ -x "$environment/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment"
+pip="$environment/bin/python -m pip install --quiet --disable-pip-version-check"
+# torch first and exactly this version, so that opacus finds it and pulls no other build of it.
+if $pip torch==2.13.0; then
+    $pip --requirement benchmarks/peers.txt
+else
+    echo "torch 2.13.0 has no wheel here: opacus is left out" >&2
+    grep -v -e '^torch' -e '^opacus' benchmarks/peers.txt > "$environment/peers.txt"
+    $pip --requirement "$environment/peers.txt"
+fi
+# Google's C++ library through PyDP: wheels exist for some platforms only, and a source build needs bazel. (The 0.1.0
+# wheel that claims every platform holds a library for one; a version is asked for so that it is never chosen.)
+$pip --only-binary :all: 'python-dp>=1.1' 2> /dev/null ||
+    echo "python-dp (Google's C++ library) has no wheel for this platform: left out" >&2
+$pip --editable .
+"$environment/bin/python" -m pip check
