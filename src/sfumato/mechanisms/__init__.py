@@ -1,7 +1,7 @@
 """Mechanisms: one file each, every one with its loss, its error and the theorem behind its price.
 
-`modules()` finds the mechanism files and `examples()` the checkable examples in them, so that adding one file is enough
-for the conformance kit to run over it.
+`modules()` finds the mechanism files and `examples()` the checkable examples in them, so that adding one
+file is enough for the conformance kit to run over it.
 """
 
 from __future__ import annotations

@@ -24,10 +24,11 @@ class Coin:
     """A coin whose probability of heads is a real number in (0, 1) that is known as a ball at any precision.
 
     Privacy:
-        Claim: heads has exactly the stated probability p. Proof: with U uniform on [0, 1), heads is U < p. The first
-        62 bits of U decide unless they equal those of p, and then as many more are drawn and compared as it takes;
-        both are compared as integers, p through a ball that excludes all but one. Condition: p is irrational (which
-        e^ε is for rational ε ≠ 0, by Lindemann), or the comparison could go on for ever.
+        Claim: heads has exactly the stated probability p. Proof: with U uniform on [0, 1), heads is U < p.
+        The first 62 bits of U decide unless they equal those of p, and then as many more are drawn and
+        compared as it takes; both are compared as integers, p through a ball that excludes all but one.
+        Condition: p is irrational (which e^ε is for rational ε ≠ 0, by Lindemann), or the comparison could
+        go on for ever.
     """
 
     probability: Callable[[], arb]

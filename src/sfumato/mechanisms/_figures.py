@@ -12,7 +12,18 @@ from flint import arb, ctx, fmpq
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_integer, float_up, probability
 
-__all__ = ["PRECISION", "ball", "ceiling", "failure", "freeze", "gaussian_width", "laplace_width", "shown", "up", "upper"]
+__all__ = [
+    "PRECISION",
+    "ball",
+    "ceiling",
+    "failure",
+    "freeze",
+    "gaussian_width",
+    "laplace_width",
+    "shown",
+    "up",
+    "upper",
+]
 
 PRECISION = 320
 """Bits that figures are computed with: cancellation in the tails of a quantile never costs that many."""
@@ -43,7 +54,7 @@ def ceiling(value: arb) -> int:
 
 
 def failure(confidence: Rational, size: int) -> arb:
-    """1 − confidence^(1/size): what each of `size` independent answers may fail with, for all to hold together."""
+    """1 − confidence^(1/size): what each of `size` independent answers may fail with."""
     exact = probability(confidence, "confidence")
     return -(ball(exact).log() / as_integer(size, "size")).expm1()
 

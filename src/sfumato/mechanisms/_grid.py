@@ -1,4 +1,4 @@
-"""The public grid of the float mechanisms: how an input gets onto it exactly, and what that costs in sensitivity."""
+"""The public grid of the float mechanisms: how inputs get onto it, and what that costs in sensitivity."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ EDGE = 2.0**62
 """Inputs are clamped to this many grid units, which leaves room for the noise in 64 bits."""
 
 WIDENING = 1 + Fraction(1, 2**54)
-"""What the sensitivity is multiplied with at construction, to pay for rounding inputs to 2**-63 of the grid."""
+"""What the sensitivity is multiplied with at construction, to pay for rounding inputs on the grid."""
 
 INPUT_LIMIT, LIMIT = 2**61, 2**62 - 1
 """Where integers are clamped before noise is added, and where the sum is."""
 
 _NOISE_LIMIT = 3 * 2**61 - 1
-# Outputs are y·2**exponent with |y| < 2**63, and scaling must be exact: keep far from overflow and subnormals.
+# Outputs are y·2**exponent with |y| < 2**63, and scaling must be exact: keep far from overflow and
+# subnormals.
 _LEAST, _MOST = -1000, 950
 # Small enough that the passes over a block stay in the second-level cache.
 _BLOCK = 1 << 15
@@ -57,15 +58,16 @@ class Grid:
     """The multiples of a power of two, 2**exponent, fixed from public parameters alone.
 
     Privacy:
-        Claim: `split` and `split_array` are functions r of the input alone with |r(x) − r(y)| ≤ |x − y| + 2**-63 in
-        grid units, and `nearest` and `nearest_array` satisfy |n(x) − n(y)| ≤ ⌈|x − y|⌉. Proof: scaling a float by a
-        power of two is exact (results so small that it is not are below 2**-1000 of a unit and become 0); clamping to
-        ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63, which moves two numbers of one sign by less
-        than 2**-63 against each other and brings two of opposite signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because
-        a float with bits below 2**-63 has magnitude below 2**-10, where both sides round to 0. Integers take a path
-        of their own, since converting one beyond 2**53 to a float would round it.
-        A d-dimensional release therefore moves at most d·2**-63 further in L1 (√d·2**-63 in L2) than the input did;
-        `room_l1` and `room_l2` are the greatest d for which `WIDENING` covers that.
+        Claim: `split` and `split_array` are functions r of the input alone with |r(x) − r(y)| ≤ |x − y| +
+        2**-63 in grid units, and `nearest` and `nearest_array` satisfy |n(x) − n(y)| ≤ ⌈|x − y|⌉. Proof:
+        scaling a float by a power of two is exact (results so small that it is not are below 2**-1000 of a
+        unit and become 0); clamping to ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63,
+        which moves two numbers of one sign by less than 2**-63 against each other and brings two of opposite
+        signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because a float with bits below 2**-63 has magnitude
+        below 2**-10, where both sides round to 0. Integers take a path of their own, since converting one
+        beyond 2**53 to a float would round it. A d-dimensional release therefore moves at most d·2**-63
+        further in L1 (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest d for
+        which `WIDENING` covers that.
     """
 
     exponent: int
@@ -82,7 +84,7 @@ class Grid:
         exponent = floor_log2(scale) - bits
         if not _LEAST <= exponent <= _MOST:
             raise InvalidParameter(
-                "The noise would be too large or too small for floats: rescale the values and their sensitivity."
+                "The noise is too large or too small for floats: rescale the values and their sensitivity."
             )
         return cls(exponent, math.ldexp(1.0, exponent), math.ldexp(1.0, -exponent))
 
@@ -136,7 +138,7 @@ class Grid:
         return whole + (fraction >> 63)
 
     def split_array(self, array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """A numeric array, flattened, in grid units as wholes and fractions of 2**64, clamped to ±2**62 units."""
+        """A numeric array, flattened, in grid units as wholes and fractions of 2**64, clamped to ±2**62."""
         flat = array.reshape(-1)
         if flat.dtype.kind == "f":
             return self._split_floats(flat)
@@ -165,7 +167,9 @@ class Grid:
                 units = np.multiply(flat[part], self.inverse, dtype=np.float64)
                 if not (units.min() > -EDGE and units.max() < EDGE):
                     if not np.isfinite(flat[part]).all():
-                        raise InvalidValue("Values must be finite: replace NaN and infinity before the release.")
+                        raise InvalidValue(
+                            "Values must be finite: replace NaN and infinity before the release."
+                        )
                     np.clip(units, -EDGE, EDGE, out=units)
                 cut = units.astype(np.int64)
                 units -= cut
@@ -193,8 +197,9 @@ def numbers_of(value: Any) -> NDArray[Any]:
     """An array of integers or of floats of at most 64 bits, from an array or a nested list of one kind.
 
     Raises:
-        InvalidValue: for anything else. A list that mixes integers and floats is refused because NumPy would turn
-            its integers into floats, and rounding those beyond 2**53 would break the declared sensitivity.
+        InvalidValue: for anything else. A list that mixes integers and floats is refused because NumPy would
+            turn its integers into floats, and rounding those beyond 2**53 would break the declared
+            sensitivity.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
@@ -225,7 +230,7 @@ def integers_of(value: Any) -> NDArray[np.int64]:
         raise InvalidValue("Values must form a regular array of integers.") from None
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
         raise InvalidValue(
-            f"Values must be integers that fit in int64, not {array.dtype}: floats are for Laplace and Gaussian."
+            f"Values must be integers that fit in int64, not {array.dtype}; Laplace takes floats."
         )
     return array.astype(np.int64, copy=False)
 
@@ -234,19 +239,19 @@ def integer_of(value: Any) -> int:
     """One Python or NumPy integer, of any size."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise InvalidValue(
-            f"Values must be integers, not {type(value).__name__}: floats are for the Laplace and Gaussian mechanisms."
+            f"Values must be integers, not {type(value).__name__}; Laplace and Gaussian take floats."
         )
     return int(value)
 
 
 def bounded_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values with noise, both held within ±2**61 and the sum within ±(2**62 − 1), in the shape of the values.
+    """The values, held within ±2**61, plus noise, held within ±(2**62 − 1), in the shape of the values.
 
     Privacy:
-        Clamping the input is 1-Lipschitz and clamping the output is post-processing. The noise itself must not be
-        cut off, or its ends would show where the input was; but noise of 3·2**61 − 1 or more already carries every
-        admissible input beyond the end of the output, so cutting it there changes nothing. The samplers saturate far
-        beyond.
+        Clamping the input is 1-Lipschitz and clamping the output is post-processing. The noise itself must
+        not be cut off, or its ends would show where the input was; but noise of 3·2**61 − 1 or more already
+        carries every admissible input beyond the end of the output, so cutting it there changes nothing. The
+        samplers saturate far beyond.
     """
     flat, draws = values.reshape(-1), noise.reshape(-1)
     total = np.empty(flat.size, np.int64)

@@ -22,14 +22,14 @@ Side: TypeAlias = Literal["left", "right"]
 class Mechanism(ABC):
     """A randomised answer whose price is known before it is given.
 
-    Parameters are public, fixed at construction and shown by `repr`; private values are only ever arguments of
-    `release`, `select` or whatever verb the mechanism answers to. Randomness comes from `sfumato.random` alone.
-    Subclasses are frozen and slotted dataclasses (the interactive ones guard their state themselves).
+    Parameters are public, fixed at construction and shown by `repr`; private values are only ever arguments
+    of `release`, `select` or whatever verb the mechanism answers to. Randomness comes from `sfumato.random`
+    alone. Subclasses are frozen and slotted dataclasses (the interactive ones guard their state themselves).
 
     Privacy:
-        `loss` bounds what one call of the mechanism's verb reveals about which of two neighbouring inputs it was
-        given, for every pair within the declared sensitivity and whatever the inputs are. It is the loss of the law
-        that is actually drawn, not of the ideal one that a textbook writes down.
+        `loss` bounds what one call of the mechanism's verb reveals about which of two neighbouring inputs it
+        was given, for every pair within the declared sensitivity and whatever the inputs are. It is the loss
+        of the law that is actually drawn, not of the ideal one that a textbook writes down.
     """
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def error(self, confidence: float, *, size: int = 1) -> float:
-        """The half-width that holds for all of `size` answers at once with probability `confidence`, rounded up."""
+        """The half-width that `size` answers keep within together with this probability, rounded up."""
 
     @property
     @abstractmethod
@@ -58,8 +58,8 @@ class Mechanism(ABC):
 class Example:
     """A mechanism with two neighbouring inputs, ready to be drawn from: what the conformance kit runs on.
 
-    Every mechanism module lists some as `EXAMPLES`. The pair should be one that comes close to the claimed loss, so
-    that a mechanism with half its noise fails the auditor.
+    Every mechanism module lists some as `EXAMPLES`. The pair should be one that comes close to the claimed
+    loss, so that a mechanism with half its noise fails the auditor.
 
     Attributes:
         name: Short and unique, for test ids.
@@ -67,7 +67,8 @@ class Example:
         left: One input.
         right: A neighbouring input, at the full sensitivity.
         draw: Gives `count` independent outputs, first axis `count`, for the "left" or the "right" input.
-        pmf: The exact law of one output for a side, as output → probability, where it is small enough to list.
+        pmf: The exact law of one output for a side, as output → probability, where it is small enough to
+            list.
         additive: Whether an output is the input plus noise, so that `error` must cover their difference.
     """
 

@@ -21,7 +21,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.gaussian import one_calibration
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
 
-__all__ = ["EXAMPLES", "DiscreteGaussian", "discrete_gaussian_width"]
+__all__ = ["EXAMPLES", "DiscreteGaussian", "discrete_gaussian_variance_up", "discrete_gaussian_width"]
 
 # Up to this variance the tails are summed term by term; beyond, an integral bounds them to within one unit.
 _SUMMED = 2**20
@@ -31,9 +31,10 @@ _NARROW = 2.0**-30
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class DiscreteGaussian(Mechanism):
-    """Adds noise P(k) ∝ exp(−k²/(2σ²)) to integers, calibrated to (epsilon, delta), to rho or to a given sigma.
+    """Adds noise P(k) ∝ exp(−k²/(2σ²)) to integers, calibrated to (epsilon, delta), to rho or to sigma.
 
-    Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at ±2**62.
+    Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at
+    ±2**62.
 
     Attributes:
         squared_sensitivity: The square of the L2 sensitivity, a whole number.
@@ -42,11 +43,12 @@ class DiscreteGaussian(Mechanism):
         delta: The delta it was calibrated to, or None.
 
     Privacy:
-        Claim: `release` is Δ²/(2σ²)-zCDP for integer values that differ by at most Δ in L2, in any dimension. Source:
-        Canonne, Kamath, Steinke 2020, Thm. 14 (Prop. 5 for one coordinate). The law is *not* dominated by the
-        continuous Gaussian of the same sigma (at σ = Δ = 1, δ(1) is 0.141 and not 0.127), so it carries no μ. With
-        `scalar=True` arrays are refused and the loss is the exact curve of the shifted law (their Thm. 7), and
-        calibration to (ε, δ) uses that curve; otherwise it uses what ρ-zCDP implies, which holds in any dimension.
+        Claim: `release` is Δ²/(2σ²)-zCDP for integer values that differ by at most Δ in L2, in any
+        dimension. Source: Canonne, Kamath, Steinke 2020, Thm. 14 (Prop. 5 for one coordinate). The law is
+        *not* dominated by the continuous Gaussian of the same sigma (at σ = Δ = 1, δ(1) is 0.141 and not
+        0.127), so it carries no μ. With `scalar=True` arrays are refused and the loss is the exact curve of
+        the shifted law (their Thm. 7), and calibration to (ε, δ) uses that curve; otherwise it uses what
+        ρ-zCDP implies, which holds in any dimension.
     """
 
     squared_sensitivity: int
@@ -73,8 +75,8 @@ class DiscreteGaussian(Mechanism):
         Args:
             epsilon: Together with `delta`, the price.
             delta: Strictly between 0 and 1.
-            sensitivity: The L2 sensitivity, a whole number. An irrational one, such as √2 for a histogram under
-                exchange, is given by its square instead.
+            sensitivity: The L2 sensitivity, a whole number. An irrational one, such as √2 for a histogram
+                under exchange, is given by its square instead.
             squared_sensitivity: The square of the L2 sensitivity, a whole number.
             rho: The price in zero-concentrated terms.
             sigma: The parameter of the law (close to its standard deviation).
@@ -88,7 +90,9 @@ class DiscreteGaussian(Mechanism):
         if not isinstance(scalar, bool):
             raise InvalidParameter("scalar must be True (single integers only) or False.")
         if scalar and math.isqrt(square) ** 2 != square:
-            raise InvalidParameter("A single integer moves by whole numbers: give a sensitivity, not its square.")
+            raise InvalidParameter(
+                "A single integer moves by whole numbers: give a sensitivity, not its square."
+            )
         point = None
         if epsilon is not None and delta is not None:
             point = positive(epsilon, "epsilon"), probability(delta, "delta")
@@ -108,7 +112,12 @@ class DiscreteGaussian(Mechanism):
             scalar=scalar or None,
         )
         freeze(self, squared_sensitivity=square, scalar=scalar, epsilon=point and point[0], _told=told)
-        freeze(self, delta=point and point[1], _variance=variance, _loss=_loss_of(square, variance, scalar=scalar))
+        freeze(
+            self,
+            delta=point and point[1],
+            _variance=variance,
+            _loss=_loss_of(square, variance, scalar=scalar),
+        )
 
     def __repr__(self) -> str:
         return self._told
@@ -136,7 +145,7 @@ class DiscreteGaussian(Mechanism):
     @property
     def variance(self) -> float:
         """The variance of the noise, rounded up: at most sigma², and visibly less only for sigma below 1."""
-        return _variance_up(self._variance)
+        return discrete_gaussian_variance_up(self._variance)
 
     @property
     def bias(self) -> float:
@@ -164,7 +173,9 @@ class DiscreteGaussian(Mechanism):
             return bounded_add(integer_of(value), random.discrete_gaussian(self._variance))
         array = integers_of(value)
         if self.scalar and array.ndim:
-            raise InvalidValue("This mechanism was priced for single integers: construct it without scalar=True.")
+            raise InvalidValue(
+                "This mechanism was priced for single integers: construct it without scalar=True."
+            )
         if not array.size:
             return np.zeros(array.shape, np.int64)
         return bounded_sum(array, random.discrete_gaussian(self._variance, array.shape))
@@ -205,13 +216,14 @@ def _least_variance(square: int, epsilon: Fraction, delta: Fraction, *, scalar: 
 
 
 def discrete_gaussian_width(variance: Fraction, confidence: Rational, size: int) -> int:
-    """The least whole w with P(|X| ≤ w)^size ≥ confidence for a discrete Gaussian X; one too large at most."""
+    """The least whole w with P(|X| ≤ w)^size ≥ confidence for a discrete Gaussian; at most one more."""
     with ctx.workprec(PRECISION):
         allowed = failure(confidence, size)
         if variance <= _SUMMED and allowed > 1e-280:
             return _summed_width(float(variance), float(allowed.lower()))
-        # Z ≥ √(2πσ²) by Poisson summation, and for w + 1/2 ≥ σ the density is convex beyond w + 1/2, so that each
-        # term is at most the integral over the unit interval around it; below, it is at most the one before it.
+        # Z ≥ √(2πσ²) by Poisson summation, and for w + 1/2 ≥ σ the density is convex beyond w + 1/2, so that
+        # each term is at most the integral over the unit interval around it; below, it is at most the one
+        # before it.
         sigma = ball(variance).sqrt()
         quantile = (2 * ball(variance)).sqrt() * allowed.erfcinv()
         near = max(0, ceiling(quantile - arb(1) / 2))
@@ -227,7 +239,8 @@ def _summed_width(variance: float, allowed: float) -> int:
     return int(np.argmax(beyond <= allowed * mass * (1 - 1e-10)))
 
 
-def _variance_up(variance: Fraction) -> float:
+def discrete_gaussian_variance_up(variance: Fraction) -> float:
+    """The variance of the discrete Gaussian law with this parameter, rounded up."""
     if variance > 64:  # the difference is below σ²·exp(-2π²·64)·1000, far below a float's last place
         return math.nextafter(float(variance), math.inf)
     with ctx.workprec(PRECISION):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, overload
@@ -40,8 +41,8 @@ def one_calibration(
 class Gaussian(Mechanism):
     """Adds Gaussian noise to numbers, calibrated to (epsilon, delta), to rho or to a given sigma.
 
-    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma. Inputs beyond
-    2**62 grid units are clamped there.
+    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma.
+    Inputs beyond 2**62 grid units are clamped there.
 
     Attributes:
         sensitivity: The most that the value can move between neighbours, in L2 over all coordinates; exact.
@@ -49,12 +50,14 @@ class Gaussian(Mechanism):
         delta: The delta it was calibrated to, or None.
 
     Privacy:
-        Claim: `release` has the curve δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) with μ = Δ/σ, and is ρ-zCDP with
-        ρ = μ²/2, for neighbours whose values differ by at most `sensitivity` in L2, in any dimension. Source: Balle,
-        Wang 2018, Thm. 8; Bun, Steinke 2016, Prop. 1.6. The calibration to (ε, δ) inverts that curve, rounded up, and
-        holds for every ε > 0 (the textbook σ = √(2·ln(1.25/δ))·Δ/ε does not: `accounting.gaussian_classic`). Proof of the rest: the input is rounded to 2**-63 grid units a coordinate, which widens
-        the sensitivity by a factor of at most 1 + 2**-54 (`Grid`), and sigma is widened by the same factor; the noise
-        drawn is the *continuous* Gaussian, and rounding the sum to the grid is post-processing.
+        Claim: `release` has the curve δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) with μ = Δ/σ, and is ρ-zCDP
+        with ρ = μ²/2, for neighbours whose values differ by at most `sensitivity` in L2, in any dimension.
+        Source: Balle, Wang 2018, Thm. 8; Bun, Steinke 2016, Prop. 1.6. The calibration to (ε, δ) inverts
+        that curve, rounded up, and holds for every ε > 0 (the textbook σ = √(2·ln(1.25/δ))·Δ/ε does not:
+        `accounting.gaussian_classic`). Proof of the rest: the input is rounded to 2**-63 grid units a
+        coordinate, which widens the sensitivity by a factor of at most 1 + 2**-54 (`Grid`), and sigma is
+        widened by the same factor; the noise drawn is the *continuous* Gaussian, and rounding the sum to the
+        grid is post-processing.
     """
 
     sensitivity: Fraction
@@ -120,7 +123,7 @@ class Gaussian(Mechanism):
     @property
     def sigma(self) -> float:
         """The standard deviation of the noise, to within a float's rounding."""
-        return float(self._units) ** 0.5 * self._step
+        return math.sqrt(self._units) * self._step
 
     @property
     def scale(self) -> float:
@@ -139,14 +142,14 @@ class Gaussian(Mechanism):
 
     @property
     def bias(self) -> float:
-        """Zero: the noise is symmetric (and a rounded symmetric law is off by less than 2**-32 of sigma)."""
+        """Zero: the noise is symmetric (rounding it moves the mean by less than 2**-31 of sigma)."""
         return 0.0
 
     def error(self, confidence: Rational, *, size: int = 1) -> float:
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
-        The exact quantile of the normal law and half a grid step for the rounding. A released float beyond 2**53 grid
-        steps is also off by its own last place.
+        The exact quantile of the normal law and half a grid step for the rounding. A released float beyond
+        2**53 grid steps is also off by its own last place.
         """
         slack = self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         return gaussian_width(self._variance, confidence, size, slack=slack)
@@ -175,7 +178,9 @@ class Gaussian(Mechanism):
             return random.add_gaussian(whole, fraction, self._units) * self._step
         array = numbers_of(value)
         if array.size > self._room:
-            raise InvalidValue("The array is too large for this sigma: the rounding of so many coordinates is not paid for.")
+            raise InvalidValue(
+                "The array is too large for this sigma: the rounding of so many coordinates is not paid for."
+            )
         wholes, fractions = self._grid.split_array(array)
         if not array.size:
             return np.zeros(array.shape)

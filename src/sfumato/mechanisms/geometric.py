@@ -24,19 +24,21 @@ __all__ = ["EXAMPLES", "Geometric", "discrete_laplace_variance", "discrete_lapla
 class Geometric(Mechanism):
     """Adds two-sided geometric noise, P(k) ∝ exp(−|k|·epsilon/sensitivity), to integers.
 
-    Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at ±2**62.
+    Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at
+    ±2**62.
 
     Attributes:
         epsilon: The price, exact.
-        sensitivity: The most that the value can move between neighbours, in L1 over all coordinates; a whole number.
+        sensitivity: The most that the value can move between neighbours, in L1 over all coordinates; a whole
+            number.
 
     Privacy:
-        Claim: `release` is ε-DP and its curve is that of the scalar mechanism, for integer values that differ by at
-        most `sensitivity` in L1, in any dimension. Proof: the law on the integers has
-        P(k)/P(k + s) ≤ exp(ε|s|/Δ), and coordinates are independent (Ghosh, Roughgarden, Sundararajan 2009). Its
-        probabilities are log-concave, so threshold tests are optimal for all shifts at once and the trade-off
-        function of several shifts is nowhere below that of their sum (as for `Laplace`: Dong, Roth, Su 2022,
-        Thm. 2.14 and Prop. A.3, with tests randomised at the threshold).
+        Claim: `release` is ε-DP and its curve is that of the scalar mechanism, for integer values that
+        differ by at most `sensitivity` in L1, in any dimension. Proof: the law on the integers has P(k)/P(k
+        + s) ≤ exp(ε|s|/Δ), and coordinates are independent (Ghosh, Roughgarden, Sundararajan 2009). Its
+        probabilities are log-concave, so threshold tests are optimal for all shifts at once and the
+        trade-off function of several shifts is nowhere below that of their sum (as for `Laplace`: Dong,
+        Roth, Su 2022, Thm. 2.14 and Prop. A.3, with tests randomised at the threshold).
     """
 
     epsilon: Fraction
@@ -48,7 +50,8 @@ class Geometric(Mechanism):
         """Fix the noise from the price and the integer L1 sensitivity.
 
         Raises:
-            InvalidParameter: if epsilon is not a positive finite number or the sensitivity not a positive integer.
+            InvalidParameter: if epsilon is not a positive finite number or the sensitivity not a positive
+                integer.
         """
         price, bound = positive(epsilon, "epsilon"), as_integer(sensitivity, "sensitivity")
         freeze(self, epsilon=price, sensitivity=bound, _scale=bound / price)

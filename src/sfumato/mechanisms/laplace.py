@@ -19,31 +19,34 @@ from sfumato.numeric.exact import Rational, positive
 
 __all__ = ["EXAMPLES", "Laplace"]
 
-_BITS = 30  # the noise has a scale of 2**30 to 2**31 grid units: rounding to the grid is invisible in the answer
+_BITS = (
+    30  # the noise has a scale of 2**30 to 2**31 grid units: rounding to the grid is invisible in the answer
+)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Laplace(Mechanism):
     """Adds Laplace noise of scale sensitivity/epsilon to numbers.
 
-    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale. Inputs
-    beyond 2**62 grid units (about 4e9 scales) are clamped there.
+    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale.
+    Inputs beyond 2**62 grid units (about 4e9 scales) are clamped there.
 
     Attributes:
         epsilon: The price, exact.
         sensitivity: The most that the value can move between neighbours, in L1 over all coordinates; exact.
 
     Privacy:
-        Claim: `release` is ε-DP and its curve is that of the scalar Laplace mechanism, for neighbours whose values
-        differ by at most `sensitivity` in L1, in any dimension. Proof: the input is rounded to 2**-63 grid units a
-        coordinate, which widens the sensitivity by a factor of at most 1 + 2**-54 (`Grid`); the scale is
-        Δ(1 + 2**-54)/ε exactly; the noise drawn is the *continuous* Laplace, and rounding the sum to the grid is
-        post-processing. Laplace noise is log-concave, so for shifts s_1, …, s_d of the coordinates the trade-off
-        function is nowhere below that of one shift Σ|s_i|: changing one coordinate after the other is a chain, a
-        chain is bounded by the composed functions (Dong, Roth, Su 2022, Thm. 2.14), and these compose to the shift by
-        the sum because the optimal tests of a log-concave shift family are nested (their Prop. A.3).
-        Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006. Sampling floats directly leaks through their low
-        bits (Mironov 2012); here every grid point is reachable from every input, with the stated probability.
+        Claim: `release` is ε-DP and its curve is that of the scalar Laplace mechanism, for neighbours whose
+        values differ by at most `sensitivity` in L1, in any dimension. Proof: the input is rounded to 2**-63
+        grid units a coordinate, which widens the sensitivity by a factor of at most 1 + 2**-54 (`Grid`); the
+        scale is Δ(1 + 2**-54)/ε exactly; the noise drawn is the *continuous* Laplace, and rounding the sum
+        to the grid is post-processing. Laplace noise is log-concave, so for shifts s_1, …, s_d of the
+        coordinates the trade-off function is nowhere below that of one shift Σ|s_i|: changing one coordinate
+        after the other is a chain, a chain is bounded by the composed functions (Dong, Roth, Su 2022, Thm.
+        2.14), and these compose to the shift by the sum because the optimal tests of a log-concave shift
+        family are nested (their Prop. A.3). Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006.
+        Sampling floats directly leaks through their low bits (Mironov 2012); here every grid point is
+        reachable from every input, with the stated probability.
     """
 
     epsilon: Fraction
@@ -60,14 +63,17 @@ class Laplace(Mechanism):
         """Fix the noise from the price and the L1 sensitivity.
 
         Raises:
-            InvalidParameter: if either is not a positive finite number, or the noise is out of the range of floats.
+            InvalidParameter: if either is not a positive finite number, or the noise is out of the range of
+                floats.
         """
         price, bound = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
         scale = bound * WIDENING / price
         grid = Grid.below(scale, _BITS)
         room = grid.room_l1(bound)
         if not room:
-            raise InvalidParameter("epsilon is too small: below about 1e-12, rounding can no longer be paid for.")
+            raise InvalidParameter(
+                "epsilon is too small: below about 1e-12, rounding can no longer be paid for."
+            )
         freeze(self, epsilon=price, sensitivity=bound, _scale=scale, _units=grid.units(scale), _room=room)
         freeze(self, _grid=grid, _inverse=grid.inverse, _step=grid.step, _loss=LaplaceLoss(price))
 
@@ -96,16 +102,18 @@ class Laplace(Mechanism):
 
     @property
     def bias(self) -> float:
-        """Zero: the noise is symmetric (and a rounded symmetric law is off by less than 2**-32 of the scale)."""
+        """Zero: the noise is symmetric (rounding it moves the mean by less than 2**-31 of the scale)."""
         return 0.0
 
     def error(self, confidence: Rational, *, size: int = 1) -> float:
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
-        The exact quantile scale·ln(1/(1 − confidence^(1/size))) and half a grid step for the rounding. A released
-        float beyond 2**53 grid steps is also off by its own last place.
+        The exact quantile scale·ln(1/(1 − confidence^(1/size))) and half a grid step for the rounding. A
+        released float beyond 2**53 grid steps is also off by its own last place.
         """
-        return laplace_width(self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63)))
+        return laplace_width(
+            self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
+        )
 
     @overload
     def release(self, value: Number) -> float: ...
@@ -131,7 +139,9 @@ class Laplace(Mechanism):
             return random.add_laplace(whole, fraction, self._units) * self._step
         array = numbers_of(value)
         if array.size > self._room:
-            raise InvalidValue("The array is too large for this epsilon: the rounding of so many coordinates is not paid for.")
+            raise InvalidValue(
+                "The array is too large for this epsilon: rounding so many coordinates is not paid for."
+            )
         wholes, fractions = self._grid.split_array(array)
         if not array.size:
             return np.zeros(array.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, overload
@@ -26,16 +25,18 @@ __all__ = ["EXAMPLES", "RandomizedResponse"]
 class RandomizedResponse(Mechanism):
     """Reports a category truthfully with probability p, otherwise one of the others, all equally likely.
 
-    Each element of an array is the answer of a different person, and each pays `loss` alone: this is the local model.
+    Each element of an array is the answer of a different person, and each pays `loss` alone: this is the
+    local model.
 
     Attributes:
         categories: How many there are; an answer is a truth value for two, or an index from 0.
-        epsilon: The price: exact where it was given, else ln(p(k − 1)/(1 − p)) rounded up by less than 2**-300.
+        epsilon: The price: exact where it was given, else ln(p(k − 1)/(1 − p)) rounded up by less than
+            2**-300.
 
     Privacy:
-        Claim: between any two truths, one answer is ε-DP with e^ε = p(k − 1)/(1 − p); the loss is exactly that of the
-        pair. Source: Warner 1965; Kairouz, Oh, Viswanath 2016, Sec. 4 (k categories). Where ε is given,
-        p = e^ε/(e^ε + k − 1) is irrational, and the coin is tossed exactly all the same (`Coin`).
+        Claim: between any two truths, one answer is ε-DP with e^ε = p(k − 1)/(1 − p); the loss is exactly
+        that of the pair. Source: Warner 1965; Kairouz, Oh, Viswanath 2016, Sec. 4 (k categories). Where ε is
+        given, p = e^ε/(e^ε + k − 1) is irrational, and the coin is tossed exactly all the same (`Coin`).
     """
 
     categories: int
@@ -51,7 +52,8 @@ class RandomizedResponse(Mechanism):
         """Fix the coin from the price, or from the probability `truth` of reporting the true category.
 
         Raises:
-            InvalidParameter: unless exactly one of them is given, or if the truth is not the likeliest answer.
+            InvalidParameter: unless exactly one of them is given, or if the truth is not the likeliest
+                answer.
         """
         count = as_integer(categories, "categories", least=2)
         if count > 2**62:
@@ -63,13 +65,17 @@ class RandomizedResponse(Mechanism):
             if epsilon is not None:
                 price = positive(epsilon, "epsilon")
                 if price > 700:
-                    raise InvalidParameter("epsilon above 700 is as good as the truth itself: release that instead.")
+                    raise InvalidParameter(
+                        "epsilon above 700 is as good as the truth itself: release that instead."
+                    )
                 coin = Coin(_Share(price, count))
                 chance = float(_Share(price, count)().mid())
             elif truth is not None:
                 exact = probability(truth, "truth")
                 if exact * count <= 1:
-                    raise InvalidParameter(f"truth must exceed 1/{count}: below, the answers say what is not the case.")
+                    raise InvalidParameter(
+                        f"truth must exceed 1/{count}: below, the answers say what is not the case."
+                    )
                 price = upper((ball(exact) * (count - 1) / (1 - ball(exact))).log())
                 chance = float(exact)
         freeze(self, categories=count, epsilon=price, _truth=exact, _coin=coin, _chance=chance)
@@ -101,7 +107,7 @@ class RandomizedResponse(Mechanism):
 
     @property
     def variance(self) -> float | None:
-        """The variance that one answer adds to `estimate` for two categories; for more it depends on the data."""
+        """The variance of `estimate` from one answer for two categories; for more it depends on the data."""
         return self._chance * (1 - self._chance) / self._gap**2 if self.categories == 2 else None
 
     @property
@@ -115,12 +121,13 @@ class RandomizedResponse(Mechanism):
         return (k * p - 1) / (k - 1)
 
     def error(self, confidence: Rational, *, size: int = 1) -> float:
-        """The half-width of `estimate` from the answers of `size` people, for all categories at once, rounded up.
+        """The half-width of `estimate` from `size` people's answers, for all categories at once, rounded up.
 
-        A bound, since the exact law depends on the data: with probability `confidence` over the coins, no estimated
-        share is further from the true share of these people. An indicator with mean p is sub-Gaussian with the
-        variance proxy (1 − 2p)/(2·ln((1 − p)/p)) (Kearns, Saul 1998; below the 1/4 of Hoeffding), and the two tails
-        of the categories share the failure (for two categories, the shares add up to 1 and are one event).
+        A bound, since the exact law depends on the data: with probability `confidence` over the coins, no
+        estimated share is further from the true share of these people. An indicator with mean p is
+        sub-Gaussian with the variance proxy (1 − 2p)/(2·ln((1 − p)/p)) (Kearns, Saul 1998; below the 1/4 of
+        Hoeffding), and the two tails of the categories share the failure (for two categories, the shares add
+        up to 1 and are one event).
         """
         people = as_integer(size, "size")
         with ctx.workprec(PRECISION):
@@ -161,7 +168,9 @@ class RandomizedResponse(Mechanism):
         elif not flat.size:
             return np.zeros(0, np.int64)
         else:
-            raise InvalidValue(f"Categories must be indices, or truth values if there are two, not {flat.dtype}.")
+            raise InvalidValue(
+                f"Categories must be indices, or truth values if there are two, not {flat.dtype}."
+            )
         if not flat.size:
             return indices
         # No branch on the coins: everybody draws an untruth, whether it is used or not.
@@ -196,7 +205,9 @@ class RandomizedResponse(Mechanism):
         if self.categories == 2:
             return (float(array.mean()) + p - 1) / (2 * p - 1)
         if self.categories > 2**24:
-            raise InvalidParameter("Too many categories to list the share of each: count the answers you look for.")
+            raise InvalidParameter(
+                "Too many categories to list the share of each: count the answers you look for."
+            )
         frequencies = np.bincount(array.astype(np.int64), minlength=self.categories) / array.size
         return (frequencies - (1 - p) / (self.categories - 1)) / self._gap
 
@@ -213,7 +224,7 @@ class _Share:
 
 
 def _proxy(mean: arb) -> arb:
-    """The least variance proxy of an indicator with this mean, as a ball; 1/4 where the formula divides 0 by 0."""
+    """The least variance proxy of an indicator with this mean; 1/4 where the formula divides 0 by 0."""
     if mean.overlaps(arb(1) / 2):
         return arb(1) / 4
     return (1 - 2 * mean) / (2 * ((1 - mean) / mean).log())
