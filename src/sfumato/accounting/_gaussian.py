@@ -24,16 +24,20 @@ def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1
         sensitivity: the L2 sensitivity.
 
     Returns:
-        An exact number (a float times the sensitivity), so that the variance drawn is the one that was proven.
+        An exact number (a float times the sensitivity), so that the variance drawn is the one that was
+        proven.
 
     Privacy:
-        Claim: noise of this σ (or more) on a function of this L2 sensitivity is (ε, δ)-DP, and no σ smaller by 1e-12 of it is.
-        Source: Balle, Wang 2018, Thm. 8: δ(μ) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) increases in μ = sensitivity/σ. The
-        inequality is decided in ball arithmetic at the returned value, so it holds for the number itself, not for a rounding of it.
+        Claim: noise of this σ (or more) on a function of this L2 sensitivity is (ε, δ)-DP, and no σ smaller
+        by 1e-12 of it is.
+        Source: Balle, Wang 2018, Thm. 8: δ(μ) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) increases in μ =
+        sensitivity/σ. The inequality is decided in ball arithmetic at the returned value, so it holds for the
+        number itself, not for a rounding of it.
     """
     exact, target = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
     sigma = _start(exact, target)
-    # Walk out from the starting float until one side fails and the other holds, then halve; both sides are certified.
+    # Walk out from the starting float until one side fails and the other holds, then halve; both sides are
+    # certified.
     step = 2.0**-40
     if _holds(Fraction(sigma), exact, target):
         high, low = sigma, sigma / (1 + step)
@@ -55,9 +59,10 @@ def gaussian_classic(epsilon: Rational, delta: Rational, sensitivity: Rational =
     """√(2 ln(1.25/δ))·sensitivity/ε: the textbook formula, for contrast only. Use `gaussian_sigma`.
 
     Privacy:
-        Claim: none above ε = 1. Source: Dwork, Roth 2014, Thm. A.1 proves (ε, δ) for 0 < ε < 1 only, where it wastes noise
-        (at ε = 1, δ = 1e-6 it asks for 25 % more than needed). Above 1 it is unproven, and from about ε = 8 to 9 on it is *false*: the noise is
-        too small (a test shows the exact δ above the target at ε = 10). No mechanism of this package calls it.
+        Claim: none above ε = 1. Source: Dwork, Roth 2014, Thm. A.1 proves (ε, δ) for 0 < ε < 1 only, where it
+        wastes noise (at ε = 1, δ = 1e-6 it asks for 25 % more than needed). Above 1 it is unproven, and from
+        about ε = 8 to 9 on it is *false*: the noise is too small (a test shows the exact δ above the target
+        at ε = 10). No mechanism of this package calls it.
     """
     exact, target = positive(epsilon, "epsilon"), probability(delta, "delta")
     return math.sqrt(2 * math.log(1.25 / float(target))) * float(positive(sensitivity, "sensitivity") / exact)
@@ -66,7 +71,8 @@ def gaussian_classic(epsilon: Rational, delta: Rational, sensitivity: Rational =
 def _holds(sigma: Fraction, epsilon: Fraction, target: Fraction) -> bool:
     """Whether σ gives (ε, δ) at sensitivity 1, decided in ball arithmetic.
 
-    Where even the highest precision cannot tell the two sides apart, the answer is no: the noise is then raised.
+    Where even the highest precision cannot tell the two sides apart, the answer is no: the noise is then
+    raised.
     """
     for bits in _PRECISIONS:
         with ctx.workprec(bits):

@@ -3,7 +3,8 @@
 | known about a release | class |
 | --- | --- |
 | an ε, an (ε, δ), a ρ, a Rényi curve | `PureLoss`, `ApproximateLoss`, `ConcentratedLoss`, `RenyiLoss` |
-| its exact law | `LaplaceLoss`, `DiscreteLaplaceLoss`, `GaussianLoss`, `DiscreteGaussianLoss`, `ResponseLoss`, `BoundedRangeLoss` |
+| its exact law | `LaplaceLoss`, `DiscreteLaplaceLoss`, `GaussianLoss`, `DiscreteGaussianLoss`,
+`ResponseLoss`, `BoundedRangeLoss` |
 | how it was put together | `ComposedLoss`, `SampledLoss`, `ParallelLoss`, `GroupLoss` |
 """
 

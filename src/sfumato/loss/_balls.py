@@ -1,6 +1,7 @@
 """Ball arithmetic for the few irrational constants that losses need, rounded to the safe side.
 
-A ball is an interval that provably holds the true value, so an end of it is a proven bound whatever the precision.
+A ball is an interval that provably holds the true value, so an end of it is a proven bound whatever the
+precision.
 """
 
 from __future__ import annotations

@@ -1,142 +1,170 @@
-"""Privacy profiles as vectorised callables: δ at any real ε, below and above, and what sampling makes of them."""
+"""Dominating pairs known by their profile alone, as terms: samples of anything, groups, suprema.
+
+Every function takes and gives terms of count 1. A profile decreases in ε and the curves below are read at
+arguments rounded the safe way, so each value is an upper bound; whatever is not convex by rounding lies above
+a function that is.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sfumato.numeric.laws import Term
-from sfumato.numeric.rounding import LIBRARY, Floats, U, down, up
+from sfumato.numeric.laws import Profile, Term
+from sfumato.numeric.laws.sampled import sampled_bounds
+from sfumato.numeric.rounding import LIBRARY, Floats, U, up
 
-__all__ = ["Curve", "fixed_sample", "group", "of_terms", "poisson_add", "poisson_remove", "supremum"]
-
-Curve = Callable[[Floats], tuple[Floats, Floats]]
-"""Real epsilons → floats below and above δ at each."""
+__all__ = ["fixed", "grouped", "poisson", "single", "supremum"]
 
 # A few rounded operations and at most four library calls beside the curve that is read.
 _SLACK = 4 * LIBRARY + 16 * U
+# Far enough out for a loss to be called infinite: e^700 is near the largest float.
+_FAR = 700.0
+
+Ends = tuple[float, float]
 
 
-def of_terms(directions: Sequence[Sequence[Term]], way: int) -> Curve:
-    """The profile of a composition in one direction.
+def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
+    """One direction of a composition as one term.
 
     Privacy:
-        For ε < 0 the swapped pair is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P), an identity.
+        For ε < 0 the swapped pair is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P), an identity. Mass at infinity:
+        at most the sum.
     """
     terms, swapped = tuple(directions[way]), tuple(directions[len(directions) - 1 - way])
     if len(terms) == 1 and terms[0].count == 1:
-        term = terms[0]
-        return lambda epsilons: term.law.bounds(epsilons, term.parameters)
+        return terms[0]
 
     from sfumato.numeric import compose
 
-    def curve(epsilons: Floats) -> tuple[Floats, Floats]:
-        low, high = np.empty_like(epsilons), np.empty_like(epsilons)
-        for i, epsilon in enumerate(epsilons.tolist()):
-            found = compose.delta((terms if epsilon >= 0 else swapped,), abs(epsilon))
-            low[i], high[i] = found.lower, found.upper
-        below = epsilons < 0
-        alpha, gone = np.exp(np.minimum(epsilons, 0.0)), -np.expm1(np.minimum(epsilons, 0.0))
-        low = np.where(below, down(gone + alpha * low, _SLACK), low)
-        return low, np.where(below, up(gone + alpha * high, _SLACK), high)
+    def curve(epsilons: Floats) -> Floats:
+        found = [
+            compose.delta((terms if epsilon >= 0 else swapped,), abs(epsilon)).upper
+            for epsilon in epsilons.ravel().tolist()
+        ]
+        return _mirrored(epsilons, np.array(found).reshape(epsilons.shape))
 
-    return curve
-
-
-def poisson_remove(curve: Curve, rate: float) -> Curve:
-    """H_α(qP + (1−q)Q ‖ Q) = q·H_β(P‖Q) with β = (α − 1 + q)/q, and 1 − α where β ≤ 0.
-
-    Privacy:
-        Exact; `curve` is that of (P, Q). The shifted order β is computed with a stated relative error and the curve is
-        read at an ε lowered (raised) by it, since a profile decreases in ε.
-    """
-
-    def transformed(epsilons: Floats) -> tuple[Floats, Floats]:
-        gain = np.expm1(epsilons)
-        order = 1 + gain / rate
-        inside = order > 0
-        # log β by log1p; an error of a few library calls in (α−1)/q is that times |(α−1)/q|/β in log β.
-        ratio = np.where(inside, gain / rate, 0.0)
-        shifted = np.log1p(ratio)
-        error = 2 * _SLACK * (np.abs(ratio) / (1 + ratio) + np.abs(shifted)) + np.finfo(float).tiny
-        floor = np.maximum(0.0, -gain)
-        high = np.where(inside, rate * curve(shifted - error)[1], 0.0)
-        low = np.where(inside, rate * curve(shifted + error)[0], 0.0)
-        return np.maximum(down(low, _SLACK), down(floor, _SLACK)), np.maximum(up(high, _SLACK), up(floor, _SLACK))
-
-    return transformed
+    mass = math.fsum(term.law.infinity(term.parameters) * term.count for term in terms)
+    supports = [(term.law.support(term.parameters), term.count) for term in terms]
+    ends = (
+        sum(low * count for (low, _), count in supports),
+        sum(high * count for (_, high), count in supports),
+    )
+    return _term(curve, "composition", mass * (1 + 4 * U), ends)
 
 
-def poisson_add(curve: Curve, rate: float) -> Curve:
-    """H_α(Q ‖ qP + (1−q)Q) = (1 − α + qα)·H_β(Q‖P) with β = qα/(1 − α + qα), and 0 where α ≥ 1/(1−q).
+def poisson(remove: Term, add: Term, rate: float) -> tuple[Term, Term]:
+    """The two directions of a mechanism on a Poisson sample, from its own two directions.
 
     Privacy:
-        Exact; `curve` is that of (Q, P). Rounding as in `poisson_remove`.
+        (qP + (1−q)Q, Q) and its swap: Zhu, Dong, Wang 2022, Thm. 11. What is certain for P alone stays so
+        with probability q; what only Q can show is seen under the sampled law too, so adding has no mass at
+        infinity.
     """
-
-    def transformed(epsilons: Floats) -> tuple[Floats, Floats]:
-        # 1 − α(1−q) = q − (1−q)(α−1), which does not cancel for small q and ε.
-        gain = np.expm1(np.minimum(epsilons, 700.0))
-        lost = (1 - rate) * gain
-        weight = rate - lost
-        # The relative error of a difference: that of its parts over what is left of them.
-        spread = 2 * _SLACK * (rate + np.abs(lost))
-        surely, perhaps = weight - spread > 0, weight + spread > 0
-        upper_weight = np.where(perhaps, weight + spread, 1.0)
-        lower_weight = np.where(surely, weight - spread, 1.0)
-        product = np.log(rate) + epsilons
-        error = 4 * _SLACK * (np.abs(np.log(rate)) + np.abs(epsilons) + 1)
-        high = np.where(perhaps, upper_weight * curve(product - np.log(upper_weight) - error)[1], 0.0)
-        low = np.where(surely, lower_weight * curve(product - np.log(lower_weight) + error)[0], 0.0)
-        floor = np.maximum(0.0, -gain)
-        return np.maximum(down(low, _SLACK), down(floor, _SLACK)), np.maximum(up(high, _SLACK), up(floor, _SLACK))
-
-    return transformed
+    low, high = remove.law.support(remove.parameters)
+    mass = remove.law.infinity(remove.parameters)
+    out = _term(
+        _sample(remove, rate, True),
+        "Poisson sample (remove)",
+        mass * rate,
+        (_mixed(low, rate), _mixed(high, rate)),
+    )
+    low, high = add.law.support(add.parameters)
+    if add.law.infinity(add.parameters):
+        high = math.inf
+    back = _term(
+        _sample(add, rate, False), "Poisson sample (add)", 0.0, (-_mixed(-low, rate), -_mixed(-high, rate))
+    )
+    return out, back
 
 
-def fixed_sample(curve: Curve, rate: float) -> Curve:
-    """The curve of a sample of fixed size under exchange: `poisson_remove` for ε ≥ 0, `poisson_add` below.
+def fixed(term: Term, rate: float) -> Term:
+    """A sample of fixed size under exchange, from a pair that dominates in both orders.
 
     Privacy:
-        Zhu, Dong, Wang 2022, Prop. 30, for a pair (P, Q) that dominates the inner mechanism under exchange in both orders.
+        Zhu, Dong, Wang 2022, Prop. 30: H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖ (1−q)P + qQ) for α < 1.
     """
-    above, below = poisson_remove(curve, rate), poisson_add(curve, rate)
+    above, below = _sample(term, rate, True), _sample(term, rate, False)
 
-    def transformed(epsilons: Floats) -> tuple[Floats, Floats]:
-        (low, high), (low_add, high_add) = above(np.maximum(epsilons, 0.0)), below(np.minimum(epsilons, 0.0))
-        return np.where(epsilons >= 0, low, low_add), np.where(epsilons >= 0, high, high_add)
+    def curve(epsilons: Floats) -> Floats:
+        return np.where(epsilons >= 0, above(np.maximum(epsilons, 0.0)), below(np.minimum(epsilons, 0.0)))
 
-    return transformed
+    _, high = term.law.support(term.parameters)
+    mass = term.law.infinity(term.parameters)
+    top = _mixed(high, rate)
+    bottom = math.log1p(-rate) if mass else -top
+    return _term(curve, "fixed-size sample", mass * rate, (min(bottom, -top), top))
 
 
-def group(curve: Curve, size: int) -> Curve:
-    """(1 + e^ε/k + … + e^((k−1)ε/k))·δ(ε/k): a chain of k neighbours, read at ε/k each.
+def grouped(term: Term, size: int) -> Term:
+    """A chain of `size` neighbours, from a pair that dominates in both orders.
 
     Privacy:
-        Vadhan 2017, Lemma 2.2, at every ε ≥ 0; for ε < 0 the swap of the value at −ε. `curve` must bound both orders.
+        δ_k(ε) ≤ (1 + e^(ε/k) + … + e^((k−1)ε/k))·δ(ε/k) for ε ≥ 0 (Vadhan 2017, Lemma 2.2), and δ_k never
+        increases, so from the least value found on it stays there; for ε < 0 the swap of the value at −ε.
     """
+    law, parameters = term.law, term.parameters
+    mass = law.infinity(parameters)
 
-    def positive(epsilons: Floats) -> Floats:
+    def chain(epsilons: Floats) -> Floats:
         step = epsilons / size
-        high = curve(step * (1 - 4 * U))[1]
-        factor = np.where(step > 1e-9, np.expm1(size * step) / np.where(step > 1e-9, np.expm1(step), 1.0), size * np.exp(size * step))
-        return np.minimum(up(factor * high, 4 * _SLACK), 1.0)
+        inner = law.delta(step * (1 - 4 * U), parameters)
+        # Σ e^(js) = e^((k−1)s)·(1 − e^(−ks))/(1 − e^(−s)); at s = 0 it is k.
+        ratio = np.where(step < 1e-8, size, np.expm1(-size * step) / np.expm1(-np.maximum(step, 1e-8)))
+        return np.minimum(up(np.exp((size - 1) * step) * ratio * inner, 4 * _SLACK), 1.0)
 
-    def transformed(epsilons: Floats) -> tuple[Floats, Floats]:
-        high = positive(np.minimum(np.abs(epsilons), 700.0))
-        alpha, gone = np.exp(np.minimum(epsilons, 0.0)), -np.expm1(np.minimum(epsilons, 0.0))
-        floor = down(gone, _SLACK)
-        return np.maximum(floor, 0.0), np.where(epsilons >= 0, high, np.minimum(up(gone + alpha * high, _SLACK), 1.0))
+    _, high = law.support(parameters)
+    where = math.inf
+    if mass > 0:
+        tries = np.linspace(0.0, min(size * high, _FAR), 4097)
+        values = chain(tries)
+        where, mass = float(tries[np.argmin(values)]), float(np.min(values))
 
-    return transformed
+    def curve(epsilons: Floats) -> Floats:
+        return _mirrored(epsilons, chain(np.minimum(np.abs(epsilons), min(where, _FAR))))
+
+    end = min(size * high, where) * (1 + 4 * U)
+    return _term(curve, f"group of {size}", mass, (-end, end))
 
 
-def supremum(curves: Sequence[Curve]) -> Curve:
-    """The pointwise supremum of curves, which is again the profile of a pair (Zhu, Dong, Wang 2022, Lemma 9)."""
+def supremum(terms: Sequence[Term]) -> Term:
+    """The pointwise supremum of profiles, again the profile of a pair (Zhu, Dong, Wang 2022, Lemma 9)."""
+    if len(set(terms)) == 1:
+        return terms[0]
 
-    def transformed(epsilons: Floats) -> tuple[Floats, Floats]:
-        ends = [curve(epsilons) for curve in curves]
-        return np.max([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    def curve(epsilons: Floats) -> Floats:
+        found: Floats = np.max([term.law.delta(epsilons, term.parameters) for term in terms], axis=0)
+        return found
 
-    return transformed
+    supports = [term.law.support(term.parameters) for term in terms]
+    mass = max(term.law.infinity(term.parameters) for term in terms)
+    return _term(
+        curve, "supremum", mass, (min(low for low, _ in supports), max(high for _, high in supports))
+    )
+
+
+def _term(curve: Callable[[Floats], Floats], name: str, mass: float, ends: Ends) -> Term:
+    return Term(Profile(curve, name, min(1.0, mass), ends), ())
+
+
+def _sample(term: Term, rate: float, remove: bool) -> Callable[[Floats], Floats]:
+    return lambda epsilons: sampled_bounds(term.law, term.parameters, rate, epsilons, remove=remove)[1]
+
+
+def _mixed(loss: float, rate: float) -> float:
+    """log(1 − q + q·e^loss), moved outward by its rounding."""
+    value = loss + math.log(rate) if loss > _FAR else math.log1p(rate * math.expm1(loss))
+    return (
+        value + math.copysign(_SLACK * (abs(value) + abs(math.log(rate)) + 1), value)
+        if math.isfinite(value)
+        else value
+    )
+
+
+def _mirrored(epsilons: Floats, beyond: Floats) -> Floats:
+    """Values at |ε| turned into values at ε: the swap below 0."""
+    down = np.minimum(epsilons, 0.0)
+    swapped = up(-np.expm1(down) + np.exp(down) * beyond, _SLACK)
+    return np.where(epsilons >= 0, beyond, np.minimum(swapped, 1.0))

@@ -2,13 +2,15 @@
 
 Privacy:
     Claim: if every order α > 1 has D_α ≤ τ(α), then for each α the pair
-    ε = τ(α) + log(1 − 1/α) − log(αδ)/(α − 1) holds. Source: Canonne, Kamath, Steinke 2020, Prop. 12 (the same curve:
-    Balle, Barthe, Gaboardi, Hsu, Sato 2020, Thm. 21). Any order gives a valid answer, so the search can only be loose, not wrong.
+    ε = τ(α) + log(1 − 1/α) − log(αδ)/(α − 1) holds. Source: Canonne, Kamath, Steinke 2020, Prop. 12 (the same
+    curve: Balle, Barthe, Gaboardi, Hsu, Sato 2020, Thm. 21). Any order gives a valid answer, so the search
+    can only be loose, not wrong.
 
     The search is also complete. For fixed ε the bound is
-    log δ = (α−1)τ(α) − (α−1)ε + (α−1)log(α−1) − α log α. The first term is convex for a true Rényi curve (van Erven,
-    Harremoës 2014, Cor. 2), and the last two have the second derivative 1/(α−1) − 1/α > 0. So log δ is convex in α, ε is
-    quasi-convex in α, and a section search ends at the global minimum, whatever order that is.
+    log δ = (α−1)τ(α) − (α−1)ε + (α−1)log(α−1) − α log α. The first term is convex for a true Rényi curve (van
+    Erven, Harremoës 2014, Cor. 2), and the last two have the second derivative 1/(α−1) − 1/α > 0. So log δ is
+    convex in α, ε is quasi-convex in α, and a section search ends at the global minimum, whatever order that
+    is.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from flint import arb
 from sfumato.loss._balls import ball, upper
 from sfumato.numeric.exact import float_up
 
-__all__ = ["LEAST_ORDER", "delta", "epsilon", "epsilon_at", "delta_at", "product_up"]
+__all__ = ["LEAST_ORDER", "delta", "delta_at", "epsilon", "epsilon_at", "product_up"]
 
 LEAST_ORDER = 1 + 2.0**-20
 _GREATEST_ORDER = 2.0**40
@@ -49,7 +51,9 @@ def delta_at(divergence: float, alpha: float, epsilon: float) -> float:
     if divergence == math.inf:
         return 1.0
     a = arb(alpha)
-    return min(1.0, upper(((a - 1) * (arb(divergence) - arb(epsilon)) + (a - 1) * (1 - 1 / a).log()).exp() / a))
+    return min(
+        1.0, upper(((a - 1) * (arb(divergence) - arb(epsilon)) + (a - 1) * (1 - 1 / a).log()).exp() / a)
+    )
 
 
 def epsilon(curve: Curve, delta: Fraction) -> float:
@@ -79,13 +83,14 @@ def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
 
 
 def _best_order(objective: Callable[[float], float]) -> float:
-    """The minimiser over (1, 2**40] of an objective that is quasi-convex in the order (golden section in log(α−1))."""
+    """The minimiser over (1, 2**40] of an objective quasi-convex in the order, by golden section."""
 
     def at(u: float) -> float:
         return objective(1 + math.exp(u))
 
     low, high = math.log(LEAST_ORDER - 1), math.log(_GREATEST_ORDER)
-    # An infinite curve beyond some order is a plateau that a section search cannot see past: shrink to the finite part.
+    # An infinite curve beyond some order is a plateau that a section search cannot see past: shrink to the
+    # finite part.
     while high - low > 1e-3 and not math.isfinite(at(high)):
         middle = (low + high) / 2
         if math.isfinite(at(middle)):

@@ -7,14 +7,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from flint import arb
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
-from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
+from sfumato.loss.pure import PureLoss
 from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
 
 if TYPE_CHECKING:
@@ -29,11 +28,11 @@ class ApproximateLoss(PrivacyLoss):
     """(ε, δ)-differential privacy and nothing more.
 
     Privacy:
-        Claim: the pair that reveals everything with probability δ and otherwise is randomized response at ε dominates
-        every (ε, δ)-DP mechanism, in both orders. Source: Kairouz, Oh, Viswanath 2015, Thm. 3.4. It is also
-        δ-approximately (ε²/2)-zCDP (Bun, Steinke 2016, Lemma 8.8). Note that (ε, δ) is a statement about *events*:
-        a bound on each output's probability alone proves nothing, and "loss above ε with probability at most δ" implies it but is
-        not implied by it.
+        Claim: the pair that reveals everything with probability δ and otherwise is randomized response at ε
+        dominates every (ε, δ)-DP mechanism, in both orders. Source: Kairouz, Oh, Viswanath 2015, Thm. 3.4. It
+        is also δ-approximately (ε²/2)-zCDP (Bun, Steinke 2016, Lemma 8.8). Note that (ε, δ) is a statement
+        about *events*: a bound on each output's probability alone proves nothing, and "loss above ε with
+        probability at most δ" implies it but is not implied by it.
     """
 
     wire: ClassVar[str] = "approximate.1"
@@ -65,8 +64,6 @@ class ApproximateLoss(PrivacyLoss):
 
     def renyi(self, alpha: float) -> float:
         """The Rényi divergence of randomized response at ε, which holds outside probability δ, rounded up."""
-        from sfumato.loss.pure import PureLoss
-
         return PureLoss(self.point[0]).renyi(alpha)
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
@@ -85,8 +82,10 @@ class ConcentratedLoss(PrivacyLoss):
     """ρ-zero-concentrated privacy, or its approximate form with a δ set aside.
 
     Privacy:
-        Claim: every Rényi divergence of order α is at most αρ, outside an event of probability δ in both inputs.
-        Source: Bun, Steinke 2016, Def. 1.1 and 8.1; ρ and δ add up (Lemma 8.2); group k costs k²ρ (Prop. 1.9).
+        Claim: every Rényi divergence of order α is at most αρ, outside an event of probability δ in both
+        inputs.
+        Source: Bun, Steinke 2016, Def. 1.1 and 8.1; ρ and δ add up (Lemma 8.2); group k costs k²ρ (Prop.
+        1.9).
     """
 
     wire: ClassVar[str] = "concentrated.1"
@@ -119,9 +118,10 @@ class RenyiLoss(PrivacyLoss):
         values: the divergence at each, not decreasing.
 
     Privacy:
-        Claim: the divergence of order `orders[i]` is at most `values[i]` in both directions. Between two orders
-        (α−1)·D_α is convex (van Erven, Harremoës 2014, Cor. 2), so the chord bounds it; below the first order D_α is
-        monotone; above the last nothing is known, unless it is repeated at order infinity as a pure bound (`PureLoss`).
+        Claim: the divergence of order `orders[i]` is at most `values[i]` in both directions. Between two
+        orders (α−1)·D_α is convex (van Erven, Harremoës 2014, Cor. 2), so the chord bounds it; below the
+        first order D_α is monotone; above the last nothing is known, unless it is repeated at order infinity
+        as a pure bound (`PureLoss`).
     """
 
     wire: ClassVar[str] = "renyi.1"
@@ -133,10 +133,12 @@ class RenyiLoss(PrivacyLoss):
         exact_values = tuple(nonnegative(value, "a Rényi divergence") for value in values)
         if not exact_orders or len(exact_orders) != len(exact_values):
             raise InvalidParameter("A Rényi curve needs at least one order, and one value for each order.")
-        if exact_orders[0] <= 1 or any(a >= b for a, b in zip(exact_orders, exact_orders[1:], strict=False)):
+        if exact_orders[0] <= 1 or any(a >= b for a, b in pairwise(exact_orders)):
             raise InvalidParameter("The orders of a Rényi curve must be increasing and above 1.")
-        if any(a > b for a, b in zip(exact_values, exact_values[1:], strict=False)):
-            raise InvalidParameter("A Rényi divergence never decreases with its order: lower the earlier values.")
+        if any(a > b for a, b in pairwise(exact_values)):
+            raise InvalidParameter(
+                "A Rényi divergence never decreases with its order: lower the earlier values."
+            )
         object.__setattr__(self, "orders", exact_orders)
         object.__setattr__(self, "values", exact_values)
 
@@ -152,14 +154,3 @@ class RenyiLoss(PrivacyLoss):
         share = (order - a) / (b - a)
         chord = ((1 - share) * (a - 1) * u + share * (b - 1) * v) / (order - 1)
         return float_up(min(chord, v))
-
-
-def pure_renyi(epsilon: Fraction, alpha: float) -> float:
-    """The Rényi divergence of randomized response at ε, rounded up (ball arithmetic; Mironov 2017, Prop. 5)."""
-    if epsilon == 0:
-        return 0.0
-    if not 1 < alpha < math.inf:
-        return float_up(epsilon)
-    a, e = arb(alpha), ball(epsilon)
-    moment = ((a * e).exp() + ((1 - a) * e).exp()) / (e.exp() + 1)
-    return min(float_up(epsilon), upper(moment.log() / (a - 1)))

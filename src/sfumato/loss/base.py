@@ -37,23 +37,25 @@ def register(cls: _L) -> _L:
 class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subclass states what it knows)
     """The privacy loss of one release: a frozen value, free of data, budgets and accountants.
 
-    A subclass states what is known about its mechanism: a dominating pair in each direction (`directions`), a pure
-    bound (`pure`), a concentrated one (`rho`), a Rényi curve (`rdp`), one exact point (`approximate`). Everything else
-    follows from these by proven conversions, always rounded up.
+    A subclass states what is known about its mechanism: a dominating pair in each direction (`directions`), a
+    pure bound (`pure`), a concentrated one (`rho`), a Rényi curve (`rdp`), one exact point (`approximate`).
+    Everything else follows from these by proven conversions, always rounded up.
 
     Privacy:
-        Claim: a mechanism that carries this loss is (ε, delta(ε))-differentially private for every ε ≥ 0, between any
-        two neighbouring inputs *in both orders* (the curve is the supremum over the directions), where neighbours are
-        those of `adjacency`, or those that its sensitivity was stated for. Source: a pair (P, Q) dominates a mechanism
-        if its hockey-stick curve is nowhere below (Zhu, Dong, Wang 2022, Def. 7); pairs compose (their Thm. 10).
+        Claim: a mechanism that carries this loss is (ε, delta(ε))-differentially private for every ε ≥ 0,
+        between any two neighbouring inputs *in both orders* (the curve is the supremum over the directions),
+        where neighbours are those of `adjacency`, or those that its sensitivity was stated for. Source: a
+        pair (P, Q) dominates a mechanism if its hockey-stick curve is nowhere below (Zhu, Dong, Wang 2022,
+        Def. 7); pairs compose (their Thm. 10).
     """
 
     __slots__ = ()
     wire: ClassVar[str] = ""
-    # Of a family with one parameter: that parameter, in which the curve increases.
-    _size: ClassVar[Callable[[Any], Fraction] | None] = None
+    # Whether the Rényi curve is that of the pair itself, so that many can be summed at once.
+    _plain_pair: ClassVar[bool] = False
 
-    # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── what is known
+    # ────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def pure(self) -> Fraction | None:
@@ -75,12 +77,12 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
     @property
     def mu(self) -> float | None:
-        """A μ such that the loss is no more than that of N(μ, 1) against N(0, 1), rounded up; None if unknown."""
+        """A μ such that N(μ, 1) against N(0, 1) dominates, rounded up; None if unknown."""
         return None
 
     @property
     def approximate(self) -> tuple[Fraction, Fraction] | None:
-        """One exact point (ε, δ) of the curve, the one that basic composition adds up; None if none is singled out."""
+        """The exact point (ε, δ) that basic composition adds up; None if none is singled out."""
         pure = self.pure
         return None if pure is None else (pure, _ZERO)
 
@@ -116,7 +118,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
         return min(bound, compose.rdp(directions, alpha))
 
-    # ── the curve ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the curve
+    # ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rdp(self, alpha: Rational) -> float:
         """The Rényi divergence of order `alpha` ≥ 1, rounded up; infinity if none is known.
@@ -130,8 +133,15 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             return math.inf
         if order == math.inf:
             return math.inf if self.pure is None else float_up(self.pure)
-        # Orders are monotone: one just above 1 bounds the Kullback–Leibler divergence.
-        return self.renyi(max(order, _renyi.LEAST_ORDER))
+        return self._kullback_leibler() if order == 1 else self.renyi(order)
+
+    def curve(self) -> Callable[[float], float]:
+        """`renyi` as a function of the order that is cheap to call often."""
+        return self.renyi
+
+    def _kullback_leibler(self) -> float:
+        # Orders are monotone: one just above 1 bounds order 1.
+        return self.renyi(_renyi.LEAST_ORDER)
 
     def delta(self, epsilon: Rational) -> float:
         """The least δ known for this ε, rounded up: the larger of the two directions."""
@@ -158,13 +168,13 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def _delta(self, epsilon: float) -> float:
         directions = self.directions()
         if directions is None:
-            return _renyi.delta(self.renyi, epsilon, self.failure)
+            return _renyi.delta(self.curve(), epsilon, self.failure)
         return max(_profile(directions, way, epsilon) for way in range(len(directions)))
 
     def _epsilon(self, delta: Fraction) -> float:
         directions = self.directions()
         if directions is None:
-            return _renyi.epsilon(self.renyi, delta - self.failure) if delta > self.failure else math.inf
+            return _renyi.epsilon(self.curve(), delta - self.failure) if delta > self.failure else math.inf
         from sfumato.numeric import compose
 
         return compose.epsilon(directions, float_down(delta)).upper
@@ -178,11 +188,12 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         directions = self.directions()
         if directions is None:
             raise UnsupportedLoss(
-                f"{type(self).__name__} knows only a Rényi bound, not a pair of distributions, so this has no proven rule."
+                f"{type(self).__name__} knows only a Rényi bound, not a pair: this has no proven rule."
             )
         return _profile(directions, way % len(directions), epsilon)
 
-    # ── the algebra ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the algebra
+    # ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         """Both releases about the same data."""
@@ -218,11 +229,17 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
         return parallel((self, *others), adjacency)
 
-    def _group(self, size: int) -> PrivacyLoss | None:
-        """The tight group loss where the family is closed under it; None: use the general rule."""
+    def _size(self) -> Fraction | None:
+        """In a family with one parameter: that parameter, in which the curve increases."""
         return None
 
-    # ── the wire ─────────────────────────────────────────────────────────────────────────────────────────────────
+    def _group(self, size: int) -> PrivacyLoss | None:
+        """The tight group loss where the family is closed under it; None: use the general rule."""
+        del size
+        return None
+
+    # ── the wire
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data (text, whole numbers, lists) that `from_dict` reads back to an equal loss."""
@@ -238,10 +255,14 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             InvalidParameter: for fields that do not fit that name.
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("loss"), str):
-            raise InvalidParameter("A stored loss must be a mapping with a text under 'loss' that names its kind.")
+            raise InvalidParameter(
+                "A stored loss must be a mapping with a text under 'loss' that names its kind."
+            )
         name = data["loss"]
         if name not in _WIRES:
-            raise UnsupportedLoss(f"Unknown loss {name[:60]!r}: it was written by another version of Sfumato; upgrade to read it.")
+            raise UnsupportedLoss(
+                f"Unknown loss {name[:60]!r}: another version of Sfumato wrote it; upgrade to read it."
+            )
         fields = {key: _decode(value) for key, value in data.items() if key != "loss"}
         try:
             return _WIRES[name]._build(fields)

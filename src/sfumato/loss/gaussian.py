@@ -1,11 +1,10 @@
-"""Gaussian losses: of continuous noise (also rounded to a grid), and of discrete noise, which is not the same."""
+"""Gaussian losses: of continuous noise (rounded or not), and of discrete noise, which is another law."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from sfumato.errors import InvalidParameter
@@ -32,18 +31,19 @@ class GaussianLoss(PrivacyLoss):
 
     Args:
         rho: ρ = μ²/2, exact; μ is the L2 sensitivity in standard deviations.
-        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. The caller states
-            that this point holds (`accounting.gaussian_sigma` proves it).
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. The
+            caller states that this point holds (`accounting.gaussian_sigma` proves it).
 
     Privacy:
         Claim: N(μ, 1) against N(0, 1) dominates in any dimension (rotate the shift onto one axis), and
-        δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Source: Balle, Wang 2018, Thm. 8; Dong, Roth, Su 2022, Thm. 2.7.
-        Rényi: αρ exactly (Mironov 2017, Prop. 7). Rounding is post-processing; a discrete Gaussian is another law.
+        δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Source: Balle, Wang 2018, Thm. 8; Dong, Roth, Su 2022, Thm.
+        2.7.
+        Rényi: αρ exactly (Mironov 2017, Prop. 7). Rounding is post-processing; a discrete Gaussian is another
+        law.
         Group: a shift of k sensitivities is μ → kμ. Composition: μ² adds up (Dong, Roth, Su 2022, Cor. 3.3).
     """
 
     wire: ClassVar[str] = "gaussian.1"
-    _size = attrgetter("rho")
     rho: Fraction = field()
     point: tuple[Fraction, Fraction] | None = None
 
@@ -87,6 +87,9 @@ class GaussianLoss(PrivacyLoss):
     def _group(self, size: int) -> PrivacyLoss:
         return self if size == 1 else GaussianLoss(self.rho * size * size)
 
+    def _size(self) -> Fraction:
+        return self.rho
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,12 @@ class DiscreteGaussianLoss(PrivacyLoss):
         scalar: whether a release is one integer. A vector carries ρ only.
 
     Privacy:
-        Claim: sensitivity²/(2σ²)-zCDP in any dimension. Source: Canonne, Kamath, Steinke 2020, Thm. 14. A scalar
-        release has the exact curve of the lattice pair at a shift of `sensitivity` (their Thm. 7; smaller shifts are
-        dominated, since the noise is log-concave and tests are thresholds). It is *not* dominated by the Gaussian of the same
-        σ: at σ = sensitivity = 1, δ(1) is 0.141 against 0.127. So it has no μ, and a vector has no curve here but ρ's.
+        Claim: sensitivity²/(2σ²)-zCDP in any dimension. Source: Canonne, Kamath, Steinke 2020, Thm. 14. A
+        scalar release has the exact curve of the lattice pair at a shift of `sensitivity` (their Thm. 7;
+        smaller shifts are dominated, since the noise is log-concave and tests are thresholds). It is *not*
+        dominated by the Gaussian of the same
+        σ: at σ = sensitivity = 1, δ(1) is 0.141 against 0.127. So it has no μ, and a vector has no curve here
+            but ρ's.
     """
 
     wire: ClassVar[str] = "discrete-gaussian.1"

@@ -23,13 +23,13 @@ __all__ = ["GroupLoss", "group", "textbook_group"]
 class GroupLoss(PrivacyLoss):
     """The loss of any mechanism between inputs that are `size` neighbours apart.
 
-    `approximate` is the textbook form (kε, k·e^((k−1)ε)·δ) of the inner point. The curve is tighter: at each ε it sums the
-    chain exactly, (1 + e^(ε/k) + … + e^((k−1)ε/k))·δ(ε/k). Families that know their group law (Gaussian, Laplace, pure,
-    zCDP, discrete ones) do not come here: `loss.group(k)` gives that law.
+    `approximate` is the textbook form (kε, k·e^((k−1)ε)·δ) of the inner point. The curve is tighter: at each
+    ε it sums the chain exactly, (1 + e^(ε/k) + … + e^((k−1)ε/k))·δ(ε/k). Families that know their group law
+    (Gaussian, Laplace, pure, zCDP, discrete ones) do not come here: `loss.group(k)` gives that law.
 
     Privacy:
-        Claim: δ_k(kε) ≤ Σ_{j<k} e^(jε)·δ(ε) ≤ k·e^((k−1)ε)·δ(ε). Source: Vadhan 2017, Lemma 2.2; Dwork, Roth 2014, Thm. 2.2
-        for δ = 0; k²ρ for zCDP: Bun, Steinke 2016, Prop. 1.9.
+        Claim: δ_k(kε) ≤ Σ_{j<k} e^(jε)·δ(ε) ≤ k·e^((k−1)ε)·δ(ε). Source: Vadhan 2017, Lemma 2.2; Dwork, Roth
+        2014, Thm. 2.2 for δ = 0; k²ρ for zCDP: Bun, Steinke 2016, Prop. 1.9.
     """
 
     wire: ClassVar[str] = "group.1"
@@ -96,8 +96,8 @@ def _directions(loss: GroupLoss) -> tuple[tuple[Term, ...], ...] | None:
     ways = loss.inner.directions()
     if ways is None:
         return None
-    both = _profiles.supremum([_profiles.of_terms(ways, way) for way in range(len(ways))])
-    return ((_profiles.term(_profiles.group(both, loss.size), f"group of {loss.size}"),),)
+    both = _profiles.supremum([_profiles.single(ways, way) for way in range(len(ways))])
+    return ((_profiles.grouped(both, loss.size),),)
 
 
 def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
@@ -112,8 +112,8 @@ def textbook_group(epsilon: Rational, delta: Rational, size: int) -> tuple[Fract
     """(kε, k·e^((k−1)ε)·δ), the textbook form for groups of k; δ rounded up (and at most 1).
 
     Privacy:
-        Claim: an (ε, δ)-DP mechanism has this guarantee between inputs k neighbours apart. Source: Dwork, Roth 2014,
-        Thm. 2.2 for δ = 0; Vadhan 2017, Lemma 2.2, whose sum is no more.
+        Claim: an (ε, δ)-DP mechanism has this guarantee between inputs k neighbours apart. Source: Dwork,
+        Roth 2014, Thm. 2.2 for δ = 0; Vadhan 2017, Lemma 2.2, whose sum is no more.
     """
     exact, rest, k = nonnegative(epsilon, "epsilon"), delta_of(delta), as_integer(size, "size")
     if rest == 0:

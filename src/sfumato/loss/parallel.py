@@ -26,14 +26,17 @@ class ParallelLoss(PrivacyLoss):
 
     Args:
         parts: the loss of each part's release.
-        adjacency: under "add-remove" a unit touches one part, and the cost is the largest loss. Under "exchange" a unit may move from
-            one part to another and touches *two*: the cost is that of the two costliest parts together.
+        adjacency: under "add-remove" a unit touches one part, and the cost is the largest loss. Under
+            "exchange" a unit may move from one part to another and touches *two*: the cost is that of the two
+            costliest parts together.
 
     Privacy:
-        Claim: add/remove: the supremum of the parts' curves; exchange: the supremum over pairs of parts of their composition.
-        Source: McSherry 2009, Thm. 4 (disjoint subsets; max); for curves, the supremum of profiles is a profile (Zhu,
-        Dong, Wang 2022, Lemma 9). Conditions: the partition is fixed or depends on each unit alone; under exchange each
-        part's loss holds both for a unit replaced inside the part and for one that arrives or leaves.
+        Claim: add/remove: the supremum of the parts' curves; exchange: the supremum over pairs of parts of
+        their composition.
+        Source: McSherry 2009, Thm. 4 (disjoint subsets; max); for curves, the supremum of profiles is a
+        profile (Zhu, Dong, Wang 2022, Lemma 9). Conditions: the partition is fixed or depends on each unit
+        alone; under exchange each part's loss holds both for a unit replaced inside the part and for one that
+        arrives or leaves.
     """
 
     wire: ClassVar[str] = "parallel.1"
@@ -53,12 +56,17 @@ class ParallelLoss(PrivacyLoss):
         if not counts:
             raise InvalidParameter("A parallel composition needs at least one part.")
         if common_adjacency(counts) not in (None, adjacency):
-            raise UnsupportedLoss(f"These losses do not hold for {adjacency} neighbours: restate them for that adjacency.")
+            raise UnsupportedLoss(
+                f"These losses do not hold for {adjacency} neighbours: restate them for that adjacency."
+            )
         object.__setattr__(self, "parts", frozenset(counts.items()))
         object.__setattr__(self, "neighbours", adjacency)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ParallelLoss) and (self.parts, self.neighbours) == (other.parts, other.neighbours)
+        return isinstance(other, ParallelLoss) and (self.parts, self.neighbours) == (
+            other.parts,
+            other.neighbours,
+        )
 
     def __hash__(self) -> int:
         return hash((self.parts, self.neighbours))
@@ -122,16 +130,21 @@ class ParallelLoss(PrivacyLoss):
 
     def _group(self, size: int) -> PrivacyLoss | None:
         # A group may be spread over several parts, so no part's own group law covers it.
+        del size
         return None
 
     def _largest(self, value: Callable[[PrivacyLoss], Fraction | None]) -> Fraction | None:
         found = [(value(part), count) for part, count in self.parts]
-        known = sorted((item for item, count in found if item is not None for _ in range(count)), reverse=True)
+        known = sorted(
+            (item for item, count in found if item is not None for _ in range(count)), reverse=True
+        )
         if any(item is None for item, _ in found):
             return None
         return sum(known[: 1 if self.neighbours == "add-remove" else 2], Fraction(0))
 
-    def _pair(self, value: Callable[[PrivacyLoss], tuple[Fraction, Fraction] | None]) -> tuple[Fraction, Fraction] | None:
+    def _pair(
+        self, value: Callable[[PrivacyLoss], tuple[Fraction, Fraction] | None]
+    ) -> tuple[Fraction, Fraction] | None:
         known = {part: value(part) for part, _ in self.parts}
         first = self._largest(lambda part: None if (pair := known[part]) is None else pair[0])
         second = self._largest(lambda part: None if (pair := known[part]) is None else pair[1])
@@ -139,14 +152,15 @@ class ParallelLoss(PrivacyLoss):
 
 
 def _without_dominated(losses: list[PrivacyLoss], keep: int) -> list[PrivacyLoss]:
-    """The losses less those that `keep` others surely dominate: of one one-parameter family the largest, and whatever is
-    pure below a `PureLoss`.
+    """The losses less those that `keep` others surely dominate.
+
+    Of a one-parameter family the largest stay; a `PureLoss` dominates whatever has a pure bound no larger.
     """
     left: list[PrivacyLoss] = []
     for family in {type(loss) for loss in losses}:
         same = [loss for loss in losses if type(loss) is family]
-        size = family._size
-        left += same if size is None else sorted(same, key=size, reverse=True)[:keep]
+        ranked = same[0]._size() is not None
+        left += sorted(same, key=lambda loss: loss._size() or 0, reverse=True)[:keep] if ranked else same
     worst = sorted((loss.pure for loss in left if isinstance(loss, PureLoss)), reverse=True)[:keep]
     bar = worst[-1] if len(worst) == keep else None
     if bar is None:
@@ -164,8 +178,10 @@ def _directions(loss: ParallelLoss) -> tuple[tuple[Term, ...], ...] | None:
     if len(known) < len(ways):
         return None
     both = max(len(way) for way in known)
-    curves = [_profiles.supremum([_profiles.of_terms(w, way % len(w)) for w in known]) for way in range(both)]
-    return tuple((_profiles.term(curve, "parallel"),) for curve in curves)
+    return tuple(
+        (_profiles.supremum([_profiles.single(case, way % len(case)) for case in known]),)
+        for way in range(both)
+    )
 
 
 def parallel(losses: Iterable[PrivacyLoss], adjacency: Adjacency = "add-remove") -> PrivacyLoss:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from flint import arb
@@ -26,16 +25,25 @@ class PureLoss(PrivacyLoss):
     """ε-differential privacy and nothing more: whatever has a ratio of probabilities within e^±ε.
 
     Privacy:
-        Claim: binary randomized response at ε dominates every ε-DP mechanism. Source: Kairouz, Oh, Viswanath 2015,
-        Thm. 3.4 (its composition curve is optimal for the class). Condition: ε holds in both orders.
+        Claim: binary randomized response at ε dominates every ε-DP mechanism. Source: Kairouz, Oh, Viswanath
+        2015, Thm. 3.4 (its composition curve is optimal for the class). Condition: ε holds in both orders.
     """
 
     wire: ClassVar[str] = "pure.1"
-    _size = attrgetter("pure")
+    _plain_pair = True
     pure: Fraction = field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pure", nonnegative(self.pure, "epsilon"))
+
+    def renyi(self, alpha: float) -> float:
+        """That of randomized response (Mironov 2017, Prop. 5), rounded up."""
+        if self.pure == 0 or not 1 < alpha < math.inf:
+            return float_up(self.pure)
+        a, e = arb(alpha), ball(self.pure)
+        # M = (e^(αε) + e^((1−α)ε)) / (e^ε + 1), with e^((α−1)ε) taken out of the logarithm.
+        rest = ((1 - 2 * a) * e).exp().log1p() - (-e).exp().log1p()
+        return min(float_up(self.pure), upper(e + rest / (a - 1)))
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: randomized response, which is its own swap."""
@@ -46,6 +54,9 @@ class PureLoss(PrivacyLoss):
     def _group(self, size: int) -> PrivacyLoss:
         return PureLoss(self.pure * size)
 
+    def _size(self) -> Fraction:
+        return self.pure
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -53,19 +64,30 @@ class LaplaceLoss(PrivacyLoss):
     """The Laplace mechanism at scale sensitivity/ε, for a scalar or an L1-bounded vector.
 
     Privacy:
-        Claim: the scalar pair at a shift of one sensitivity dominates every shift in the L1 ball, in any dimension.
-        Proof: 1 − H_α(P_s‖P_0) = ∫ min(p(x−s), α·p(x)) dx, and the integrand is log-concave in (x, s) as a minimum of
-        log-concave functions, so the integral is log-concave in s (Prékopa 1973). Hence H_α is quasi-convex in s and
-        its maximum over the ball is at a vertex, where one coordinate moves by the whole sensitivity.
+        Claim: the scalar pair at a shift of one sensitivity dominates every shift in the L1 ball, in any
+        dimension.
+        Proof: 1 − H_α(P_s‖P_0) = ∫ min(p(x−s), α·p(x)) dx, and the integrand is log-concave in (x, s) as a
+        minimum of log-concave functions, so the integral is log-concave in s (Prékopa 1973). Hence H_α is
+        quasi-convex in s and its maximum over the ball is at a vertex, where one coordinate moves by the
+        whole sensitivity.
         Group: a shift of k sensitivities is the same law at kε.
     """
 
     wire: ClassVar[str] = "laplace.1"
-    _size = attrgetter("pure")
+    _plain_pair = True
     pure: Fraction = field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pure", positive(self.pure, "epsilon"))
+
+    def renyi(self, alpha: float) -> float:
+        """The closed form of Mironov 2017, Prop. 6, rounded up."""
+        if not 1 < alpha < math.inf:
+            return float_up(self.pure)
+        a, e = arb(alpha), ball(self.pure)
+        # M = (α·e^((α−1)ε) + (α−1)·e^(−αε)) / (2α−1), with e^((α−1)ε) taken out of the logarithm.
+        rest = ((a - 1) * ((1 - 2 * a) * e).expm1() / (2 * a - 1)).log1p()
+        return min(float_up(self.pure), upper(e + rest / (a - 1)))
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: the continuous Laplace law, which is its own swap."""
@@ -76,6 +98,9 @@ class LaplaceLoss(PrivacyLoss):
     def _group(self, size: int) -> PrivacyLoss:
         return LaplaceLoss(self.pure * size)
 
+    def _size(self) -> Fraction:
+        return self.pure
+
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -83,13 +108,14 @@ class DiscreteLaplaceLoss(PrivacyLoss):
     """Two-sided geometric noise P(k) ∝ exp(−rate·|k|) on integers at an integer L1 distance.
 
     Privacy:
-        Claim: the scalar pair at a shift of `sensitivity` dominates every integer shift of that L1 norm, in any
-        dimension. Proof: the loss of a scalar shift s lives on {rate·(2m−s): 0 ≤ m ≤ s}, and so does that of two
-        coordinates shifted by a + b = s. With h = 1/(1+e^−rate) and c = 1−e^−rate the first puts h at m = 0, h·e^(−rate·s)
-        at m = s and h·c·e^(−rate·m) between (under the unshifted law); the second h², h²·e^(−rate·s), and between at least
-        2h²·c·e^(−rate·m), since the first and the last way to split m each have a coordinate at an end. As 1/2 ≤ h ≤ 1
-        it has less mass at both ends and more between, so its likelihood ratio is smaller in the convex order
-        (Blackwell 1953), which is H_α smaller for every α. Smaller shifts: the noise is log-concave, tests are thresholds.
+        Claim: the scalar pair at a shift of `sensitivity` dominates every integer shift of that L1 norm, in
+        any dimension. Proof: the loss of a scalar shift s lives on {rate·(2m−s): 0 ≤ m ≤ s}, and so does that
+        of two coordinates shifted by a + b = s. With h = 1/(1+e^−rate) and c = 1−e^−rate the first puts h at
+        m = 0, h·e^(−rate·s) at m = s and h·c·e^(−rate·m) between (under the unshifted law); the second h²,
+        h²·e^(−rate·s), and between at least 2h²·c·e^(−rate·m), since the first and the last way to split m
+        each have a coordinate at an end. As 1/2 ≤ h ≤ 1 it has less mass at both ends and more between, so
+        its likelihood ratio is smaller in the convex order (Blackwell 1953), which is H_α smaller for every
+        α. Smaller shifts: the noise is log-concave, tests are thresholds.
     """
 
     wire: ClassVar[str] = "discrete-laplace.1"
@@ -102,7 +128,7 @@ class DiscreteLaplaceLoss(PrivacyLoss):
 
     @property
     def pure(self) -> Fraction:
-        """rate · sensitivity."""
+        """The rate times the sensitivity."""
         return self.rate * self.sensitivity
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
@@ -121,7 +147,8 @@ class ResponseLoss(PrivacyLoss):
     """Randomized response over `categories` values: the truth with probability e^ε/(e^ε + categories − 1).
 
     Privacy:
-        Claim: any two truths give the same pair, up to names: two outputs with losses ±ε and the rest with loss 0.
+        Claim: any two truths give the same pair, up to names: two outputs with losses ±ε and the rest with
+        loss 0.
         Source: Kairouz, Oh, Viswanath 2016, Sec. 4. Adding up over a group: the pure bound kε.
     """
 
@@ -149,15 +176,16 @@ class BoundedRangeLoss(PrivacyLoss):
     """A loss that varies by at most ε over the outputs, like that of the exponential mechanism at ε.
 
     Privacy:
-        Claim: the exponential mechanism with parameter ε has log-ratios in some interval [t−ε, t] (bounded range), is
-        ε-DP and ε²/8-zCDP. Source: Dong, Durfee, Rogers 2020, Sec. 3; Cesar, Rogers 2021, Lemma 3.4 (ε²/8).
-        Its Rényi divergence is the supremum over t of that of the two-point pair on {t−ε, t}, taken in closed form.
-        Condition: permute-and-flip and noisy max with Laplace noise do not have bounded range; they carry `PureLoss`.
+        Claim: the exponential mechanism with parameter ε has log-ratios in some interval [t−ε, t] (bounded
+        range), is ε-DP and ε²/8-zCDP. Source: Dong, Durfee, Rogers 2020, Sec. 3; Cesar, Rogers 2021, Lemma
+        3.4 (ε²/8). Its Rényi divergence is the supremum over t of that of the two-point pair on {t−ε, t},
+        taken in closed form.
+        Condition: permute-and-flip and noisy max with Laplace noise do not have bounded range; they carry
+        `PureLoss`.
         Group: the ranges along a chain of k neighbours add up.
     """
 
     wire: ClassVar[str] = "bounded-range.1"
-    _size = attrgetter("pure")
     pure: Fraction = field()
 
     def __post_init__(self) -> None:
@@ -177,8 +205,13 @@ class BoundedRangeLoss(PrivacyLoss):
         outer, inner = -(-a * e).expm1(), (-e).exp() * -(-(a - 1) * e).expm1()
         t = ((a - 1) * outer / (a * inner)).log()
         closed = t + ((outer / a).log() - (-(-e).expm1()).log()) / (a - 1)
-        found = upper(closed)
-        return min(float_up(self.pure), PrivacyLoss.renyi(self, math.inf) if math.isnan(found) else found)
+        linear = float_up(Fraction(alpha) * self.pure * self.pure / 8)
+        return min(float_up(self.pure), linear, upper(closed))
+
+    def _kullback_leibler(self) -> float:
+        # The limit of the closed form: ε/(e^ε − 1) − 1 + log((e^ε − 1)/ε).
+        e = ball(self.pure)
+        return min(upper(e / e.expm1() - 1 + (e.expm1() / e).log()), float_up(self.pure * self.pure / 8))
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: the upper envelope over t, which is its own swap."""
@@ -188,3 +221,6 @@ class BoundedRangeLoss(PrivacyLoss):
 
     def _group(self, size: int) -> PrivacyLoss:
         return BoundedRangeLoss(self.pure * size)
+
+    def _size(self) -> Fraction:
+        return self.pure

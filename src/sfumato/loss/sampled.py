@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,21 +25,23 @@ __all__ = ["SampledLoss", "sampled"]
 @register
 @dataclass(frozen=True, slots=True)
 class SampledLoss(PrivacyLoss):
-    """A mechanism on a secret sample: each unit independently ("poisson") or a fixed number of them ("fixed").
+    """A mechanism on a secret sample: each unit independently ("poisson") or a fixed number ("fixed").
 
     Args:
-        inner: the loss of the mechanism on its sample. A composition is amplified once: all its parts see one sample.
+        inner: the loss of the mechanism on its sample. A composition is amplified once: all its parts see one
+            sample.
         rate: the public probability that a given unit is in the sample.
-        scheme: "poisson" for add/remove neighbours; "fixed" for exchange neighbours and a public table size, where the rate
-            is sample size over table size.
+        scheme: "poisson" for add/remove neighbours; "fixed" for exchange neighbours and a public table size,
+            where the rate is sample size over table size.
 
     Privacy:
-        Claim: let (P, Q) dominate the inner mechanism. Poisson: (qP + (1−q)Q, Q) dominates when a unit is removed, and its
-        swap when one is added. Fixed: the curve H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖ (1−q)P + qQ) for α < 1
-        dominates in both orders. Source: Zhu, Dong, Wang 2022, Thm. 11 and Prop. 30; the pure bound log(1 + q(e^ε − 1)):
-        Balle, Barthe, Gaboardi 2018, Thms. 8 and 9. Rényi: no more than the inner one (quasi-convexity).
-        Conditions: the sample is secret and fresh for each sampled loss, the rate does not depend on the data,
-        and the inner loss holds for the same neighbours.
+        Claim: let (P, Q) dominate the inner mechanism. Poisson: (qP + (1−q)Q, Q) dominates when a unit is
+        removed, and its swap when one is added. Fixed: the curve H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖
+        (1−q)P + qQ) for α < 1 dominates in both orders. Source: Zhu, Dong, Wang 2022, Thm. 11 and Prop. 30;
+        the pure bound log(1 + q(e^ε − 1)): Balle, Barthe, Gaboardi 2018, Thms. 8 and 9. Rényi: no more than
+        the inner one (quasi-convexity).
+        Conditions: the sample is secret and fresh for each sampled loss, the rate does not depend on the
+        data, and the inner loss holds for the same neighbours.
     """
 
     wire: ClassVar[str] = "sampled.1"
@@ -55,10 +58,12 @@ class SampledLoss(PrivacyLoss):
         if not isinstance(self.inner, PrivacyLoss):
             raise InvalidParameter("A sampled loss needs the loss of the mechanism on its sample.")
         if _holds_sample(self.inner):
-            raise UnsupportedLoss("A loss that is already sampled cannot be sampled again: no proven rule covers a sample of a sample.")
+            raise UnsupportedLoss(
+                "A sampled loss cannot be sampled again: no proven rule covers a sample of a sample."
+            )
         if self.inner.adjacency not in (None, self.adjacency):
             raise UnsupportedLoss(
-                f"A {self.scheme} sample needs a loss for {self.adjacency} neighbours, not for {self.inner.adjacency}."
+                f"A {self.scheme} sample needs a loss for {self.adjacency}, not for {self.inner.adjacency}."
             )
         if self.inner.directions() is None:
             raise _no_curve(self.inner)
@@ -86,6 +91,17 @@ class SampledLoss(PrivacyLoss):
         point = self.inner.approximate
         return None if point is None else (_amplified(point[0], self.rate), point[1] * self.rate)
 
+    def renyi(self, alpha: float) -> float:
+        """That of the sampled pair for a Gaussian or Laplace, else the inner one; rounded up."""
+        bound = self.inner.renyi(alpha)
+        if (pure := self.pure) is not None:
+            bound = min(bound, float_up(pure))
+        if self.scheme == "fixed" or not isinstance(fold(self.inner), GaussianLoss | LaplaceLoss):
+            return bound
+        from sfumato.numeric import compose
+
+        return min(bound, compose.rdp(self.directions(), alpha)) if 1 < alpha < math.inf else bound
+
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """(remove, add) for a Poisson sample; one curve for a fixed-size one."""
         return _directions(self)
@@ -98,19 +114,20 @@ def _directions(loss: SampledLoss) -> tuple[tuple[Term, ...], ...]:
     if loss.scheme == "poisson" and isinstance(inner, GaussianLoss):
         # σ is rounded down and the rate up: both raise the curve.
         parameters = (rate, -upper(-1 / (2 * ball(inner.rho)).sqrt()))
-        return (Term(laws.SAMPLED_GAUSSIAN_REMOVE, parameters),), (Term(laws.SAMPLED_GAUSSIAN_ADD, parameters),)
+        return (Term(laws.SAMPLED_GAUSSIAN_REMOVE, parameters),), (
+            Term(laws.SAMPLED_GAUSSIAN_ADD, parameters),
+        )
     if loss.scheme == "poisson" and isinstance(inner, LaplaceLoss):
         parameters = (rate, float_up(inner.pure))
         return (Term(laws.SAMPLED_LAPLACE_REMOVE, parameters),), (Term(laws.SAMPLED_LAPLACE_ADD, parameters),)
     ways = inner.directions()
     if ways is None:
         raise _no_curve(inner)
-    curves = [_profiles.of_terms(ways, way) for way in range(len(ways))]
+    terms = [_profiles.single(ways, way) for way in range(len(ways))]
     if loss.scheme == "fixed":
-        return ((_profiles.term(_profiles.fixed_sample(_profiles.supremum(curves), rate), "fixed-size sample"),),)
-    remove = _profiles.poisson_remove(curves[0], rate)
-    add = _profiles.poisson_add(curves[-1], rate)
-    return (_profiles.term(remove, "Poisson sample (remove)"),), (_profiles.term(add, "Poisson sample (add)"),)
+        return ((_profiles.fixed(_profiles.supremum(terms), rate),),)
+    remove, add = _profiles.poisson(terms[0], terms[-1], rate)
+    return (remove,), (add,)
 
 
 def sampled(loss: PrivacyLoss, rate: Rational, scheme: Scheme = "poisson") -> PrivacyLoss:
