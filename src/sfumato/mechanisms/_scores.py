@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,7 +58,7 @@ def nearest(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(sys.float_info.max, exact.numerator)
+        return sys.float_info.max if exact > 0 else -sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,12 +108,12 @@ def _example(name: str, mechanism: AboveThreshold, left: list[int], right: list[
 
 
 EXAMPLES = (
-    # All values before the crossing rise, the crossing one falls.
-    _example("above-threshold", AboveThreshold(1, 0, sensitivity=1), [0, 0, 0, 1], [1, 1, 1, 0]),
+    # Near the worst: all values before the crossing rise, the crossing one falls.
+    _example("above-threshold", AboveThreshold(1, 0, sensitivity=1), [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]),
     _example(
-        "above-threshold-monotone",
+        "above-threshold: monotone",
         AboveThreshold(1, 0, sensitivity=1, monotone=True),
-        [0, 0, 0, 0],
-        [1, 1, 1, 1],
+        [0, 0, 0, 0, -1],
+        [1, 1, 1, 1, -1],
     ),
 )

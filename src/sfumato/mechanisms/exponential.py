@@ -124,8 +124,8 @@ def _example(name: str, mechanism: Exponential, left: list[int], right: list[int
 
 
 EXAMPLES = (
-    # The worst pair: one score falls, the other rises, by a full sensitivity each.
-    _example("exponential", Exponential(1, 1), [3, 2], [2, 3]),
-    _example("exponential-monotone", Exponential(1, 1, monotone=True), [1, 0, 0], [0, 0, 0]),
-    _example("exponential-five", Exponential("0.5", 2), [10, 0, 4, 4, 6], [8, 2, 2, 6, 4]),
+    # Near the worst: a rare candidate gains a full sensitivity while all others lose one.
+    _example("exponential", Exponential(1, 1), [0, 6], [1, 5]),
+    _example("exponential: monotone", Exponential(1, 1, monotone=True), [0, 3, 0], [1, 3, 0]),
+    _example("exponential: five candidates", Exponential("0.5", 2), [0, 24, 8, 8, 12], [2, 22, 6, 6, 10]),
 )

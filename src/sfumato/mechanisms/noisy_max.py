@@ -148,8 +148,8 @@ def _example(name: str, mechanism: NoisyMax, left: list[int], right: list[int]) 
 
 
 EXAMPLES = (
-    _example("noisy-max-laplace", NoisyMax(1, 1), [3, 2], [2, 3]),
-    _example("noisy-max-laplace-monotone", NoisyMax(1, 1, monotone=True), [1, 0, 0], [0, 0, 0]),
-    _example("noisy-max-gumbel", NoisyMax(1, 1, noise="gumbel"), [3, 2], [2, 3]),
-    _example("noisy-max-exponential", NoisyMax(1, 1, noise="exponential"), [3, 2], [2, 3]),
+    _example("noisy max: laplace", NoisyMax(1, 1), [0, 8], [1, 7]),
+    _example("noisy max: laplace, monotone", NoisyMax(1, 1, monotone=True), [0, 4, 0], [1, 4, 0]),
+    _example("noisy max: gumbel", NoisyMax(1, 1, noise="gumbel"), [0, 6], [1, 5]),
+    _example("noisy max: exponential", NoisyMax(1, 1, noise="exponential"), [0, 2], [1, 1]),
 )

@@ -132,6 +132,6 @@ def _example(name: str, mechanism: PermuteAndFlip, left: list[int], right: list[
 
 
 EXAMPLES = (
-    _example("permute-and-flip", PermuteAndFlip(1, 1), [3, 2], [2, 3]),
-    _example("permute-and-flip-monotone", PermuteAndFlip(1, 1, monotone=True), [1, 0, 0], [0, 0, 0]),
+    _example("permute-and-flip", PermuteAndFlip(1, 1), [0, 2], [1, 1]),
+    _example("permute-and-flip: monotone", PermuteAndFlip(1, 1, monotone=True), [0, 1, 0], [1, 1, 0]),
 )

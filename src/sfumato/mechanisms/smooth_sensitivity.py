@@ -15,11 +15,12 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws
 from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up
+from sfumato.mechanisms._median import Median, median_of
 from sfumato.mechanisms._scores import Number, exact_number, nearest, power_of_two
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, delta_of, float_down, nonnegative, positive
 
-__all__ = ["EXAMPLES", "SmoothNoise", "SmoothSensitivity"]
+__all__ = ["EXAMPLES", "Median", "SmoothNoise", "SmoothSensitivity", "median_of"]
 
 SmoothNoise: TypeAlias = Literal["student", "cauchy", "laplace"]
 
@@ -206,7 +207,7 @@ _STUDENT, _CAUCHY = SmoothSensitivity(2, 64), SmoothSensitivity(2, 64, noise="ca
 _LAPLACE = SmoothSensitivity(2, 64, delta="1e-3")
 
 EXAMPLES = (
-    _example("smooth-student", _STUDENT, (0.0, 1.0), math.exp(_STUDENT.beta)),
-    _example("smooth-cauchy", _CAUCHY, (0.0, 1.0), math.exp(_CAUCHY.beta)),
-    _example("smooth-laplace", _LAPLACE, (0.0, 1.0), math.exp(_LAPLACE.beta)),
+    _example("smooth sensitivity: student", _STUDENT, (0.0, 1.0), math.exp(_STUDENT.beta)),
+    _example("smooth sensitivity: cauchy", _CAUCHY, (0.0, 1.0), math.exp(_CAUCHY.beta)),
+    _example("smooth sensitivity: laplace", _LAPLACE, (0.0, 1.0), math.exp(_LAPLACE.beta)),
 )

@@ -129,6 +129,6 @@ def _example(name: str, mechanism: TopK, left: list[int], right: list[int]) -> E
 
 
 EXAMPLES = (
-    _example("top-2-of-3", TopK(2, 1, count=2), [3, 2, 1], [2, 3, 2]),
-    _example("top-2-of-3-monotone", TopK(2, 1, count=2, monotone=True), [1, 0, 0], [0, 0, 0]),
+    _example("top-k: 2 of 3", TopK(2, 1, count=2), [0, 0, 5], [1, 1, 4]),
+    _example("top-k: 2 of 3, monotone", TopK(2, 1, count=2, monotone=True), [0, 0, 3], [1, 1, 3]),
 )
