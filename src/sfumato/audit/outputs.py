@@ -57,7 +57,7 @@ def normal(samples: Any) -> Outputs:
     Raises:
         InvalidParameter: if there are no samples.
     """
-    if isinstance(samples, np.ndarray) and samples.ndim == 0:
+    if not isinstance(samples, Iterable) or (isinstance(samples, np.ndarray) and samples.ndim == 0):
         raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
     if not isinstance(samples, np.ndarray):
         samples = list(samples)

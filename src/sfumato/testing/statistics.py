@@ -39,7 +39,7 @@ Law: TypeAlias = Mapping[Any, float] | Callable[[NDArray[np.int64]], ArrayLike]
 
 _CELLS = 64  # of the likelihood-ratio test: finer cells see more shapes, each sees less of a given one
 _LIST_ERROR = 1e-12  # what the rounding of a listed law may leave unaccounted for
-_WINDOW = 1 << 22
+_WINDOW = 1 << 20
 
 
 class Finding(NamedTuple):
@@ -277,7 +277,7 @@ def _quantiles(
         if not (short.any() or far.any()):
             break
         low, high = np.where(short, low * 2, low), np.where(far, high * 2, high)
-    for _ in range(100):
+    for _ in range(64):
         middle = low + (high - low) / 2
         reached = np.asarray(cdf(middle), dtype=float) >= levels
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)

@@ -1,0 +1,174 @@
+"""The conformance kit of accountants: never below the truth, in good order, refusing what has no rule."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
+from sfumato.loss import ApproximateLoss, GaussianLoss, PrivacyLoss, PureLoss
+from sfumato.testing.truths import TRUTHS, Truth
+
+__all__ = ["AccountantLike", "check_accountant", "faults"]
+
+_DELTAS = (1e-9, 1e-6, 1e-3)
+_EPSILONS = (0.05, 0.5, 1.0, 2.0)
+_BELOW = 1e-10  # what the truths themselves may be off by, relative
+_MONOTONE = 1e-6  # figures that carry a certified error of this size may cross by it
+
+
+class AccountantLike(Protocol):
+    """What an accountant has to offer."""
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+        ...
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it is proven for losses chosen by earlier answers."""
+        ...
+
+    def epsilon(self, losses: Sequence[PrivacyLoss], delta: float) -> float:
+        """The epsilon at a delta, rounded up."""
+        ...
+
+    def delta(self, losses: Sequence[PrivacyLoss], epsilon: float) -> float:
+        """The delta at an epsilon, rounded up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown(PrivacyLoss):
+    """A loss about which nothing is known: no accountant may give it a price."""
+
+
+def check_accountant(accountant: AccountantLike, *, tight: float | None = None) -> None:
+    """Assert what must hold of every accountant.
+
+    * truth: neither epsilon nor delta is below the exact figure of compositions that have a closed form;
+    * tight: where asked for, nor above it by more than that part;
+    * order: epsilon falls as delta grows, grows as losses are added, and does not depend on their order;
+    * inverse: delta at the epsilon of a delta is that delta at most;
+    * nothing: no losses cost 0;
+    * refusal: losses without a rule are refused by name, a loss about which nothing is known never gets a
+      finite price, impossible deltas are errors;
+    * label: `adaptive` says whether it is proven for adaptively chosen losses.
+
+    Args:
+        accountant: what to check.
+        tight: how far above the truth it may be, relative, plus 1e-9; None: as far as it likes.
+
+    Raises:
+        AssertionError: listing all that fails.
+    """
+    found = faults(accountant, tight=tight)
+    if found:
+        raise AssertionError(f"{accountant.name} accountant:\n" + "\n".join(f"  {fault}" for fault in found))
+
+
+def faults(accountant: AccountantLike, *, tight: float | None = None) -> list[str]:
+    """What `check_accountant` finds, as a list of sentences that begin with the name of the check."""
+    found: list[str] = []
+    priced = 0
+    for truth in TRUTHS:
+        try:
+            found += _against(accountant, truth, tight)
+        except UnsupportedLoss as refusal:
+            if not any(type(loss).__name__ in str(refusal) for loss in truth.losses):
+                found.append(f"refusal: {truth.name} is refused without naming a loss: {refusal}")
+        except NotCertified as refusal:
+            found.append(f"truth: {truth.name} has no certified figure: {refusal}")
+        else:
+            priced += 1
+    if not priced:
+        found.append("truth: not one composition with a known curve is priced")
+    return found + _order(accountant) + _nothing(accountant) + _refusals(accountant)
+
+
+def _against(accountant: AccountantLike, truth: Truth, tight: float | None) -> list[str]:
+    found: list[str] = []
+    for delta in _DELTAS:
+        exact, told = truth.epsilon(delta), accountant.epsilon(truth.losses, delta)
+        if not told >= exact * (1 - _BELOW) - 1e-12:
+            found.append(
+                f"truth: epsilon of {truth.name} at delta {delta:g} is {told!r}, below the true {exact!r}"
+            )
+        if tight is not None and math.isfinite(exact) and told > exact * (1 + tight) + 1e-9:
+            found.append(f"tight: epsilon of {truth.name} at delta {delta:g} is {told!r}, truly {exact!r}")
+        if math.isfinite(told):
+            back = accountant.delta(truth.losses, told)
+            if back > delta * (1 + 1e-4):
+                found.append(f"inverse: {truth.name} at delta {delta:g} comes back as {back:g}")
+    for epsilon in _EPSILONS:
+        exact, told = truth.delta(epsilon), accountant.delta(truth.losses, epsilon)
+        if not told >= exact * (1 - 1e-9) - 1e-15:
+            found.append(
+                f"truth: delta of {truth.name} at epsilon {epsilon:g} is {told!r}, below the true {exact!r}"
+            )
+    return found
+
+
+def _order(accountant: AccountantLike) -> list[str]:
+    """Monotone in delta and in the losses, and blind to their order."""
+    found: list[str] = []
+    gaussian, pure = GaussianLoss(Fraction(1, 50)), PureLoss(Fraction(1, 5))
+    approximate = ApproximateLoss(Fraction(1, 10), Fraction(1, 10**7))
+    for losses in (
+        [pure] * 5,
+        [pure, PureLoss(Fraction(1, 10))],
+        [gaussian] * 5,
+        [pure, gaussian, approximate],
+    ):
+        try:
+            curve = [accountant.epsilon(losses, delta) for delta in (1e-8, 1e-6, 1e-5, 1e-3, 0.1)]
+            fewer, turned = accountant.epsilon(losses[:-1], 1e-5), accountant.epsilon(losses[::-1], 1e-5)
+        except UnsupportedLoss:
+            continue
+        names = " + ".join(type(loss).__name__ for loss in losses)
+        if any(later > earlier * (1 + _MONOTONE) for earlier, later in itertools.pairwise(curve)):
+            found.append(f"order: epsilon of {names} grows with delta: {curve}")
+        if fewer > curve[2] * (1 + _MONOTONE):
+            found.append(f"order: {names} costs less than without its last part")
+        if not math.isclose(turned, curve[2], rel_tol=_MONOTONE):
+            found.append(f"order: {names} costs {curve[2]!r} forwards and {turned!r} backwards")
+    return found
+
+
+def _nothing(accountant: AccountantLike) -> list[str]:
+    found: list[str] = []
+    if not isinstance(accountant.adaptive, bool):
+        found.append("label: adaptive is not a truth value")
+    if accountant.epsilon([], 1e-6) != 0 or accountant.delta([], 0.5) != 0:
+        found.append("nothing: no losses do not cost 0")
+    return found
+
+
+def _refusals(accountant: AccountantLike) -> list[str]:
+    found: list[str] = []
+    losses = [PureLoss(Fraction(1, 2))] * 2
+    priced: list[tuple[str, Callable[[Any], float]]] = [
+        ("epsilon", lambda delta: accountant.epsilon([*losses, _Unknown()], delta)),
+        ("delta", lambda epsilon: accountant.delta([*losses, _Unknown()], epsilon)),
+    ]
+    for what, price in priced:
+        try:
+            told = price(0.25)
+        except UnsupportedLoss as refusal:
+            if "_Unknown" not in str(refusal):
+                found.append(f"refusal: an unknown loss is refused without its name: {refusal}")
+        else:
+            if told < (math.inf if what == "epsilon" else 1.0):
+                found.append(f"refusal: a loss about which nothing is known gets the {what} {told!r}")
+    for wrong in (-0.1, 1.0, 1.5, math.nan):
+        try:
+            accountant.epsilon([GaussianLoss(Fraction(1, 2))], wrong)
+        except (InvalidParameter, UnsupportedLoss):
+            continue
+        found.append(f"refusal: a delta of {wrong} is accepted")
+    return found
