@@ -20,6 +20,7 @@ __all__ = [
     "Number",
     "bounded_add",
     "bounded_sum",
+    "check_reach",
     "floor_log2",
     "integer_of",
     "integers_of",
@@ -242,6 +243,19 @@ def integer_of(value: Any) -> int:
             f"Values must be integers, not {type(value).__name__}; Laplace and Gaussian take floats."
         )
     return int(value)
+
+
+def check_reach(scale: Fraction) -> Fraction:
+    """The scale of integer noise, refused where draws would not fit in 64 bits.
+
+    Raises:
+        InvalidParameter: above 2**56.
+    """
+    if scale > 2**56:
+        raise InvalidParameter(
+            "The noise does not fit in 64-bit integers: use a larger epsilon, rho or unit."
+        )
+    return scale
 
 
 def bounded_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,12 +16,12 @@ from sfumato.loss import PureLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import Grid, Number
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, is_number, priced, shift_of
-from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_fraction, positive
 
 __all__ = ["EXAMPLES", "BoundedLaplace"]
 
-_TRIES = 64  # candidates drawn for each answer, at least every second of which lies in the interval
+_TRIES = 32  # candidates drawn for each answer, at least every second of which lies in the interval
 _ROWS = 1 << 12
 
 
@@ -51,7 +51,7 @@ class BoundedLaplace(Mechanism):
         ε/(2D) always is one. Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, "The bounded Laplace
         mechanism in differential privacy", Thm. 3.5, here for the integer law that is drawn. Drawing: as
         many candidates for every answer, the first that fits, so that the time does not tell where the value
-        lies (but for an event of probability 2**-64).
+        lies (but for an event of probability 2**-32).
     """
 
     epsilon: Fraction
@@ -211,21 +211,12 @@ def _greatest_rate(epsilon: Fraction, shift: int, points: int) -> Fraction:
     return low
 
 
-def _singles(name: str, mechanism: BoundedLaplace, left: float, right: float) -> Example:
-    def draw(side: Side, count: int) -> NDArray[np.float64]:
-        # As many separate releases of one number each.
-        centre = mechanism._grid.nearest(left if side == "left" else right)
-        return mechanism._grid.floats(mechanism._answers(np.full(count, centre)))
-
-    return Example(name, mechanism, left, right, draw, additive=True)
-
-
 EXAMPLES = (
-    _singles("bounded laplace", BoundedLaplace(1, 1, lower=0, upper=3), 0.0, 1.0),
     Example.of_release(
-        "bounded laplace: two coordinates",
-        BoundedLaplace(2, 1, lower=0, upper=2, coordinates=2),
-        (0.0, 0.0),
-        (1.0, 1.0),
+        "bounded laplace",
+        BoundedLaplace(1, 1, lower=0, upper=3, coordinates=1),
+        0.0,
+        1.0,
+        additive=False,  # the width is that of the worst place in the interval
     ),
 )

@@ -12,21 +12,19 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
-from sfumato.accounting import gaussian_sigma
+from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss
+from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
-from sfumato.mechanisms._grid import bounded_add, bounded_sum, integer_of, integers_of
+from sfumato.mechanisms._grid import bounded_add, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.gaussian import one_calibration
-from sfumato.numeric.exact import Rational, as_integer, positive, probability
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
 
 __all__ = ["EXAMPLES", "DiscreteGaussian", "discrete_gaussian_variance_up", "discrete_gaussian_width"]
 
 # Up to this variance the tails are summed term by term; beyond, an integral bounds them to within one unit.
 _SUMMED = 2**20
-# Calibration stops when the variance is known to this relative width; the upper end is taken.
-_NARROW = 2.0**-30
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -101,6 +99,7 @@ class DiscreteGaussian(Mechanism):
             variance = square / (2 * positive(rho, "rho"))
         elif sigma is not None:
             variance = positive(sigma, "sigma") ** 2
+        check_reach(variance / 2**56)
         told = shown(
             "DiscreteGaussian",
             epsilon=epsilon,
@@ -197,22 +196,19 @@ def _loss_of(square: int, variance: Fraction, *, scalar: bool) -> DiscreteGaussi
 
 
 def _least_variance(square: int, epsilon: Fraction, delta: Fraction, *, scalar: bool) -> Fraction:
-    """The least variance whose loss is proven to meet (ε, δ), rounded up; the loss at it is checked last."""
+    """The least variance whose loss is proven to meet (ε, δ), rounded up."""
+    if scalar:
+        return discrete_gaussian_variance(epsilon, delta, math.isqrt(square))
 
-    def holds(variance: float) -> bool:
-        return Fraction(_loss_of(square, Fraction(variance), scalar=scalar).delta(epsilon)) <= delta
+    def make(variance: Fraction) -> PrivacyLoss:
+        return _loss_of(square, variance, scalar=False)
 
-    low = float(gaussian_sigma(epsilon, delta) ** 2 * square)
-    high = low
-    while not holds(high):
-        low, high = high, high * 2
-    while low == high and holds(low / 2):
-        low = high = low / 2
-    low = low / 2 if low == high else low
-    while high - low > _NARROW * high:
-        middle = low + (high - low) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return Fraction(high)
+    # What rho implies is looser than the curve of the continuous law, so its variance is a place to start.
+    low = gaussian_sigma(epsilon, delta) ** 2 * square
+    high = 2 * low
+    while Fraction(make(high).delta(epsilon)) > delta:
+        high *= 2
+    return as_fraction(calibrate(make, epsilon, delta, low=low, high=high, tolerance=1e-9), "variance")
 
 
 def discrete_gaussian_width(variance: Fraction, confidence: Rational, size: int) -> int:
@@ -260,7 +256,7 @@ def _singles(mechanism: DiscreteGaussian, left: int, right: int) -> Example:
         value = left if side == "left" else right
         return bounded_sum(np.full(count, value), random.discrete_gaussian(mechanism._variance, count))
 
-    return Example("discrete gaussian: scalar", mechanism, left, right, draw, additive=True)
+    return Example("discrete gaussian: scalar", mechanism, left, right, draw)
 
 
 EXAMPLES = (

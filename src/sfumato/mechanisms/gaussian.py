@@ -190,5 +190,5 @@ class Gaussian(Mechanism):
 EXAMPLES = (
     Example.of_release("gaussian: epsilon and delta", Gaussian(1, "1e-6", sensitivity=1), 0.0, 1.0),
     Example.of_release("gaussian: rho", Gaussian(rho="0.5", sensitivity="0.3"), 1.0, 1.3),
-    Example.of_release("gaussian: vector", Gaussian(sigma=1, sensitivity=5), (0.0, 0.0), (3.0, -4.0)),
+    Example.of_release("gaussian: vector", Gaussian(sigma=5, sensitivity=5), (0.0, 0.0), (3.0, -4.0)),
 )

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
-from sfumato.mechanisms._grid import bounded_add, bounded_sum, integer_of, integers_of
+from sfumato.mechanisms._grid import bounded_add, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
 
@@ -54,7 +54,7 @@ class Geometric(Mechanism):
                 integer.
         """
         price, bound = positive(epsilon, "epsilon"), as_integer(sensitivity, "sensitivity")
-        freeze(self, epsilon=price, sensitivity=bound, _scale=bound / price)
+        freeze(self, epsilon=price, sensitivity=bound, _scale=check_reach(bound / price))
         freeze(self, _loss=DiscreteLaplaceLoss(price / bound, bound))
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from sfumato.mechanisms._coins import Coin
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up, upper
 from sfumato.mechanisms._grid import Grid, Number
 from sfumato.mechanisms._lattice import BITS, changed, checked, release_on, shift_of, signed
-from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
 __all__ = ["EXAMPLES", "Staircase"]
@@ -112,7 +112,7 @@ class Staircase(Mechanism):
 
     @property
     def scale(self) -> float:
-        """sensitivity/epsilon for one coordinate: over many periods the steps fall like such Laplace noise."""
+        """sensitivity/epsilon for one coordinate: over many periods the steps fall as Laplace noise does."""
         return float(self.sensitivity / self._each)
 
     @property
@@ -211,17 +211,8 @@ def _powers(n: int) -> tuple[int, int, int]:
     return n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6
 
 
-def _singles(name: str, mechanism: Staircase, left: float, right: float) -> Example:
-    def draw(side: Side, count: int) -> NDArray[np.float64]:
-        # As many separate releases of one number each.
-        centre = mechanism._grid.nearest(left if side == "left" else right)
-        return mechanism._grid.floats(centre + mechanism._noise(count))
-
-    return Example(name, mechanism, left, right, draw, additive=True)
-
-
 EXAMPLES = (
-    _singles("staircase", Staircase(1, 1), 0.0, 1.0),
-    _singles("staircase: large epsilon", Staircase(4, "0.3"), 2.0, 2.3),
+    Example.of_release("staircase", Staircase(1, 1, coordinates=1), 0.0, 1.0),
+    Example.of_release("staircase: large epsilon", Staircase(4, "0.3", coordinates=1), 2.0, 2.3),
     Example.of_release("staircase: two coordinates", Staircase(2, 1, coordinates=2), (0.0, 0.0), (1.0, 1.0)),
 )

@@ -14,10 +14,10 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
-from sfumato.errors import InvalidParameter, Spent
+from sfumato.errors import InvalidParameter, InvalidValue, Spent
 from sfumato.loss import ConcentratedLoss, DiscreteLaplaceLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, freeze, shown
-from sfumato.mechanisms._grid import bounded_add, integer_of
+from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach, integer_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.discrete_gaussian import discrete_gaussian_variance_up
 from sfumato.mechanisms.geometric import discrete_laplace_variance
@@ -27,7 +27,7 @@ __all__ = ["EXAMPLES", "TreeCounter"]
 
 
 class _Progress:
-    """Where a counter stands: the sums of the blocks that make up the present time, and the same with noise."""
+    """Where a counter stands: the sums of the blocks that make up the present, and the same with noise."""
 
     __slots__ = ("lock", "noisy", "sums", "time")
 
@@ -92,10 +92,14 @@ class TreeCounter(Mechanism):
         if epsilon is not None:
             price, bound = positive(epsilon, "epsilon"), change * levels
             freeze(
-                self, epsilon=price, _parameter=bound / price, _loss=DiscreteLaplaceLoss(price / bound, bound)
+                self,
+                epsilon=price,
+                _parameter=check_reach(bound / price),
+                _loss=DiscreteLaplaceLoss(price / bound, bound),
             )
         elif rho is not None:
             price = positive(rho, "rho")
+            check_reach(levels * change**2 / (2 * price) / 2**56)
             freeze(
                 self, rho=price, _parameter=levels * change**2 / (2 * price), _loss=ConcentratedLoss(price)
             )
@@ -113,6 +117,13 @@ class TreeCounter(Mechanism):
         raise TypeError(
             "A counter cannot be pickled or copied: two streams would share noise that was paid for once."
         )
+
+    def fresh(self) -> TreeCounter:
+        """Another counter with the same parameters and noise of its own, to be paid for like the first."""
+        other = object.__new__(TreeCounter)
+        freeze(other, horizon=self.horizon, sensitivity=self.sensitivity, epsilon=self.epsilon, rho=self.rho)
+        freeze(other, _parameter=self._parameter, _loss=self._loss, _progress=_Progress(self.levels))
+        return other
 
     @property
     def levels(self) -> int:
@@ -190,10 +201,12 @@ class TreeCounter(Mechanism):
             total = sum(state.sums[:level]) + step
             state.sums[: level + 1] = [0] * level + [total]
             state.noisy[: level + 1] = [0] * level + [bounded_add(total, self._noise())]
-            return sum(state.noisy)
+            return max(-LIMIT, min(LIMIT, sum(state.noisy)))
 
     def release(self, values: Iterable[int]) -> NDArray[np.int64]:
         """The private totals after each of the next integers: `add` for all of them."""
+        if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+            raise InvalidValue("A stream must be an iterable of integers.")
         return np.array([self.add(value) for value in values], np.int64)
 
     def _noise(self) -> int:
@@ -226,12 +239,13 @@ def _example(
     name: str, horizon: int, epsilon: Rational | None = None, rho: Rational | None = None
 ) -> Example:
     left, right = (0,) * horizon, (1,) + (0,) * (horizon - 1)
+    counter = TreeCounter(horizon, epsilon, rho=rho)
 
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         values = left if side == "left" else right
-        return np.array([TreeCounter(horizon, epsilon, rho=rho).release(values) for _ in range(count)])
+        return np.array([counter.fresh().release(values) for _ in range(count)])
 
-    return Example(name, TreeCounter(horizon, epsilon, rho=rho), left, right, draw)
+    return Example(name, counter, left, right, draw)
 
 
 EXAMPLES = (

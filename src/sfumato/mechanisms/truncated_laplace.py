@@ -15,7 +15,7 @@ from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import Grid, Number
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, release_on, shift_of, signed
-from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
 __all__ = ["EXAMPLES", "TruncatedLaplace"]
@@ -159,17 +159,10 @@ def _least_reach(epsilon: Fraction, delta: Fraction, shift: int) -> int:
         return max(reach, shift)
 
 
-def _singles(name: str, mechanism: TruncatedLaplace, left: float, right: float) -> Example:
-    def draw(side: Side, count: int) -> NDArray[np.float64]:
-        # As many separate releases of one number each.
-        centre = mechanism._grid.nearest(left if side == "left" else right)
-        return mechanism._grid.floats(centre + mechanism._noise(count))
-
-    return Example(name, mechanism, left, right, draw, additive=True)
-
-
 EXAMPLES = (
-    _singles("truncated laplace", TruncatedLaplace(1, "0.01", sensitivity=1), 0.0, 1.0),
+    Example.of_release(
+        "truncated laplace", TruncatedLaplace(1, "0.01", sensitivity=1, coordinates=1), 0.0, 1.0
+    ),
     Example.of_release(
         "truncated laplace: vector",
         TruncatedLaplace(1, "0.05", sensitivity=1, coordinates=2),
