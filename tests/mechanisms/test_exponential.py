@@ -24,7 +24,9 @@ def law(mechanism, scores):
 
 def worst_ratio(mechanism, left, right):
     with mpmath.workdps(50):
-        return max(abs(mpmath.log(p / q)) for p, q in zip(law(mechanism, left), law(mechanism, right), strict=True))
+        return max(
+            abs(mpmath.log(p / q)) for p, q in zip(law(mechanism, left), law(mechanism, right), strict=True)
+        )
 
 
 @pytest.mark.parametrize(
@@ -73,12 +75,16 @@ def test_epsilon_is_reached_and_the_monotone_rate_breaks_it_on_other_scores():
     assert worst_ratio(Exponential(1, 1, monotone=True), left, right) > 1.99
 
 
-@given(st.lists(st.floats(-20, 20), min_size=5, max_size=5), st.lists(st.floats(-1, 1), min_size=5, max_size=5))
+@given(
+    st.lists(st.floats(-20, 20), min_size=5, max_size=5), st.lists(st.floats(-1, 1), min_size=5, max_size=5)
+)
 def test_the_range_of_the_loss_is_bounded_by_epsilon(scores, moves):
     moved = [x + m for x, m in zip(scores, moves, strict=True)]
     mechanism = Exponential(1, 1)
     with mpmath.workdps(50):
-        losses = [mpmath.log(p / q) for p, q in zip(law(mechanism, scores), law(mechanism, moved), strict=True)]
+        losses = [
+            mpmath.log(p / q) for p, q in zip(law(mechanism, scores), law(mechanism, moved), strict=True)
+        ]
         assert max(losses) - min(losses) <= 1
 
 
@@ -156,7 +162,17 @@ def test_error_needs_the_number_of_candidates():
 
 @pytest.mark.parametrize(
     "parameters",
-    [(0, 1), (-1, 1), (1, 0), (float("nan"), 1), (float("inf"), 1), (1, float("inf")), ("x", 1), (1, -2), (True, 1)],
+    [
+        (0, 1),
+        (-1, 1),
+        (1, 0),
+        (float("nan"), 1),
+        (float("inf"), 1),
+        (1, float("inf")),
+        ("x", 1),
+        (1, -2),
+        (True, 1),
+    ],
 )
 def test_unusable_parameters_are_refused(parameters):
     with pytest.raises(InvalidParameter):

@@ -74,7 +74,10 @@ def neighbours(scores, sensitivity, *, monotone):
 
 def worst_ratio(scores, rate, sensitivity, *, monotone):
     here = law(scores, rate)
-    return max(np.abs(np.log(here / law(there, rate))).max() for there in neighbours(scores, sensitivity, monotone=monotone))
+    return max(
+        np.abs(np.log(here / law(there, rate))).max()
+        for there in neighbours(scores, sensitivity, monotone=monotone)
+    )
 
 
 CASES = [(0, 0, 0), (0, 12, 12), (3, 0, 1), (0, 20)]
@@ -115,7 +118,9 @@ def test_added_noise_of_that_law_gives_the_same_choices(noise):
     # The identities behind the two: simulated with floats, compared with the law that is drawn.
     scores, n = np.array([0.0, 1.5, 2.0]), 200_000
     generator = np.random.default_rng(7)
-    added = generator.gumbel(scale=2.0, size=(n, 3)) if noise == "gumbel" else generator.exponential(2.0, (n, 3))
+    added = (
+        generator.gumbel(scale=2.0, size=(n, 3)) if noise == "gumbel" else generator.exponential(2.0, (n, 3))
+    )
     simulated = np.bincount(np.argmax(scores + added, axis=1), minlength=3)
     mechanism = NoisyMax(1, 1, noise=noise)
     with seeded(8):

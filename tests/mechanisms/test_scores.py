@@ -37,7 +37,10 @@ def test_distances_are_exact_for_every_64_bit_integer(scores, sensitivity):
     assert grid.below(np.array(scores, dtype=np.int64)).tolist() == brute(grid, scores)
 
 
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8), st.sampled_from(["1e-30", "1", "1e9", "1e40"]))
+@given(
+    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8),
+    st.sampled_from(["1e-30", "1", "1e9", "1e40"]),
+)
 def test_distances_are_exact_for_unsigned_integers(scores, sensitivity):
     grid = ScoreGrid.of(Fraction(sensitivity))
     assert grid.below(np.array(scores, dtype=np.uint64)).tolist() == brute(grid, scores)
@@ -74,7 +77,9 @@ def test_the_cut_at_the_ceiling_keeps_the_sensitivity():
     assert grid.below(left).tolist() == [CEILING, 0, CEILING]
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.float16, np.float32])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.float16, np.float32]
+)
 @pytest.mark.parametrize("sensitivity", ["1e-280", "1e-30", "0.3", "1", "1e7", "1e40", "1e280"])
 def test_the_type_of_the_scores_does_not_show(dtype, sensitivity):
     grid = ScoreGrid.of(Fraction(sensitivity))

@@ -113,12 +113,11 @@ def flip_gap(candidates: int, beta: float) -> float:
         return 0.0
 
     def failure(x: float) -> float:
-        mean = candidates * math.exp(-x)
-        if mean < 1e-3:  # where the formula below cancels: E[K/(K+1)] ≤ E[K]/2 for the K bad heads
-            return mean / 2
         p = math.exp(-x)
+        if candidates * p < 1e-3:  # where the formula below cancels: E[K/(K+1)] ≤ E[K]/2 for the K bad heads
+            return (candidates - 1) * p / 2
         all_tails = 0.0 if p == 1 else math.exp(candidates * math.log1p(-p))
-        return 1 - (1 - all_tails) / mean
+        return 1 - (1 - all_tails) / (candidates * p)
 
     return smallest_gap(failure, beta)
 
