@@ -8,21 +8,20 @@ no rounding, no float noise, no truncation.
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, NoReturn, TypeAlias, TypeVar, overload
+from typing import NoReturn, TypeAlias, overload
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.samplers import law as laws
-from sfumato.samplers import scalar
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, nonnegative, positive
+from sfumato.samplers import continuous, discrete, pool, scalar, selection, uniform
 from sfumato.samplers.stream import Booleans, Integers, Stream, Words32, Words64
 
 __all__ = [
@@ -50,8 +49,8 @@ _PAD = 16  # the cipher wants room for one more block than it writes
 _BUFFER = 1 << 15
 _CHUNK = 1 << 20  # bytes under one key
 _ZEROS = bytes(_CHUNK)
-_LARGEST = 2**63 - 1
-_T = TypeVar("_T")
+_ZERO_VIEW = memoryview(_ZEROS)
+_HALF = 1 << 63
 
 
 class Keystream:
@@ -115,7 +114,7 @@ class Keystream:
             out[:size] = np.frombuffer(self._buffer, np.uint8, size, start)
             self._buffer[start : start + size] = _ZEROS[:size]
         else:
-            view = memoryview(out)
+            view = out.data
             for start in range(0, size, _CHUNK):
                 key = self._take(_KEY)
                 secret = bytes(self._view[key : key + _KEY])
@@ -127,7 +126,7 @@ class Keystream:
     def _encrypt(key: bytes, view: memoryview, size: int) -> None:
         # A key is used once, so that the counter may start from zero.
         encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        encryptor.update_into(_ZEROS[:size] if size < _CHUNK else _ZEROS, view)
+        encryptor.update_into(_ZERO_VIEW[:size], view)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -139,18 +138,37 @@ _living: weakref.WeakSet[Keystream] = weakref.WeakSet()
 
 
 class _Local(threading.local):
-    """What a thread owns: its stream of bits and its pools of draws."""
+    """What a thread owns: its stream of bits and its pools of draws made ahead."""
 
     def __init__(self) -> None:
         self.stream: Stream = Keystream()
+        self.geometric = pool.Pools("geometric")
+        self.discrete_laplace = pool.Pools("discrete laplace")
+        self.discrete_gaussian = pool.Pools("discrete gaussian")
+        self.laplace = pool.Pools("laplace")
+        self.gaussian = pool.Pools("gaussian")
+
+    def clear(self) -> None:
+        """Drops every draw made ahead."""
+        for pools in (
+            self.geometric,
+            self.discrete_laplace,
+            self.discrete_gaussian,
+            self.laplace,
+            self.gaussian,
+        ):
+            pools.clear()
 
 
 _local = _Local()
 
 
 def _after_fork() -> None:
+    """In a forked child: nothing that the parent may still use is used again."""
     for stream in list(_living):
         stream.drop()
+    _local.clear()
+    pool.renew_lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -162,34 +180,18 @@ def current() -> Stream:
 
 
 def _replace(stream: Stream) -> Stream:
-    """Swaps this thread's stream for another, drops its pools and gives the previous stream. For `sfumato.testing` alone."""
+    """Swaps this thread's stream, drops its pools and gives the previous stream. For `sfumato.testing` alone."""
     previous = _local.stream
     _local.stream = stream
+    _local.clear()
     return previous
 
 
-def _filled(one: Callable[[], Any], size: Shape, dtype: type) -> Any:
-    shape = (size,) if isinstance(size, int) else tuple(size)
-    return np.array([one() for _ in range(math.prod(shape))], dtype).reshape(shape)
-
-
-def _saturated(value: int) -> int:
-    return max(-_LARGEST, min(_LARGEST, value))
-
-
-@lru_cache(maxsize=64)
-def _laplace(scale: Fraction, discrete: bool) -> laws.Law:
-    return laws.laplace(scale, discrete=discrete)
-
-
-@lru_cache(maxsize=64)
-def _gaussian(variance: Fraction, discrete: bool) -> laws.Law:
-    return laws.gaussian(variance, discrete=discrete)
-
-
-@lru_cache(maxsize=64)
-def _geometric(rate: Fraction) -> laws.Law:
-    return laws.geometric(rate)
+def _shape(size: Shape) -> tuple[int, ...]:
+    shape = tuple(size) if isinstance(size, tuple | list) else (operator.index(size),)
+    if min(shape, default=0) < 0:
+        raise InvalidParameter("size must not be negative.")
+    return shape
 
 
 @overload
@@ -200,137 +202,177 @@ def integers(bound: int, size: Shape | None = None) -> int | Integers:
     """Uniform integers in 0 … bound-1, for 1 <= bound <= 2**63."""
     if not 1 <= bound <= 2**63:
         raise InvalidParameter("bound must lie between 1 and 2**63.")
-    stream = current()
     if size is None:
-        return scalar.uniform(stream, bound)
-    out: Integers = _filled(lambda: scalar.uniform(stream, bound), size, np.int64)
-    return out
+        return scalar.uniform(_local.stream, int(bound))
+    shape = _shape(size)
+    return uniform.integers(_local.stream, int(bound), math.prod(shape)).reshape(shape)
 
 
 @overload
-def bernoulli(p: Fraction, size: None = None) -> bool: ...
+def bernoulli(p: Rational, size: None = None) -> bool: ...
 @overload
-def bernoulli(p: Fraction, size: Shape) -> Booleans: ...
-def bernoulli(p: Fraction, size: Shape | None = None) -> bool | Booleans:
+def bernoulli(p: Rational, size: Shape) -> Booleans: ...
+def bernoulli(p: Rational, size: Shape | None = None) -> bool | Booleans:
     """True with probability exactly p, a rational in [0, 1]."""
-    if not 0 <= p <= 1:
+    exact = as_fraction(p, "p")
+    if not 0 <= exact <= 1:
         raise InvalidParameter("p must lie between 0 and 1.")
-    stream = current()
     if size is None:
-        return scalar.bernoulli(stream, p)
-    out: Booleans = _filled(lambda: scalar.bernoulli(stream, p), size, np.bool_)
-    return out
+        return scalar.bernoulli(_local.stream, exact)
+    shape = _shape(size)
+    if exact in (0, 1):
+        return np.full(shape, exact == 1)
+    return uniform.coins(_local.stream, exact, math.prod(shape)).reshape(shape)
 
 
 @overload
-def bernoulli_exp(x: Fraction, size: None = None) -> bool: ...
+def bernoulli_exp(x: Rational, size: None = None) -> bool: ...
 @overload
-def bernoulli_exp(x: Fraction, size: Shape) -> Booleans: ...
-def bernoulli_exp(x: Fraction, size: Shape | None = None) -> bool | Booleans:
+def bernoulli_exp(x: Rational, size: Shape) -> Booleans: ...
+def bernoulli_exp(x: Rational, size: Shape | None = None) -> bool | Booleans:
     """True with probability exactly exp(-x), for rational x >= 0."""
-    if x < 0:
-        raise InvalidParameter("x must be at least 0.")
-    stream = current()
+    exact = nonnegative(x, "x")
     if size is None:
-        return scalar.bernoulli_exp(stream, x)
-    out: Booleans = _filled(lambda: scalar.bernoulli_exp(stream, x), size, np.bool_)
-    return out
+        return scalar.bernoulli_exp(_local.stream, exact)
+    shape = _shape(size)
+    if exact == 0:
+        return np.full(shape, True)
+    return uniform.coins_exp(_local.stream, exact, math.prod(shape)).reshape(shape)
 
 
-def _positive(value: Fraction, name: str) -> Fraction:
-    if not value > 0:
-        raise InvalidParameter(f"{name} must be greater than 0.")
-    return value
-
-
-def _drawn(law: laws.Law, size: Shape | None) -> int | Integers:
-    stream = current()
-    if size is None:
-        return _saturated(laws.draw(stream, law))
-    out: Integers = _filled(lambda: _saturated(laws.draw(stream, law)), size, np.int64)
-    return out
+def _vector(kind: pool.Kind, parameter: Rational, name: str, size: Shape) -> Integers:
+    shape = _shape(size)
+    out = np.empty(math.prod(shape), np.int64)
+    discrete.fill(_local.stream, pool.table_of(kind, positive(parameter, name)), out)
+    return out.reshape(shape)
 
 
 @overload
-def geometric(rate: Fraction, size: None = None) -> int: ...
+def geometric(rate: Rational, size: None = None) -> int: ...
 @overload
-def geometric(rate: Fraction, size: Shape) -> Integers: ...
-def geometric(rate: Fraction, size: Shape | None = None) -> int | Integers:
-    """P(k) = (1 - exp(-rate)) exp(-rate k) for k = 0, 1, …; saturates at 2**63 - 1."""
-    return _drawn(_geometric(_positive(rate, "rate")), size)
+def geometric(rate: Rational, size: Shape) -> Integers: ...
+def geometric(rate: Rational, size: Shape | None = None) -> int | Integers:
+    """Integers k = 0, 1, … with P(k) = (1 - exp(-rate)) exp(-rate k), exactly.
 
-
-@overload
-def discrete_laplace(scale: Fraction, size: None = None) -> int: ...
-@overload
-def discrete_laplace(scale: Fraction, size: Shape) -> Integers: ...
-def discrete_laplace(scale: Fraction, size: Shape | None = None) -> int | Integers:
-    """P(k) proportional to exp(-|k| / scale); saturates at ±(2**63 - 1)."""
-    return _drawn(_laplace(_positive(scale, "scale"), True), size)
+    A draw beyond 2**63 - 1 is given as that; 1 / rate may be at most 2**56, so that this never happens in practice.
+    """
+    if size is not None:
+        return _vector("geometric", rate, "rate", size)
+    return _local.geometric.find(rate, "rate").draw(_local.stream)
 
 
 @overload
-def discrete_gaussian(variance: Fraction, size: None = None) -> int: ...
+def discrete_laplace(scale: Rational, size: None = None) -> int: ...
 @overload
-def discrete_gaussian(variance: Fraction, size: Shape) -> Integers: ...
-def discrete_gaussian(variance: Fraction, size: Shape | None = None) -> int | Integers:
-    """P(k) proportional to exp(-k² / (2 variance)); saturates at ±(2**63 - 1)."""
-    return _drawn(_gaussian(_positive(variance, "variance"), True), size)
+def discrete_laplace(scale: Rational, size: Shape) -> Integers: ...
+def discrete_laplace(scale: Rational, size: Shape | None = None) -> int | Integers:
+    """Integers with P(k) proportional to exp(-|k| / scale), exactly.
 
-
-def _rounded(whole: int, fraction: int, noise: int) -> int:
-    return ((whole << 64) + fraction + noise + (1 << 63)) >> 64
-
-
-@overload
-def add_laplace(whole: int, fraction: int, scale: Fraction) -> int: ...
-@overload
-def add_laplace(whole: Integers, fraction: Words64, scale: Fraction) -> Integers: ...
-def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Fraction) -> int | Integers:
-    """floor(whole + fraction / 2**64 + X + 1/2) with X a continuous Laplace(scale); arrays saturate at ±(2**63 - 1)."""
-    return _added(whole, fraction, _laplace(_positive(scale, "scale"), False))
+    A draw beyond ±(2**63 - 1) is given as that; the scale may be at most 2**56, so that this never happens in practice.
+    """
+    if size is not None:
+        return _vector("discrete laplace", scale, "scale", size)
+    return _local.discrete_laplace.find(scale, "scale").draw(_local.stream)
 
 
 @overload
-def add_gaussian(whole: int, fraction: int, variance: Fraction) -> int: ...
+def discrete_gaussian(variance: Rational, size: None = None) -> int: ...
 @overload
-def add_gaussian(whole: Integers, fraction: Words64, variance: Fraction) -> Integers: ...
-def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Fraction) -> int | Integers:
-    """floor(whole + fraction / 2**64 + X + 1/2) with X a continuous Gaussian; arrays saturate at ±(2**63 - 1)."""
-    return _added(whole, fraction, _gaussian(_positive(variance, "variance"), False))
+def discrete_gaussian(variance: Rational, size: Shape) -> Integers: ...
+def discrete_gaussian(variance: Rational, size: Shape | None = None) -> int | Integers:
+    """Integers with P(k) proportional to exp(-k² / (2 variance)), exactly.
+
+    The parameter is the variance of the continuous law, which is rational where its root is not. A draw beyond
+    ±(2**63 - 1) is given as that; the root may be at most 2**56, so that this never happens in practice.
+    """
+    if size is not None:
+        return _vector("discrete gaussian", variance, "variance", size)
+    return _local.discrete_gaussian.find(variance, "variance").draw(_local.stream)
 
 
-def _added(whole: int | Integers, fraction: int | Words64, law: laws.Law) -> int | Integers:
-    stream = current()
-    if not isinstance(whole, np.ndarray):
-        return _rounded(int(whole), int(fraction), _noise(stream, law))
-    parts = zip(whole.ravel().tolist(), np.asarray(fraction).ravel().tolist(), strict=True)
-    values = [_saturated(_rounded(w, f, _noise(stream, law))) for w, f in parts]
-    return np.array(values, np.int64).reshape(whole.shape)
+@overload
+def add_laplace(whole: int, fraction: int, scale: Rational) -> int: ...
+@overload
+def add_laplace(whole: Integers, fraction: Words64, scale: Rational) -> Integers: ...
+def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational) -> int | Integers:
+    """floor(whole + fraction / 2**64 + X + 1/2), exactly, with X of the continuous Laplace law.
+
+    Args:
+        whole: whole parts, an integer of any size or an int64 array.
+        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same shape.
+        scale: of X, with density proportional to exp(-|x| / scale); at most 2**56.
+
+    Returns:
+        An integer, or an int64 array of the same shape whose values saturate at ±(2**63 - 1).
+
+    Privacy:
+        The result is a function of whole + fraction / 2**64 + X alone, with X exactly Laplace: rounding is
+        post-processing, so that the analytic loss of the continuous mechanism holds for it.
+    """
+    if isinstance(whole, np.ndarray):
+        return _added("laplace", whole, fraction, positive(scale, "scale"))
+    noise = _local.laplace.find(scale, "scale").draw(_local.stream)
+    return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
 
 
-def _noise(stream: Stream, law: laws.Law) -> int:
-    noise = laws.draw(stream, law, 64)
-    return noise if law.exponent >= -64 else noise >> (-64 - law.exponent)
+@overload
+def add_gaussian(whole: int, fraction: int, variance: Rational) -> int: ...
+@overload
+def add_gaussian(whole: Integers, fraction: Words64, variance: Rational) -> Integers: ...
+def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Rational) -> int | Integers:
+    """floor(whole + fraction / 2**64 + X + 1/2), exactly, with X of the continuous Gaussian law.
+
+    Args:
+        whole: whole parts, an integer of any size or an int64 array.
+        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same shape.
+        variance: of X, with density proportional to exp(-x² / (2 variance)); its root at most 2**56.
+
+    Returns:
+        An integer, or an int64 array of the same shape whose values saturate at ±(2**63 - 1).
+
+    Privacy:
+        The result is a function of whole + fraction / 2**64 + X alone, with X exactly Gaussian: rounding is
+        post-processing, so that the analytic loss of the continuous mechanism holds for it.
+    """
+    if isinstance(whole, np.ndarray):
+        return _added("gaussian", whole, fraction, positive(variance, "variance"))
+    noise = _local.gaussian.find(variance, "variance").draw(_local.stream)
+    return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
 
 
-def choose(scores: Integers, rate: Fraction) -> int:
-    """An index i with P(i) proportional to exp(rate scores[i]), exactly."""
-    values = _scores(scores).tolist()
-    top = max(values)
-    stream = current()
-    while True:
-        index = scalar.uniform(stream, len(values))
-        if scalar.bernoulli_exp(stream, rate * (top - values[index])):
-            return index
+def _low(fraction: int | Words64) -> int:
+    low = int(fraction)
+    if low >> 64:
+        raise InvalidValue("fraction must be an integer of 64 bits.")
+    return low
 
 
-def flip(scores: Integers, rate: Fraction) -> Booleans:
-    """Independent heads with probability exp(-rate (max - scores[i])), exactly; the maximum is always heads."""
-    values = _scores(scores).tolist()
-    top = max(values)
-    stream = current()
-    return np.array([scalar.bernoulli_exp(stream, rate * (top - value)) for value in values], np.bool_)
+def _added(kind: pool.Kind, whole: Integers, fraction: int | Words64, parameter: Fraction) -> Integers:
+    below = np.asarray(fraction)
+    if whole.dtype != np.int64 or below.dtype != np.uint64 or whole.shape != below.shape:
+        raise InvalidValue("whole and fraction must be int64 and uint64 arrays of the same shape.")
+    table = pool.table_of(kind, parameter)
+    return continuous.add(_local.stream, table, whole.ravel(), below.ravel()).reshape(whole.shape)
+
+
+def choose(scores: Integers, rate: Rational) -> int:
+    """An index i with P(i) proportional to exp(rate scores[i]), exactly.
+
+    Privacy:
+        With rate = epsilon / (2 sensitivity) this is the exponential mechanism (McSherry and Talwar 2007) without any
+        rounding; the scores are integers and their differences are taken without overflow.
+    """
+    return selection.choose(_local.stream, _scores(scores), nonnegative(rate, "rate"))
+
+
+def flip(scores: Integers, rate: Rational) -> Booleans:
+    """Independent heads with P = exp(-rate (max - scores[i])), exactly; the maximum is always heads.
+
+    Privacy:
+        A uniform choice among the heads is permute-and-flip (McKenna and Sheldon 2020): the first heads in a uniform
+        order is a uniform one.
+    """
+    return selection.flip(_local.stream, _scores(scores), nonnegative(rate, "rate"))
 
 
 def _scores(scores: Integers) -> Integers:
@@ -342,24 +384,20 @@ def _scores(scores: Integers) -> Integers:
 
 def permutation(n: int) -> Integers:
     """A uniform permutation of 0 … n-1."""
-    order = list(range(n))
-    stream = current()
-    for i in range(n - 1, 0, -1):
-        j = scalar.uniform(stream, i + 1)
-        order[i], order[j] = order[j], order[i]
-    return np.array(order, np.int64)
+    return uniform.permutation(_local.stream, as_integer(n, "n", least=0))
 
 
 def token() -> str:
-    """An unguessable URL-safe name of 32 hexadecimal digits."""
-    return f"{current().bits(128):032x}"
+    """An unguessable name of 32 hexadecimal digits."""
+    return f"{_local.stream.bits(128):032x}"
 
 
 def salt(length: int = 16) -> bytes:
     """Unguessable bytes."""
-    return current().bits(8 * length).to_bytes(length, "little")
+    size = as_integer(length, "length")
+    return _local.stream.bits(8 * size).to_bytes(size, "little")
 
 
 def simulation(seed: int | None = None) -> np.random.Generator:
-    """A plain NumPy generator for simulation and post-processing only, never on a release path."""
-    return np.random.default_rng(seed if seed is not None else current().bits(128))
+    """A plain NumPy generator, for simulation and post-processing only: never on a release path."""
+    return np.random.default_rng(seed if seed is not None else _local.stream.bits(128))

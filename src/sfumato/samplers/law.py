@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 from sfumato.errors import InvalidParameter
 from sfumato.samplers import scalar
@@ -34,8 +34,8 @@ TAIL, TEST, SURE = 0, 1, 2
 """Kinds of boxes."""
 
 _WORD = 64
-# Weights are kept to this many bits for the first decision; a finer cut is made if a uniform falls between the bounds.
-_PRECISION = 176
+# Bits that volumes carry beyond those of the boundaries made from them.
+_GUARD = 64
 # Where tails begin, in scales: there the tail has a mass of about 2**-40, so that its slower draw costs nothing on average.
 _REACH_LAPLACE, _REACH_GAUSSIAN = 28.0, 7.3
 # Blocks must stay inside int64 with room for one addition.
@@ -104,55 +104,67 @@ class Law:
         boxes = [(kind, i if sign > 0 else ~i) for kind in kinds for sign in signs for i in outward]
         return (*tails, *boxes)
 
-    def volumes(self, bits: int) -> list[Enclosure]:
-        """Enclosures of every symbol's volume over W, in the order of `symbols`."""
-        tails: list[Enclosure] = []
-        tests: list[Enclosure] = []
-        sures: list[Enclosure] = []
+    def volumes(self, bits: int) -> tuple[list[int], list[int]]:
+        """Lower and upper bounds of 2**bits times every symbol's volume over W, in the order of `symbols`."""
+        tails: tuple[list[int], list[int]] = ([], [])
+        tests: tuple[list[int], list[int]] = ([], [])
+        sures: tuple[list[int], list[int]] = ([], [])
         for _, least in self.sides:
-            near = list(self._heights(Fraction(least), bits))
-            start = self.width * self.blocks + least
-            fall = below_one(exp_minus(self.tangent(start) * self.width, bits), bits)
-            lower, upper = exp_minus(self.drop(Fraction(0), start), bits)
-            tails.append(((lower << bits) // fall[1], -((-upper << bits) // fall[0])))
+            for end, value in enumerate(self._tail(least, bits)):
+                tails[end].append(value)
+            near = self._heights(Fraction(least), bits)
             if self.single:
-                sures += reversed(near)
-                continue
-            far = list(self._heights(least + self.reach, bits))
-            tests += [
-                (max(n[0] - f[1], 0), n[1] - f[0]) for n, f in zip(reversed(near), reversed(far), strict=True)
-            ]
-            sures += reversed(far)
-        return [*tails, *tests, *sures]
+                far = near
+            else:
+                far = self._heights(least + self.reach, bits)
+                tests[0].extend(max(n - f, 0) for n, f in zip(near[0], far[1], strict=True))
+                tests[1].extend(n - f for n, f in zip(near[1], far[0], strict=True))
+            sures[0].extend(far[0])
+            sures[1].extend(far[1])
+        return tails[0] + tests[0] + sures[0], tails[1] + tests[1] + sures[1]
 
-    def _heights(self, start: Fraction, bits: int) -> Iterator[Enclosure]:
-        """Enclosures of exp(-phi(start + i W)) for every block i, by the recurrence of a Gaussian sequence."""
-        lower, upper = exp_minus(self.drop(Fraction(0), start), bits)
-        ratio_lower, ratio_upper = exp_minus(self.drop(start, self.width), bits)
-        bend_lower, bend_upper = exp_minus(2 * self.curvature * self.width**2, bits)
+    def _tail(self, least: int, bits: int) -> Enclosure:
+        """An enclosure of the volume over W under the tangent of phi beyond the last block: a geometric series."""
+        start = self.width * self.blocks + least
+        ratio = exp_minus(self.tangent(start) * self.width, bits)
+        first = exp_minus(self.drop(Fraction(0), start), bits)
+        one = 1 << bits
+        return (first[0] << bits) // (one - ratio[0]), -((-first[1] << bits) // (one - ratio[1]))
+
+    def _heights(self, start: Fraction, bits: int) -> tuple[list[int], list[int]]:
+        """Bounds of exp(-phi(start + i W)) for every block i, outermost first.
+
+        Each height is the one before times a ratio, and each ratio the one before times exp(-2 curvature W²). Every
+        product is rounded outwards, so that the bounds hold whatever the number of steps.
+        """
+        bend = exp_minus(2 * self.curvature * self.width**2, bits)
+        ratios = exp_minus(self.drop(start, self.width), bits)
+        firsts = exp_minus(self.drop(Fraction(0), start), bits)
+        lower, upper = [], []
+        height, ratio = firsts[0], ratios[0]
         for _ in range(self.blocks):
-            yield lower, upper
-            lower = lower * ratio_lower >> bits
-            upper = -((-upper * ratio_upper) >> bits)
-            if self.curvature:
-                ratio_lower = ratio_lower * bend_lower >> bits
-                ratio_upper = -((-ratio_upper * bend_upper) >> bits)
+            lower.append(height)
+            height = height * ratio >> bits
+            ratio = ratio * bend[0] >> bits
+        height, ratio = firsts[1], ratios[1]
+        for _ in range(self.blocks):
+            upper.append(height)
+            height = (height * ratio >> bits) + 1
+            ratio = (ratio * bend[1] >> bits) + 1
+        lower.reverse()
+        upper.reverse()
+        return lower, upper
 
     def boundaries(self, bits: int) -> tuple[list[int], list[int]]:
-        """Integers with lower[i] <= 2**bits C_i <= upper[i]: where each symbol begins in [0, 1); C_0 = 0.
-
-        C_i = S_i / (S_i + R_i), with S_i the volume before symbol i and R_i the volume from it on.
-        """
-        volumes = self.volumes(bits + _PRECISION - _WORD)
-        rest_lower, rest_upper = sum(v[0] for v in volumes), sum(v[1] for v in volumes)
-        before_lower = before_upper = 0
-        lower, upper = [], []
-        for volume in volumes:
-            lower.append((before_lower << bits) // (before_lower + rest_upper))
-            upper.append(-((-before_upper << bits) // (before_upper + rest_lower)))
-            before_lower, before_upper = before_lower + volume[0], before_upper + volume[1]
-            rest_lower, rest_upper = rest_lower - volume[0], rest_upper - volume[1]
-        return lower, upper
+        """Integers with lower[i] <= 2**bits C_i <= upper[i]: where symbol i begins in [0, 1); C_0 = 0."""
+        lower, upper = self.volumes(bits + _GUARD)
+        # C_i is the volume before symbol i over the whole volume, whose reciprocal is enclosed to 2**-scale.
+        scale = bits + 2 * _GUARD
+        least, most = (1 << scale) // sum(upper), -((-1 << scale) // sum(lower))
+        shift = scale - bits
+        starts = [before * least >> shift for before in accumulate(lower[:-1], initial=0)]
+        ends = [-(-before * most >> shift) for before in accumulate(upper[:-1], initial=0)]
+        return starts, ends
 
     @cached_property
     def thresholds(self) -> tuple[list[int], list[int]]:

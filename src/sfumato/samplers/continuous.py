@@ -1,0 +1,220 @@
+"""Continuous noise added to fixed-point values and rounded to whole numbers, exactly.
+
+A real X never exists in full. Its floor in units of 2**-64 is enough: what lies below cannot carry (the carry lemma of
+docs/proofs/sampling.md). Almost always even fewer bits decide, those that one 64-bit word holds beside the symbol; the rest
+are drawn when a sum could carry either way, and where a test needs more of X.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.samplers.law import Law, draw
+from sfumato.samplers.stream import Integers, Stream, Words64
+from sfumato.samplers.table import UNDECIDED, Table
+
+__all__ = ["DIGITS", "add", "floors", "one", "rounded", "saturated"]
+
+DIGITS = 64
+"""Fractional bits to which a point is known."""
+
+_WIDEST = 48  # bits of a word that are left beside the prefix
+_CHUNK, _BATCH = 1 << 14, 1 << 18
+_LARGEST = 2**63 - 1
+_SAFE = 2**62  # a value up to this and a block of noise cannot overflow
+
+
+def rounded(whole: int, fraction: int, noise: int) -> int:
+    """floor(whole + fraction / 2**64 + X + 1/2), given the floor of X 2**64."""
+    return ((whole << DIGITS) + fraction + noise + (1 << (DIGITS - 1))) >> DIGITS
+
+
+def saturated(value: int) -> int:
+    """The nearest integer of magnitude at most 2**63 - 1."""
+    return max(-_LARGEST, min(_LARGEST, value))
+
+
+def one(stream: Stream, law: Law) -> int:
+    """The floor of X 2**64 for one draw X."""
+    point = draw(stream, law, DIGITS)
+    # Blocks narrower than 2**-64 give X in units of their own width.
+    return point >> max(0, -DIGITS - law.exponent)
+
+
+def _place(law: Law) -> int:
+    """Bits of the position that a word gives: block and position together have at most 62 fractional bits."""
+    return min(_WIDEST, 62 + law.exponent)
+
+
+def _fits(law: Law) -> bool:
+    """Whether that leaves at least one fractional bit and a position worth the name; else draws are made singly."""
+    return _place(law) >= 16 and _place(law) - law.exponent >= 1
+
+
+def floors(stream: Stream, table: Table, count: int) -> list[int]:
+    """The floors of X 2**64 for `count` independent draws X, as plain integers."""
+    if not _fits(table.law):
+        return [one(stream, table.law) for _ in range(count)]
+    points = [0] * count
+    places = list(range(count))
+    while places:
+        words = stream.words64(len(places))
+        prefixes = (words >> np.uint64(64 - table.prefix)).astype(np.intp)
+        words &= np.uint64((1 << _place(table.law)) - 1)
+        settled = _settle(stream, table, prefixes, words.view(np.int64))
+        for i, whole, fraction in zip(places, settled.whole.tolist(), settled.fraction.tolist(), strict=True):
+            points[i] = (whole << DIGITS) | fraction
+        for i, point in settled.tails:
+            points[places[i]] = point
+        places = [places[i] for i in settled.rejected.tolist()]
+    return points
+
+
+def add(stream: Stream, table: Table, whole: Integers, fraction: Words64) -> Integers:
+    """floor(whole + fraction / 2**64 + X + 1/2) for one-dimensional arrays, saturating at ±(2**63 - 1)."""
+    if not _fits(table.law):
+        pairs = zip(whole.tolist(), fraction.tolist(), strict=True)
+        return np.array([saturated(rounded(w, f, one(stream, table.law))) for w, f in pairs], np.int64)
+    out = np.empty(whole.size, np.int64)
+    for start in range(0, whole.size, _BATCH):
+        part = slice(start, start + _BATCH)
+        _add(stream, table, whole[part], fraction[part], out[part])
+    return out
+
+
+def _add(stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers) -> None:
+    rejected = _propose(stream, table, whole, fraction, out)
+    while rejected.size:
+        again = np.empty(rejected.size, np.int64)
+        still = _propose(stream, table, whole[rejected], fraction[rejected], again)
+        out[rejected] = again
+        rejected = rejected[still]
+
+
+def _propose(
+    stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers
+) -> NDArray[np.intp]:
+    """Writes the sum with one proposal to each place and gives the places whose proposal is rejected."""
+    scratch = _Scratch(min(whole.size, _CHUNK))
+    parts = []
+    for start in range(0, whole.size, _CHUNK):
+        part = slice(start, min(start + _CHUNK, whole.size))
+        left = _decide(stream, table, whole[part], fraction[part], out[part], scratch)
+        parts.append((left[0] + start, left[1], left[2]))
+    places, prefixes, positions = (
+        parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    )
+    if places.size == 0:
+        return places
+    settled = _settle(stream, table, prefixes, positions)
+    terms = whole[places], fraction[places]
+    out[places] = _sum(*terms, settled.whole, settled.fraction)
+    for i, point in settled.tails:
+        out[places[i]] = saturated(rounded(int(terms[0][i]), int(terms[1][i]), point))
+    return places[settled.rejected]
+
+
+class _Scratch:
+    """Arrays that every chunk uses again, so that the memory stays in the cache."""
+
+    __slots__ = ("flags", "found", "prefix", "total", "value")
+
+    def __init__(self, size: int) -> None:
+        self.found = np.empty(size, np.int16)
+        self.flags = np.empty((2, size), np.bool_)
+        self.prefix = np.empty(size, np.uint64)
+        self.value = np.empty(size, np.uint64)
+        self.total = np.empty(size, np.int64)
+
+
+def _decide(
+    stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers, scratch: _Scratch
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Integers]:
+    """Writes the sums that one word a value decides; gives place, prefix and position of the others.
+
+    With d digits, X is known as an integer of units 2**-d and less than one unit more, and so is the value.
+    Both remainders together are less than two units: the floor is decided unless the sum of the integers ends in d ones.
+    """
+    size = out.size
+    place = _place(table.law)
+    digits = place - table.law.exponent
+    found, prefix, total = scratch.found[:size], scratch.prefix[:size], scratch.total[:size]
+    undecided, ambiguous = scratch.flags[:, :size]
+    words = stream.words64(size)
+    np.right_shift(words, np.uint64(64 - table.prefix), out=prefix)
+    prefixes = prefix.view(np.int64).astype(np.intp, copy=False)
+    np.take(table.lookup, prefixes, out=found, mode="clip")
+    np.equal(found, UNDECIDED, out=undecided)
+    words &= np.uint64((1 << place) - 1)
+    positions = words.view(np.int64)
+    np.left_shift(found, place, out=total, dtype=np.int64)
+    total += positions
+    value = scratch.value[:size]
+    np.right_shift(fraction, np.uint64(DIGITS - digits), out=value)
+    total += value.view(np.int64)
+    total += 1 << (digits - 1)
+    ones = (1 << digits) - 1
+    np.bitwise_and(total, ones, out=out)
+    np.equal(out, ones, out=ambiguous)
+    undecided |= ambiguous
+    total >>= digits
+    _add_saturating(whole, total, out)
+    places = np.flatnonzero(undecided)
+    return places, prefixes[places], positions[places]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Proposals known to 64 fractional bits.
+
+    Attributes:
+        whole: floors of X.
+        fraction: the 64 bits after the point.
+        rejected: which are rejected.
+        tails: accepted points of the tails, (which, floor of X 2**64), in place of `whole` and `fraction`.
+    """
+
+    whole: Integers
+    fraction: Words64
+    rejected: NDArray[np.intp]
+    tails: list[tuple[int, int]]
+
+
+def _settle(stream: Stream, table: Table, prefixes: NDArray[np.intp], positions: Integers) -> _Settled:
+    """Draws what is missing of proposals of which the prefix and the first bits of the position are known."""
+    place = _place(table.law)
+    lows = stream.words64(prefixes.size)
+    resolved = table.resolve(
+        stream,
+        prefixes,
+        positions * 2.0**-place,
+        exact=lambda i: (int(positions[i]) << DIGITS) | int(lows[i]),
+        size=place + DIGITS,
+        digits=DIGITS,
+    )
+    digits = np.uint64(place - table.law.exponent)
+    points = (resolved.blocks << place) + positions
+    fraction = (points.view(np.uint64) << (np.uint64(DIGITS) - digits)) | (lows >> digits)
+    return _Settled(points >> digits.astype(np.int64), fraction, resolved.rejected, resolved.tails)
+
+
+def _sum(whole: Integers, fraction: Words64, step: Integers, below: Words64) -> Integers:
+    """floor(whole + fraction / 2**64 + step + below / 2**64 + 1/2), saturating."""
+    low = below + fraction
+    carry = (low < fraction) + (low >> np.uint64(DIGITS - 1)).view(np.int64)
+    out = np.empty(whole.size, np.int64)
+    _add_saturating(whole, step + carry, out)
+    return out
+
+
+def _add_saturating(whole: Integers, step: Integers, out: Integers) -> None:
+    """Writes whole + step, saturating at ±(2**63 - 1), for |step| <= 2**62 - 2."""
+    np.add(whole, step, out=out)
+    if whole.size and (whole.max() > _SAFE or whole.min() < -_SAFE):
+        # Addition overflowed where both terms have the sign that the sum has not.
+        over = np.flatnonzero(((step ^ out) & (whole ^ out)) < 0)
+        out[over] = np.where(whole[over] < 0, -_LARGEST, _LARGEST)
+        np.maximum(out, -_LARGEST, out=out)

@@ -1,0 +1,135 @@
+"""Draws made ahead, so that a single one costs about a microsecond; and the tables that all threads share."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.numeric.exact import Rational, positive
+from sfumato.samplers import continuous, discrete
+from sfumato.samplers.law import COARSE, FINE, Law, draw, gaussian, geometric, laplace
+from sfumato.samplers.stream import Stream
+from sfumato.samplers.table import Table
+
+__all__ = ["KINDS", "Kind", "Pool", "Pools", "table_of"]
+
+_AHEAD = 256  # draws made at once
+_PATIENCE = 16  # single draws of one law before a table is made for it
+_TABLES = 48  # tables kept, of about a quarter of a megabyte each
+_POOLS = 512  # laws for which a thread keeps draws
+
+Kind: TypeAlias = str
+"""A family of laws with one parameter."""
+
+KINDS: dict[Kind, Callable[[Fraction, int], Law]] = {
+    "geometric": lambda rate, limit: geometric(rate, limit=limit),
+    "discrete laplace": lambda scale, limit: laplace(scale, limit=limit),
+    "discrete gaussian": lambda variance, limit: gaussian(variance, limit=limit),
+    "laplace": lambda scale, limit: laplace(scale, discrete=False, limit=limit),
+    "gaussian": lambda variance, limit: gaussian(variance, discrete=False, limit=limit),
+}
+
+
+_lock = threading.Lock()
+_tables: OrderedDict[tuple[Kind, int, int], Table] = OrderedDict()
+
+
+def table_of(kind: Kind, parameter: Fraction) -> Table:
+    """The table of a law, made once and shared; the least recently used ones are forgotten."""
+    key = kind, parameter.numerator, parameter.denominator
+    with _lock:
+        table = _tables.get(key)
+        if table is not None:
+            _tables.move_to_end(key)
+            return table
+    table = Table(KINDS[kind](parameter, FINE))  # outside the lock: a table made twice is merely wasted
+    with _lock:
+        _tables[key] = table
+        while len(_tables) > _TABLES:
+            _tables.popitem(last=False)
+    return table
+
+
+def renew_lock() -> None:
+    """After a fork: the lock may have been held by a thread that does not exist in the child."""
+    global _lock
+    _lock = threading.Lock()
+
+
+class Pool:
+    """Draws of one law that no one has seen yet. Each leaves the pool as it is handed out."""
+
+    __slots__ = ("_kind", "_patience", "_rough", "exact", "parameter", "values")
+
+    def __init__(self, kind: Kind, parameter: Rational, exact: Fraction) -> None:
+        self.parameter, self.exact = parameter, exact
+        self.values: list[int] = []
+        self._kind, self._patience = kind, _PATIENCE
+        self._rough: Law | None = None
+
+    def draw(self, stream: Stream) -> int:
+        """One draw: the noise itself for a discrete law, the floor of X 2**64 for a continuous one."""
+        if self.values:
+            return self.values.pop()
+        if self._patience:
+            # A law that is drawn from once, perhaps with a private parameter, leaves no table behind.
+            self._patience -= 1
+            if self._rough is None:
+                self._rough = KINDS[self._kind](self.exact, COARSE)
+            return one(stream, self._rough)
+        self._rough = None
+        table = table_of(self._kind, self.exact)
+        if table.law.discrete:
+            ahead = np.empty(_AHEAD, np.int64)
+            discrete.fill(stream, table, ahead)
+            self.values = ahead.tolist()
+        else:
+            self.values = continuous.floors(stream, table, _AHEAD)
+        return self.values.pop()
+
+
+def one(stream: Stream, law: Law) -> int:
+    """A single draw in exact arithmetic, in the form that pools hand out."""
+    return continuous.saturated(draw(stream, law)) if law.discrete else continuous.one(stream, law)
+
+
+class Pools:
+    """A thread's pools of one kind of law."""
+
+    __slots__ = ("_kind", "_values", "known")
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        # By identity first: a mechanism passes the same object every time, and hashing a fraction costs more than a draw.
+        self.known: dict[int, Pool] = {}
+        self._values: dict[tuple[int, int], Pool] = {}
+
+    def find(self, parameter: Rational, name: str) -> Pool:
+        """The pool of the law with this parameter."""
+        pool = self.known.get(id(parameter))
+        if pool is not None and pool.parameter is parameter:
+            return pool
+        exact = positive(parameter, name)
+        key = exact.numerator, exact.denominator
+        pool = self._values.get(key)
+        if pool is None:
+            if len(self._values) >= _POOLS:
+                self.clear()
+            pool = self._values[key] = Pool(self._kind, parameter, exact)
+        else:
+            self.known.pop(id(pool.parameter), None)
+        pool.parameter = parameter  # held, so that its identity is not given to another object
+        self.known[id(parameter)] = pool
+        return pool
+
+    def clear(self) -> None:
+        """Drops every draw made ahead."""
+        for pool in self._values.values():
+            pool.values.clear()
+        self.known.clear()
+        self._values.clear()

@@ -1,0 +1,121 @@
+"""Exact choice among many by exponential weights.
+
+Every weight exp(-rate gap) is bounded above by an integer from one certified table of exp(-q / 256). Integers add up exactly, so
+drawing from the bounds needs no error analysis, and only the one candidate that comes up is tested in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.samplers import scalar
+from sfumato.samplers.enclosure import Enclosure, exp_minus
+from sfumato.samplers.stream import Booleans, Integers, Stream, Words64
+from sfumato.samplers.table import fall
+
+__all__ = ["choose", "flip"]
+
+_STEPS = 256  # table entries for a factor of e
+_BITS = 62
+_WORD = 32
+_LAST = 11_100  # exp(-_LAST / _STEPS) < 2**-62
+# Lowers a float product of two correctly rounded factors below the true one: 3 roundings of 2**-53 each.
+_BELOW = 1.0 - 2.0**-48
+# A float exponent below 64 is off by less than this, and so is the chance computed from it.
+_MARGIN = 2.0**-40
+
+
+@cache
+def _powers() -> tuple[Words64, Words64]:
+    """Integers (lower, upper) with lower[q] <= 2**62 exp(-q / 256) <= upper[q], q = 0 … _LAST."""
+    bits = 128
+    ratio = exp_minus(Fraction(1, _STEPS), bits)
+    low = high = 1 << bits
+    lower, upper = [], []
+    for _ in range(_LAST + 1):
+        lower.append(low >> (bits - _BITS))
+        upper.append(-(-high >> (bits - _BITS)))
+        low = low * ratio[0] >> bits
+        high = (high * ratio[1] >> bits) + 1
+    return np.array(lower, np.uint64), np.array(upper, np.uint64)
+
+
+def _gaps(scores: Integers) -> Words64:
+    """max - scores, exactly: the difference modulo 2**64 of numbers less than 2**64 apart."""
+    unsigned = scores.view(np.uint64)
+    return unsigned[np.argmax(scores)] - unsigned
+
+
+def _steps(gaps: Words64, rate: Fraction) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """(x, q): the floats x = gap rate, and integers 0 <= q <= 256 gap rate, at most _LAST."""
+    factor = float(min(rate, Fraction(10) ** 280))
+    x = gaps * factor
+    q = np.minimum(x * (_STEPS * _BELOW), float(_LAST))
+    return x, q.astype(np.intp)
+
+
+def choose(stream: Stream, scores: Integers, rate: Fraction) -> int:
+    """An index i with probability proportional to exp(rate scores[i]), for rate >= 0."""
+    bits = _BITS - scores.size.bit_length()
+    gaps = _gaps(scores)
+    _, q = _steps(gaps, rate)
+    # The shifted table is rounded down and 1 is added: at least 2**bits exp(-q / 256), and the sum stays below 2**63.
+    bounds = ((_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)).take(q, mode="clip")
+    sums = np.cumsum(bounds, out=np.empty_like(bounds))
+    total = int(sums[-1])
+    while True:
+        index = int(np.searchsorted(sums, np.uint64(scalar.uniform(stream, total)), side="right"))
+        bound, x = int(bounds[index]), rate * int(gaps[index])
+
+        def chance(precision: int, bound: int = bound, x: Fraction = x) -> Enclosure:
+            lower, upper = exp_minus(x, precision)
+            return (lower << bits) // bound, -((-upper << bits) // bound)
+
+        if scalar.is_below(stream, chance):
+            return index
+
+
+def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
+    """Independent heads, the i-th with probability exp(-rate (max - scores[i])), for rate >= 0; a maximum is always heads.
+
+    With rate gap = q / 256 + z, heads are those of two coins of probability exp(-q / 256) and exp(-z). Few survive the
+    first one with a large gap, and the second one is nearly certain.
+    """
+    gaps = _gaps(scores)
+    x, q = _steps(gaps, rate)
+    shift = np.uint64(_BITS - _WORD)
+    words = stream.words32(scores.size)
+    lower = (_powers()[0] >> shift).take(q, mode="clip")
+    heads = words < lower
+    upper = ((_powers()[1] >> shift) + np.uint64(1)).take(q, mode="clip")
+    for i in np.flatnonzero(~heads & (words < upper)).tolist():
+        first = Fraction(int(q[i]), _STEPS)
+        heads[i] = scalar.is_below(
+            stream, lambda bits, first=first: exp_minus(first, bits), value=int(words[i]), known=_WORD
+        )
+    survivors = np.flatnonzero(heads & (gaps > 0))
+    if survivors.size:
+        heads[survivors] = _second(stream, gaps[survivors], rate, x=x[survivors], q=q[survivors])
+    return heads
+
+
+def _second(
+    stream: Stream, gaps: Words64, rate: Fraction, *, x: NDArray[np.float64], q: NDArray[np.intp]
+) -> Booleans:
+    """Heads with probability exp(-(rate gap - q / 256)): floats where they surely decide, exact arithmetic elsewhere."""
+    rest = np.maximum(x - q / _STEPS, 0.0)
+    far = (q >= _LAST) | (rest > 1 / 64)
+    chance = 1.0 - fall(np.where(far, 0.0, rest))
+    words = stream.words64(gaps.size)
+    uniform = (words >> np.uint64(11)) * 2.0**-53
+    heads = uniform < chance
+    for i in np.flatnonzero(far | (np.abs(uniform - chance) < _MARGIN)).tolist():
+        exact = rate * int(gaps[i]) - Fraction(int(q[i]), _STEPS)
+        heads[i] = scalar.is_below(
+            stream, lambda bits, exact=exact: exp_minus(exact, bits), value=int(words[i]), known=64
+        )
+    return heads
