@@ -22,9 +22,9 @@ import numpy.typing as npt
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.rounding import Floats, U, up
 
-__all__ = ["Complexes", "Floats", "Law", "Smooth", "Term"]
+__all__ = ["Complexes", "Floats", "Law", "Quadrature", "Smooth", "Term"]
 
-Complexes = npt.NDArray[np.complexfloating[Any, Any] | np.floating[Any]]
+Complexes = npt.NDArray[Any]
 """Points of a contour: complex, or real where only real ones are asked for."""
 
 
@@ -56,8 +56,8 @@ class Law(Protocol):
         """
         ...
 
-    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
-        """For each row a bound, at most 0, on log|M(c + iτ)| - log M(c) that holds for all |τ| ≥ t."""
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
+        """Bounds, at most 0, on log|M(c + iτ)| - log M(c) for all |τ| ≥ t: c and t (m,) → (m, n)."""
         ...
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
@@ -81,7 +81,7 @@ class Law(Protocol):
         ...
 
     def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
-        """(top, step) where all finite losses lie on top - step·{0, 1, …}, else None."""
+        """(origin, step) where all finite losses lie on origin + step·Z, else None."""
         ...
 
 
@@ -128,12 +128,16 @@ class Smooth:
             return math.inf
         if alpha == math.inf:
             return max(largest, 0.0)
-        order = max(alpha - 1, 2.0**-20)
-        point, row = np.array([order]), np.array([parameters], dtype=np.float64)
-        value = float(np.real(self.log_mgf(point, row))[0, 0])
-        error = float(self.mgf_error(point, row, np.ones(1))[0])
-        bound = float(up((value + 2 * error) / order, 8 * U)) if error < 0.1 else math.inf
-        return max(min(bound, largest), 0.0)
+        # The exact order where it is not too small, and larger ones that dominate it.
+        orders = np.array(
+            [k for k in (alpha - 1, *2.0 ** np.arange(-24.0, -5.0, 2.0)) if k > 0 and k >= alpha - 1]
+        )
+        row = np.array([parameters], dtype=np.float64)
+        values = np.real(self.log_mgf(orders, row))[:, 0]
+        errors = self.mgf_error(orders, row, np.ones(1))
+        usable = errors < 0.1
+        bounds = up((values + 2 * errors)[usable] / orders[usable], 8 * U)
+        return max(min(float(bounds.min(initial=math.inf)), largest), 0.0)
 
     def infinity(self, parameters: tuple[float, ...]) -> float:
         """P[L = inf]: none."""
@@ -144,6 +148,12 @@ class Smooth:
         """No common lattice of losses is known."""
         del parameters
         return None
+
+
+class Quadrature(Smooth):
+    """A law whose moments are integrals computed at each node."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ class Gaussian(Smooth):
     def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
         """Log M(z) = mu² z(z + 1)/2."""
         half = 0.5 * parameters[:, 0] ** 2
-        return (z * (z + 1))[:, None] * half
+        result: Complexes = (z * (z + 1))[:, None] * half
+        return result
 
     def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
         """Six rounded operations in the exponent, and a mu that may itself be rounded twice."""
@@ -41,10 +42,11 @@ class Gaussian(Smooth):
         size: Floats = np.abs(z) * (np.abs(z) + 1) * half
         return 12 * U * size
 
-    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
         """Exactly -mu² t²/2, rounded up."""
         del c
-        return -0.5 * (parameters[:, 0] * t) ** 2 * (1 - 8 * U)
+        result: Floats = -0.5 * (parameters[:, 0] * t[:, None]) ** 2 * (1 - 8 * U)
+        return result
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
         """Floats below and above the profile, for every real epsilon.
@@ -111,7 +113,7 @@ def _apart(a: Floats, b: Floats, weight: Floats, shift: Floats) -> tuple[Floats,
     right = weight * erfcx(b)
     left = np.where(a > 0, weight * erfcx(np.maximum(a, 0.0)), 0.5 * erfc(np.minimum(a, 0.0)))
     value = np.maximum(left - right, 0.0)
-    # e^(-a²) moves by 2|a| a unit, on both parts alike for a > 0; x·erfcx(x) increases, so |erfcx'| ≤ erfcx/x.
+    # e^(-a²) moves by 2|a| a unit, both parts alike for a > 0; x·erfcx(x) increases, so |erfcx'| ≤ erfcx/x.
     alike = np.where(a > 0, value, right)
     slopes = np.where(a > 0, np.minimum(left / np.maximum(a, 1e-3), 2 * weight), 2 * weight)
     moved = shift * (2 * np.abs(a) * alike + 2 * slopes)

@@ -34,13 +34,14 @@ class Laplace(Smooth):
         gone = np.expm1(-twice * eps)
         # With the larger atom divided out, 1 + gone·(1/2 - 1/(4z + 2)) is left, all of it well scaled.
         with np.errstate(divide="ignore", under="ignore"):  # a node may hit a zero of M exactly
-            return z[:, None] * eps + np.log1p(gone * (0.5 - 0.5 / twice))
+            result: Complexes = z[:, None] * eps + np.log1p(gone * (0.5 - 0.5 / twice))
+        return result
 
     def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
         """The rounding of z·eps and a few library calls."""
         return atoms_error(z, parameters[:, 0] @ counts, counts.sum())
 
-    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
         """Atoms do not decay, the middle does as 1/t; near t = 0 by doubling (see `decay.doubled`)."""
         return doubled(_ratio, c, t, parameters[:, 0])
 
@@ -58,7 +59,7 @@ class Laplace(Smooth):
         return -parameters[0], parameters[0]
 
 
-def _ratio(c: float, times: Floats, eps: Floats) -> Floats:
+def _ratio(c: Floats, times: Floats, eps: Floats) -> Floats:
     """A decreasing bound on |M(c + it)|/M(c)."""
     left = np.exp(-(2 * c + 1) * eps)
     atoms = 0.5 + 0.5 * left

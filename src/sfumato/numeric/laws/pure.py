@@ -36,16 +36,17 @@ class Pure(Smooth):
         eps = parameters[:, 0]
         with np.errstate(divide="ignore", under="ignore"):  # a node may hit a zero of M exactly
             tail = np.log1p(np.exp(-(2 * z[:, None] + 1) * eps))
-        return z[:, None] * eps + tail - np.log1p(np.exp(-eps))
+        result: Complexes = z[:, None] * eps + tail - np.log1p(np.exp(-eps))
+        return result
 
     def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
         """The rounding of z·eps in both atoms, and a few library calls."""
         return atoms_error(z, parameters[:, 0] @ counts, counts.sum())
 
-    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
         """None: two atoms make |M| periodic."""
-        del c, t
-        return np.zeros(len(parameters))
+        del t
+        return np.zeros((len(c), len(parameters)))
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
         """Floats below and above max(0, 1 - e^epsilon, (e^eps - e^epsilon)/(1 + e^eps))."""
@@ -83,10 +84,10 @@ class Double(Smooth):
         logs = np.abs(np.log1p(-parameters[:, 1])) @ counts
         return atoms_error(z, parameters[:, 0] @ counts, counts.sum()) + 2 * LIBRARY * logs
 
-    def log_decay(self, c: float, t: float, parameters: Floats) -> Floats:
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
         """None: two atoms make |M| periodic."""
-        del c, t
-        return np.zeros(len(parameters))
+        del t
+        return np.zeros((len(c), len(parameters)))
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
         """Floats below and above delta + (1 - delta) times the profile of randomized response."""

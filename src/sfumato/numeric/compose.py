@@ -1,0 +1,247 @@
+"""Composition of independent losses: epsilon(delta), delta(epsilon) and Rényi bounds, each by the best
+certified road.
+
+The larger of both directions counts. In each, in this order: nothing but Gaussians, or a single event
+(closed form); randomized response alone (exact binomial); a contour integral, if its certificate is narrow
+enough; a grid. A figure that none of them can certify is refused. The finite losses and the mass at
+infinity are kept apart: that mass is simply added to delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter, NotCertified
+from sfumato.numeric import binomial, contour, grid
+from sfumato.numeric.bracket import Bracket
+from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.laws.base import Law, Term
+from sfumato.numeric.laws.gaussian import GAUSSIAN
+from sfumato.numeric.laws.profile import Profile
+from sfumato.numeric.laws.pure import DOUBLE, PURE
+from sfumato.numeric.rounding import U, total_up
+from sfumato.numeric.solve import crossing
+
+__all__ = ["Direction", "delta", "epsilon", "rdp"]
+
+Direction = Sequence[Term]
+
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-9
+"""How wide a bracket in epsilon may be: this part of the figure, plus this."""
+
+_DELTA_RELATIVE, _DELTA_ABSOLUTE = 1e-4, 1e-300
+"""The same for delta, which moves by c·epsilon relatively where epsilon does by 1."""
+
+
+def epsilon(directions: Sequence[Direction], delta: float) -> Bracket:
+    """The least epsilon ≥ 0 at which every direction's profile is at most delta; infinite where none is.
+
+    Privacy:
+        The upper end is never below the truth, for events fixed in advance (Zhu, Dong, Wang 2022, Theorem
+        10), under the conditions each law states. Raises rather than answers without a certificate.
+
+    Raises:
+        NotCertified: if no method brackets the figure to relative 1e-6 plus absolute 1e-9.
+    """
+    if not 0.0 <= delta < 1.0:
+        raise InvalidParameter(f"delta must lie in [0, 1), not {delta:g}.")
+    result = Bracket(0.0, 0.0)
+    for terms in _distinct(directions):
+        result = result.join(_epsilon(terms, delta))
+    return result
+
+
+def delta(directions: Sequence[Direction], epsilon: float) -> Bracket:
+    """The largest profile over the directions at epsilon (of either sign).
+
+    Privacy:
+        The upper end is never below the truth, as for `epsilon`.
+
+    Raises:
+        NotCertified: if no method brackets the figure to relative 1e-4.
+    """
+    if not math.isfinite(epsilon):
+        raise InvalidParameter("epsilon must be a finite number.")
+    floor = max(0.0, -math.expm1(epsilon))
+    result = Bracket(floor * (1 - 8 * U), floor * (1 + 8 * U)).clip(0.0, 1.0)
+    for terms in _distinct(directions):
+        result = result.join(_delta(terms, epsilon))
+    return result.clip(0.0, 1.0)
+
+
+def rdp(directions: Sequence[Direction], alpha: float) -> float:
+    """The Rényi divergence bound of order alpha ≥ 1, rounded up: sums over events, the larger direction.
+
+    Privacy:
+        Rényi bounds at one order add up, adaptively too (Mironov 2017, Proposition 1); order 1 is the
+        Kullback–Leibler divergence and order infinity the largest loss.
+    """
+    if not alpha >= 1.0:
+        raise InvalidParameter(f"the order alpha must be at least 1, not {alpha:g}.")
+    sums = [
+        total_up([term.count * term.law.renyi(alpha, term.parameters) * (1 + 2 * U) for term in terms])
+        for terms in _distinct(directions)
+    ]
+    return max(sums, default=0.0)
+
+
+def _distinct(directions: Sequence[Direction]) -> list[tuple[Term, ...]]:
+    """The directions with equal terms merged and equal directions listed once."""
+    found: dict[frozenset[Term], tuple[Term, ...]] = {}
+    for terms in directions:
+        counts: dict[tuple[Law, tuple[float, ...]], int] = {}
+        for term in terms:
+            key = (term.law, term.parameters)
+            counts[key] = counts.get(key, 0) + term.count
+        merged = tuple(Term(law, parameters, count) for (law, parameters), count in counts.items())
+        found.setdefault(frozenset(merged), merged)
+    return list(found.values())
+
+
+def _infinity(terms: Sequence[Term]) -> tuple[float, float]:
+    """Floats below and above 1 - Π(1 - mass)."""
+    logs = [term.count * math.log1p(-mass) for term in terms if (mass := _mass(term)) > 0]
+    if not logs:
+        return 0.0, 0.0
+    value = -math.expm1(math.fsum(logs))
+    return max(0.0, value * (1 - 32 * U)), min(1.0, value * (1 + 32 * U))
+
+
+def _mass(term: Term) -> float:
+    return min(term.law.infinity(term.parameters), 1 - U)
+
+
+def _largest(terms: Sequence[Term]) -> tuple[float, float]:
+    """Floats below and above the largest finite loss."""
+    tops = [(term.law.support(term.parameters)[1], term.count) for term in terms]
+    if any(math.isinf(top) for top, _ in tops):
+        return math.inf, math.inf
+    exact = sum((Fraction(top) * count for top, count in tops), Fraction(0))
+    return float_down(exact) * (1 - 64 * U), float_up(exact)
+
+
+def _closed(terms: Sequence[Term]) -> Callable[[float], tuple[float, float]] | None:
+    """Bounds on the profile in closed form, where there is one: a single event, or nothing but Gaussians."""
+    if len(terms) == 1 and terms[0].count == 1:
+        (term,) = terms
+
+        def single(x: float) -> tuple[float, float]:
+            low, high = term.law.bounds(x, term.parameters)
+            return float(low), float(high)
+
+        return single
+    if all(term.law is GAUSSIAN for term in terms):
+        squares = sum((Fraction(term.parameters[0]) ** 2 * term.count for term in terms), Fraction(0))
+        mu = math.sqrt(float(squares))
+
+        def gaussian(x: float) -> tuple[float, float]:
+            low = GAUSSIAN.bounds(x, (mu * (1 - 4 * U),))[0]
+            high = GAUSSIAN.bounds(x, (mu * (1 + 4 * U),))[1]
+            return float(low), float(high)
+
+        return gaussian
+    return None
+
+
+def _binomial(terms: Sequence[Term]) -> tuple[float, int, float] | None:
+    """(eps, count, delta0) of a composition of one randomized response, else None."""
+    if len(terms) != 1 or terms[0].law not in (PURE, DOUBLE):
+        return None
+    (term,) = terms
+    return term.parameters[0], term.count, term.law.infinity(term.parameters)
+
+
+def _contoured(terms: Sequence[Term]) -> bool:
+    return not any(isinstance(term.law, Profile) for term in terms)
+
+
+def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
+    """One direction."""
+    terms = tuple(term for term in terms if term.law.support(term.parameters)[1] > 0 or _mass(term) > 0)
+    if not terms:
+        return Bracket(0.0, 0.0)
+    low_mass, high_mass = _infinity(terms)
+    least, largest = _largest(terms)
+    if delta < low_mass:
+        return Bracket(math.inf, math.inf)
+    if delta <= high_mass:
+        # At delta = 0, and at the very mass of infinity, it is the largest loss; within rounding of it,
+        # either.
+        return Bracket(least if delta == 0 else 0.0, largest if high_mass == 0 else math.inf)
+    closed = _closed(terms)
+    if closed is not None:
+        return _inverted(closed, delta, largest)
+    pure = _binomial(terms)
+    if pure is not None:
+        return binomial.epsilon(pure[0], pure[1], delta, delta0=pure[2]).clip(0.0, largest)
+    best = Bracket(0.0, largest)
+    if _contoured(terms):
+        # The finite part may be as large as delta less the mass at infinity, rounded to the safe side.
+        found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U))
+        if found is not None and low_mass < high_mass:
+            looser = contour.epsilon(terms, (delta - low_mass) * (1 + 2 * U))
+            found = Bracket(looser.lower if looser is not None else 0.0, found.upper)
+        if found is not None:
+            best = _both(best, found)
+    if not best.meets(_RELATIVE, _ABSOLUTE):
+        best = _both(best, grid.epsilon(terms, delta))
+    if not best.meets(_RELATIVE, _ABSOLUTE):
+        raise NotCertified(
+            f"The composition is only known to lie between epsilon {best.lower:.9g} and {best.upper:.9g}; "
+            "use a larger delta, fewer distinct losses, or another accountant."
+        )
+    return best
+
+
+def _inverted(bounds: Callable[[float], tuple[float, float]], delta: float, largest: float) -> Bracket:
+    """Where a closed form passes delta: each end a float at which its own bound was seen to decide."""
+    if bounds(0.0)[1] <= delta:
+        return Bracket(0.0, 0.0)
+    high = 1.0
+    while high < largest and bounds(high)[1] > delta:
+        high *= 2
+        if high > 1e300:
+            return Bracket(high, math.inf)
+    high = min(high, largest)
+    upper = crossing(lambda x: bounds(x)[1] <= delta, 0.0, high)
+    lower = crossing(lambda x: bounds(x)[0] <= delta, 0.0, upper) if bounds(0.0)[0] > delta else 0.0
+    return Bracket(min(math.nextafter(lower, 0.0), upper), upper)
+
+
+def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
+    """One direction."""
+    terms = tuple(
+        term for term in terms if term.law.support(term.parameters) != (0.0, 0.0) or _mass(term) > 0
+    )
+    if not terms:
+        return Bracket(0.0, max(0.0, -math.expm1(epsilon) * (1 + 8 * U)))
+    closed = _closed(terms)
+    if closed is not None:
+        return Bracket(*closed(epsilon))
+    pure = _binomial(terms)
+    if pure is not None:
+        return binomial.delta(pure[0], pure[1], epsilon, delta0=pure[2])
+    low_mass, high_mass = _infinity(terms)
+    if epsilon >= _largest(terms)[1]:
+        return Bracket(low_mass, high_mass)
+    best = Bracket(low_mass, 1.0)
+    if _contoured(terms):
+        found = contour.delta(terms, epsilon)
+        if found is not None:
+            high = min(1.0, (found.upper + high_mass) * (1 + 2 * U))
+            best = _both(best, Bracket(min((found.lower + low_mass) * (1 - 2 * U), high), high))
+    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
+        best = _both(best, grid.delta(terms, epsilon))
+    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
+        raise NotCertified(
+            f"The composition is only known to have a delta between {best.lower:.9g} and {best.upper:.9g} at "
+            f"epsilon {epsilon:.9g}; ask for another epsilon, or another accountant."
+        )
+    return best
+
+
+def _both(one: Bracket, other: Bracket) -> Bracket:
+    """Two brackets of one figure: the truth lies in both."""
+    return Bracket(max(one.lower, other.lower), min(one.upper, other.upper))

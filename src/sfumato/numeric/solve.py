@@ -1,0 +1,94 @@
+"""Finding points on curves of one variable: minima, and crossings with a side that is certain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+__all__ = ["crossing", "fall", "minimum"]
+
+
+def minimum(f: Callable[[float], float], start: float, least: float, most: float) -> float:
+    """Roughly where a function of a positive number with a single minimum has it: within a few percent.
+
+    Doubles or halves from the start until the minimum is passed, then narrows by golden sections in the
+    logarithm. Infinite values are taken as too far to the right.
+    """
+    x, y = start, f(start)
+    while not math.isfinite(y) and x > least:
+        x /= 4.0
+        y = f(x)
+    right, y_right = x * 2, f(x * 2)
+    factor = 2.0
+    if not y_right < y:
+        factor = 0.5
+        right, y_right = x / 2, f(x / 2)
+    behind = x / factor
+    while y_right < y and least < right < most:
+        behind, x, y = x, right, y_right
+        right = x * factor
+        y_right = f(right)
+    low, high = math.log(min(behind, right)), math.log(max(behind, right))
+    golden = (math.sqrt(5.0) - 1) / 2
+    a, b = high - golden * (high - low), low + golden * (high - low)
+    at_a, at_b = f(math.exp(a)), f(math.exp(b))
+    for _ in range(7):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - golden * (high - low)
+            at_a = f(math.exp(a))
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + golden * (high - low)
+            at_b = f(math.exp(b))
+    found = math.exp(a if at_a <= at_b else b)
+    return found if min(at_a, at_b) <= y else x
+
+
+def crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The least float found at which a condition that is false at `low` and true at `high` holds.
+
+    Bisection down to neighbouring floats; the answer is a point at which the condition was seen to hold,
+    whatever the function does in between.
+    """
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return high
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+
+
+def fall(
+    f: Callable[[float], float], target: float, low: float, high: float, *, tolerance: float
+) -> tuple[float, float]:
+    """Two points around the crossing of a falling function with a target: f > target at the first, ≤ at
+    the second.
+
+    Both ends were evaluated, so each is certain whatever the function does in between. The Illinois rule
+    on the logarithm, with a bisection whenever it stalls. `low` must be above the target and `high` not.
+    """
+    above, below = _log(f(low) / target), _log(f(high) / target)
+    for turn in range(100):
+        if high - low <= tolerance + 4e-16 * abs(high):
+            break
+        middle = 0.5 * (low + high)
+        if turn % 4 != 3 and above > below:
+            middle = min(max(low + (high - low) * above / (above - below), low), high)
+        if not low < middle < high:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+        value = f(middle)
+        if value > target:
+            low, above, below = middle, _log(value / target), below / 2
+        else:
+            high, below, above = middle, _log(value / target), above / 2
+    return low, high
+
+
+def _log(ratio: float) -> float:
+    """A logarithm that is finite."""
+    return math.log(ratio) if ratio > 1e-300 else -690.0
