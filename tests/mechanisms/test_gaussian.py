@@ -16,7 +16,9 @@ from sfumato.testing import assert_continuous, assert_coverage, seeded
 
 
 def exact_delta(epsilon: float, mu: float) -> float:
-    return float(stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu))
+    return float(
+        stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1, 1e-6), (5, 1e-9), (12, 1e-5), (50, 0.1)])
@@ -67,7 +69,7 @@ def test_three_ways_to_calibrate_agree() -> None:
 )
 def test_no_or_several_calibrations_are_refused(ways: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter, match="exactly one way"):
-        Gaussian(**ways, sensitivity=1)  # type: ignore[arg-type]
+        Gaussian(**ways, sensitivity=1)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, 5e-324])
@@ -80,9 +82,9 @@ def test_unusable_deltas_are_refused(delta: float) -> None:
 def test_unusable_parameters_are_refused(bad: object) -> None:
     for ways in ({"rho": bad}, {"sigma": bad}, {"epsilon": bad, "delta": 1e-6}):
         with pytest.raises(InvalidParameter):
-            Gaussian(**ways, sensitivity=1)  # type: ignore[arg-type]
+            Gaussian(**ways, sensitivity=1)
     with pytest.raises(InvalidParameter):
-        Gaussian(rho=1, sensitivity=bad)  # type: ignore[arg-type]
+        Gaussian(rho=1, sensitivity=bad)
 
 
 def test_noise_follows_the_law_and_half_of_it_would_not() -> None:
@@ -101,7 +103,9 @@ def test_noise_follows_the_law_and_half_of_it_would_not() -> None:
 def test_error_is_the_quantile(size: int, confidence: float) -> None:
     mechanism = Gaussian(sigma=2, sensitivity=1)
     exact = 2 * stats.norm.isf(-math.expm1(math.log(confidence) / size) / 2)
-    assert exact * (1 - 1e-12) <= mechanism.error(confidence, size=size) <= exact * (1 + 1e-12) + mechanism.grid
+    assert (
+        exact * (1 - 1e-12) <= mechanism.error(confidence, size=size) <= exact * (1 + 1e-12) + mechanism.grid
+    )
 
 
 def test_error_covers_what_is_drawn_all_at_once() -> None:
@@ -131,6 +135,6 @@ def test_values_of_other_kinds_are_refused() -> None:
     mechanism = Gaussian(rho=1, sensitivity=1)
     for bad in (math.nan, math.inf, True, None, "1", [0.5, math.nan]):
         with pytest.raises(InvalidValue):
-            mechanism.release(bad)  # type: ignore[call-overload]
+            mechanism.release(bad)
     with pytest.raises(InvalidParameter, match="too large beside"):
         Gaussian(sigma="1e13", sensitivity=1)

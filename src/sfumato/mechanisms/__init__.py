@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.sample_and_aggregate import SampleAndAggregate
     from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
-    from sfumato.mechanisms.sparse_vector import SparseVector
+    from sfumato.mechanisms.sparse_vector import NumericSparseVector, SparseVector
     from sfumato.mechanisms.staircase import Staircase
     from sfumato.mechanisms.top_k import TopK
     from sfumato.mechanisms.tree_counter import TreeCounter
@@ -44,6 +44,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "NoisyMax",
+    "NumericSparseVector",
     "PermuteAndFlip",
     "ProposeTestRelease",
     "RandomizedResponse",
@@ -68,6 +69,7 @@ _HOME = {
     "Geometric": "geometric",
     "Laplace": "laplace",
     "NoisyMax": "noisy_max",
+    "NumericSparseVector": "sparse_vector",
     "PermuteAndFlip": "permute_and_flip",
     "ProposeTestRelease": "propose_test_release",
     "RandomizedResponse": "randomized_response",
