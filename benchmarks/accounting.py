@@ -14,7 +14,7 @@ import sfumato as sf
 from benchmarks.harness import Report, no_collection, peer, race, seconds, times
 from benchmarks.truths import HETEROGENEOUS, MULTIPLIER, TRAINING
 from benchmarks.truths import recipe as draw_recipe
-from sfumato.accounting import Tally, calibrate
+from sfumato import accounting
 
 
 class Recipe:
@@ -155,7 +155,7 @@ def multiplier(report: Report) -> None:
     fresh = itertools.count(1)
 
     def ours(jitter: float) -> float:
-        return float(calibrate.noise_multiplier(2.0 * (1.0 + jitter), 1e-5, rate=0.004, steps=15_000))
+        return float(accounting.noise_multiplier(2.0 * (1.0 + jitter), 1e-5, rate=0.004, steps=15_000))
 
     first = ours(0.0)
     contenders: dict[str, Callable[[], object]] = {"sfumato": lambda: ours(1e-12 * next(fresh))}
@@ -216,9 +216,9 @@ def running(report: Report) -> None:
     truth = sf.compose(recipe.losses()[:1000]).epsilon(1e-6)
     best: tuple[float, list[float], list[float], float] | None = None
     for repetition in range(3):
-        tally = Tally(1e-6)
+        tally = accounting.Tally(1e-6)
 
-        def spend(loss: sf.PrivacyLoss, tally: Tally = tally) -> float:
+        def spend(loss: sf.PrivacyLoss, tally: Any = tally) -> float:
             tally.add(loss)
             return _upper(tally.epsilon())
 

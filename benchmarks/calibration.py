@@ -9,7 +9,7 @@ from typing import Any
 from mpmath import mp, mpf
 
 from benchmarks.harness import Report, peer, race, seconds
-from sfumato.accounting import calibrate
+from sfumato import accounting
 
 
 def calibration(report: Report) -> None:
@@ -23,7 +23,7 @@ def calibration(report: Report) -> None:
     google = peer("dp_accounting")
     diffprivlib = peer("diffprivlib.mechanisms")
     contenders: dict[str, Callable[[str, str], float] | None] = {
-        "sfumato": lambda epsilon, delta: calibrate.gaussian_sigma(epsilon, delta),
+        "sfumato": lambda epsilon, delta: accounting.gaussian_sigma(epsilon, delta),
         "Google": google and (lambda epsilon, delta: google.get_sigma_gaussian(float(epsilon), float(delta))),
         "diffprivlib": diffprivlib
         and (lambda epsilon, delta: _diffprivlib_sigma(diffprivlib, float(epsilon), float(delta))),

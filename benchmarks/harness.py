@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -210,8 +211,7 @@ class Report:
             "rows": self.rows,
         }
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False) as part:
-            json.dump(document, part, indent=1, default=float)
-            part.write("\n")
+            part.write(_compact(json.dumps(document, indent=1, default=float)) + "\n")
         os.chmod(part.name, 0o644)
         os.replace(part.name, path)
         return path
@@ -219,6 +219,11 @@ class Report:
     def _line(self, case: str, who: str, cells: Sequence[str]) -> None:
         line = f"{case:<30}{who:<19}" + "".join(f"{cell:>17}" for cell in cells)
         print(line.rstrip(), flush=True)
+
+
+def _compact(text: str) -> str:
+    """Put arrays of numbers on one line each, so that raw times do not drown the rest."""
+    return re.sub(r"\[[-+.\d\s,eE]+\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
 
 
 def versions() -> dict[str, str]:

@@ -60,6 +60,7 @@ def draws(report: Report) -> None:
                 times(ratio),
                 timing=timing["sfumato"],
                 over_numpy=ratio,
+                over_numpy_cpu=timing["sfumato"].cpu / timing["numpy"].cpu,
                 first_call_seconds=first.wall,
             )
             worst["any scale"] = max(worst["any scale"], ratio)

@@ -44,6 +44,7 @@ def exponential(report: Report) -> None:
                 *cells,
                 timing=timing[who],
                 over_numpy=timing[who].wall / timing["numpy"].wall,
+                over_numpy_cpu=timing[who].cpu / timing["numpy"].cpu,
                 candidates=COUNT,
             )
     report.figure("exponential mechanism over argmax + uniforms, worst", worst, "<=", 3, unit=" ×")
