@@ -1,8 +1,8 @@
 """The only source of randomness, and every exact draw that a release may use.
 
 Bits come from AES-256 in counter mode, keyed by the operating system, one generator per thread. The laws in
-`sfumato.samplers` are exact functions of those bits, so each function below draws from exactly the law in its docstring:
-no rounding, no float noise, no truncation.
+`sfumato.samplers` are exact functions of those bits, so each function below draws from exactly the law in
+its docstring: no rounding, no float noise, no truncation.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ _HALF = 1 << 63
 class Keystream:
     """AES-256-CTR keyed by the operating system, with fast key erasure.
 
-    Small requests are cut from a buffer and zeroed there as they are read. Every refill, and every large request, uses a
-    key of its own that is forgotten at once: the first bytes of a refill are the next key. So no state that exists after a
-    read can reproduce what was read. A key encrypts at most 2**16 blocks.
+    Small requests are cut from a buffer and zeroed there as they are read. Every refill, and every large
+    request, uses a key of its own that is forgotten at once: the first bytes of a refill are the next key.
+    So no state that exists after a read can reproduce what was read. A key encrypts at most 2**16 blocks.
 
-    One belongs to one thread; it is not safe to share. A forked child starts from a fresh key. It cannot be pickled or copied.
+    One belongs to one thread; it is not safe to share. A forked child starts from a fresh key. It cannot be
+    pickled or copied.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_key", "_position", "_view")
@@ -87,17 +88,23 @@ class Keystream:
 
     def bits(self, count: int) -> int:
         """A uniform integer of `count` bits."""
-        size = (count + 7) // 8
-        if size > _BUFFER - _KEY:
-            return int.from_bytes(self._bytes(size).tobytes(), "little") >> (8 * size - count)
-        start = self._take(size)
+        size = (count + 7) >> 3
+        if size > _BUFFER // 8:
+            return int.from_bytes(self._bytes(size), "little") >> (8 * size - count)
+        start = self._position
         end = start + size
-        value = int.from_bytes(self._buffer[start:end], "little")
-        self._buffer[start:end] = _ZEROS[:size]
+        if end > _BUFFER:
+            start = self._take(size)
+            end = start + size
+        else:
+            self._position = end
+        part = self._view[start:end]
+        value = int.from_bytes(part, "little")
+        part[:] = _ZERO_VIEW[:size]
         return value >> (8 * size - count)
 
     def _take(self, size: int) -> int:
-        """Where the next `size` bytes of the buffer begin; what is left of it is dropped if they do not fit."""
+        """Where the next `size` bytes of the buffer begin; it is refilled if they do not fit."""
         start = self._position
         if start + size > _BUFFER:
             self._encrypt(self._key, self._view, _BUFFER)
@@ -137,16 +144,21 @@ class Keystream:
 _living: weakref.WeakSet[Keystream] = weakref.WeakSet()
 
 
+def current() -> Stream:
+    """This thread's stream of bits."""
+    return _local.stream
+
+
 class _Local(threading.local):
     """What a thread owns: its stream of bits and its pools of draws made ahead."""
 
     def __init__(self) -> None:
         self.stream: Stream = Keystream()
-        self.geometric = pool.Pools("geometric")
-        self.discrete_laplace = pool.Pools("discrete laplace")
-        self.discrete_gaussian = pool.Pools("discrete gaussian")
-        self.laplace = pool.Pools("laplace")
-        self.gaussian = pool.Pools("gaussian")
+        self.geometric = pool.Pools("geometric", current)
+        self.discrete_laplace = pool.Pools("discrete laplace", current)
+        self.discrete_gaussian = pool.Pools("discrete gaussian", current)
+        self.laplace = pool.Pools("laplace", current)
+        self.gaussian = pool.Pools("gaussian", current)
 
     def clear(self) -> None:
         """Drops every draw made ahead."""
@@ -172,11 +184,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def current() -> Stream:
-    """This thread's stream of bits."""
-    return _local.stream
 
 
 def _replace(stream: Stream) -> Stream:
@@ -254,11 +261,12 @@ def geometric(rate: Rational, size: Shape) -> Integers: ...
 def geometric(rate: Rational, size: Shape | None = None) -> int | Integers:
     """Integers k = 0, 1, … with P(k) = (1 - exp(-rate)) exp(-rate k), exactly.
 
-    A draw beyond 2**63 - 1 is given as that; 1 / rate may be at most 2**56, so that this never happens in practice.
+    A draw beyond 2**63 - 1 is given as that; 1 / rate may be at most 2**56, so that this never happens in
+    practice.
     """
     if size is not None:
         return _vector("geometric", rate, "rate", size)
-    return _local.geometric.find(rate, "rate").draw(_local.stream)
+    return _local.geometric.draw(rate, "rate")
 
 
 @overload
@@ -268,11 +276,12 @@ def discrete_laplace(scale: Rational, size: Shape) -> Integers: ...
 def discrete_laplace(scale: Rational, size: Shape | None = None) -> int | Integers:
     """Integers with P(k) proportional to exp(-|k| / scale), exactly.
 
-    A draw beyond ±(2**63 - 1) is given as that; the scale may be at most 2**56, so that this never happens in practice.
+    A draw beyond ±(2**63 - 1) is given as that; the scale may be at most 2**56, so that this never happens
+    in practice.
     """
     if size is not None:
         return _vector("discrete laplace", scale, "scale", size)
-    return _local.discrete_laplace.find(scale, "scale").draw(_local.stream)
+    return _local.discrete_laplace.draw(scale, "scale")
 
 
 @overload
@@ -282,12 +291,13 @@ def discrete_gaussian(variance: Rational, size: Shape) -> Integers: ...
 def discrete_gaussian(variance: Rational, size: Shape | None = None) -> int | Integers:
     """Integers with P(k) proportional to exp(-k² / (2 variance)), exactly.
 
-    The parameter is the variance of the continuous law, which is rational where its root is not. A draw beyond
-    ±(2**63 - 1) is given as that; the root may be at most 2**56, so that this never happens in practice.
+    The parameter is the variance of the continuous law, which is rational where its root is not. A draw
+    beyond ±(2**63 - 1) is given as that; the root may be at most 2**56, so that this never happens in
+    practice.
     """
     if size is not None:
         return _vector("discrete gaussian", variance, "variance", size)
-    return _local.discrete_gaussian.find(variance, "variance").draw(_local.stream)
+    return _local.discrete_gaussian.draw(variance, "variance")
 
 
 @overload
@@ -311,7 +321,7 @@ def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational)
     """
     if isinstance(whole, np.ndarray):
         return _added("laplace", whole, fraction, positive(scale, "scale"))
-    noise = _local.laplace.find(scale, "scale").draw(_local.stream)
+    noise = _local.laplace.draw(scale, "scale")
     return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
 
 
@@ -336,7 +346,7 @@ def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Ratio
     """
     if isinstance(whole, np.ndarray):
         return _added("gaussian", whole, fraction, positive(variance, "variance"))
-    noise = _local.gaussian.find(variance, "variance").draw(_local.stream)
+    noise = _local.gaussian.draw(variance, "variance")
     return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
 
 
@@ -359,8 +369,8 @@ def choose(scores: Integers, rate: Rational) -> int:
     """An index i with P(i) proportional to exp(rate scores[i]), exactly.
 
     Privacy:
-        With rate = epsilon / (2 sensitivity) this is the exponential mechanism (McSherry and Talwar 2007) without any
-        rounding; the scores are integers and their differences are taken without overflow.
+        With rate = epsilon / (2 sensitivity) this is the exponential mechanism (McSherry and Talwar 2007)
+        without any rounding; the scores are integers and their differences are taken without overflow.
     """
     return selection.choose(_local.stream, _scores(scores), nonnegative(rate, "rate"))
 
@@ -369,8 +379,8 @@ def flip(scores: Integers, rate: Rational) -> Booleans:
     """Independent heads with P = exp(-rate (max - scores[i])), exactly; the maximum is always heads.
 
     Privacy:
-        A uniform choice among the heads is permute-and-flip (McKenna and Sheldon 2020): the first heads in a uniform
-        order is a uniform one.
+        A uniform choice among the heads is permute-and-flip (McKenna and Sheldon 2020): the first heads in
+        a uniform order is a uniform one.
     """
     return selection.flip(_local.stream, _scores(scores), nonnegative(rate, "rate"))
 

@@ -1,1 +1,1 @@
-"""Exact laws as functions of a stream of fair bits. No source of randomness lives here: see `sfumato.random`."""
+"""Exact laws as functions of a stream of fair bits; the source of the bits is `sfumato.random`."""

@@ -1,8 +1,9 @@
 """Continuous noise added to fixed-point values and rounded to whole numbers, exactly.
 
-A real X never exists in full. Its floor in units of 2**-64 is enough: what lies below cannot carry (the carry lemma of
-docs/proofs/sampling.md). Almost always even fewer bits decide, those that one 64-bit word holds beside the symbol; the rest
-are drawn when a sum could carry either way, and where a test needs more of X.
+A real X never exists in full. Its floor in units of 2**-64 is enough: what lies below cannot carry (the
+carry lemma of docs/proofs/sampling.md). Almost always even fewer bits decide, those that one 64-bit word
+holds beside the symbol; the rest are drawn when a sum could carry either way, and where a test needs more
+of X.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DIGITS = 64
 """Fractional bits to which a point is known."""
 
 _WIDEST = 48  # bits of a word that are left beside the prefix
-_CHUNK, _BATCH = 1 << 14, 1 << 18
+_CHUNK, _BATCH = 1 << 16, 1 << 19
 _LARGEST = 2**63 - 1
 _SAFE = 2**62  # a value up to this and a block of noise cannot overflow
 
@@ -45,12 +46,12 @@ def one(stream: Stream, law: Law) -> int:
 
 
 def _place(law: Law) -> int:
-    """Bits of the position that a word gives: block and position together have at most 62 fractional bits."""
+    """Bits of the position that a word gives: with the block, at most 62 bits after the point."""
     return min(_WIDEST, 62 + law.exponent)
 
 
 def _fits(law: Law) -> bool:
-    """Whether that leaves at least one fractional bit and a position worth the name; else draws are made singly."""
+    """Whether that leaves a fractional bit and 16 bits of position; else draws are made singly."""
     return _place(law) >= 16 and _place(law) - law.exponent >= 1
 
 
@@ -136,7 +137,8 @@ def _decide(
     """Writes the sums that one word a value decides; gives place, prefix and position of the others.
 
     With d digits, X is known as an integer of units 2**-d and less than one unit more, and so is the value.
-    Both remainders together are less than two units: the floor is decided unless the sum of the integers ends in d ones.
+    Both remainders together are less than two units: the floor is decided unless the sum of the integers
+    ends in d ones.
     """
     size = out.size
     place = _place(table.law)
@@ -187,18 +189,22 @@ def _settle(stream: Stream, table: Table, prefixes: NDArray[np.intp], positions:
     """Draws what is missing of proposals of which the prefix and the first bits of the position are known."""
     place = _place(table.law)
     lows = stream.words64(prefixes.size)
+    blocks = table.lookup.take(prefixes, mode="clip").astype(np.int64)
+    open_ = np.flatnonzero(blocks == UNDECIDED)
     resolved = table.resolve(
         stream,
-        prefixes,
-        positions * 2.0**-place,
-        exact=lambda i: (int(positions[i]) << DIGITS) | int(lows[i]),
+        prefixes[open_],
+        np.multiply(positions[open_], 2.0**-place, dtype=np.float64),
+        exact=lambda i: (int(positions[open_[i]]) << DIGITS) | int(lows[open_[i]]),
         size=place + DIGITS,
         digits=DIGITS,
     )
+    blocks[open_] = resolved.blocks
     digits = np.uint64(place - table.law.exponent)
-    points = (resolved.blocks << place) + positions
+    points = (blocks << place) + positions
     fraction = (points.view(np.uint64) << (np.uint64(DIGITS) - digits)) | (lows >> digits)
-    return _Settled(points >> digits.astype(np.int64), fraction, resolved.rejected, resolved.tails)
+    tails = [(int(open_[i]), point) for i, point in resolved.tails]
+    return _Settled(points >> digits.astype(np.int64), fraction, open_[resolved.rejected], tails)
 
 
 def _sum(whole: Integers, fraction: Words64, step: Integers, below: Words64) -> Integers:

@@ -10,8 +10,8 @@ from sfumato.samplers.table import UNDECIDED, Table
 
 __all__ = ["fill"]
 
-# Proposals decided by the table at a time, few enough to stay in the cache; and those after which the undecided ones of
-# all of them are resolved together, enough that the calls this takes cost nothing.
+# Proposals decided by the table at a time, few enough to stay in the cache; and those after which the
+# undecided ones of all of them are resolved together, enough that the calls this takes cost nothing.
 _CHUNK, _BATCH = 1 << 16, 1 << 19
 _LARGEST = 2**63 - 1
 _NOTHING = np.zeros(0, np.int64)
@@ -43,7 +43,7 @@ def _propose(stream: Stream, table: Table, out: Integers) -> NDArray[np.intp]:
     resolved = table.resolve(
         stream,
         prefixes,
-        positions * 2.0**-exponent,
+        np.multiply(positions, 2.0**-exponent, dtype=np.float64),
         exact=lambda i: int(positions[i]),
         size=exponent,
     )
@@ -71,7 +71,7 @@ def _decide(
 
 
 def _words(stream: Stream, table: Table, count: int) -> tuple[NDArray[np.intp], Integers]:
-    """Fresh prefixes, and positions of `exponent` bits, for `count` proposals, from as few words as hold both."""
+    """Prefixes, and positions of `exponent` bits, of fresh proposals, from as few words as hold both."""
     prefix, exponent = table.prefix, table.law.exponent
     if exponent == 0:
         halves = stream.words32((count + 1) // 2).view(np.uint16)[:count]

@@ -1,29 +1,30 @@
 """Integer enclosures of exp(-x) at any precision: the only transcendental function that exactness rests on.
 
-Plain integers rather than a ball-arithmetic library: there is no global precision to set, so threads cannot disturb
-each other, and the whole argument fits on a page. The tests compare with an independent ball arithmetic.
+Plain integers rather than a ball-arithmetic library: there is no global precision to set, so threads cannot
+disturb each other, and the whole argument fits on a page. The tests compare with an independent ball
+arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
 
 __all__ = ["Enclosure", "below_one", "exp_minus", "quotient"]
 
 Enclosure: TypeAlias = tuple[int, int]
-"""Integers (lower, upper) with lower <= 2**bits * value <= upper, for a number of bits known from the context."""
+"""Integers (lower, upper) with lower <= 2**bits * value <= upper; the bits are known from the context."""
 
 # After halving, the argument is below 2**-_SHRINK, so that each Taylor term gains at least _SHRINK bits.
 _SHRINK = 8
 
 
 def exp_minus(x: Fraction, bits: int) -> Enclosure:
-    """Integers (lower, upper), a few units apart, with lower <= 2**bits * exp(-x) <= upper, for rational x >= 0.
+    """Integers (lower, upper), a few units apart, around 2**bits * exp(-x), for rational x >= 0.
 
-    exp(-x) = exp(-x / 2**h) ** (2**h). The inner value is an alternating series with decreasing terms, so consecutive
-    partial sums enclose it; the squarings are rounded outwards. `guard` extra bits absorb what they lose.
+    exp(-x) = exp(-x / 2**h) ** (2**h). The inner value is an alternating series with decreasing terms, so
+    consecutive partial sums enclose it; the squarings are rounded outwards. `guard` extra bits absorb what
+    they lose.
     """
     numerator, denominator = x.numerator, x.denominator
     if numerator == 0:
@@ -69,9 +70,7 @@ def below_one(enclosure: Enclosure, bits: int) -> Enclosure:
 
 
 def quotient(top: Enclosure, bottom: Enclosure, bits: int) -> Enclosure:
-    """An enclosure of top / bottom, for a value known to lie in [0, 1]; bottom must be bounded away from 0."""
+    """An enclosure of top / bottom, for a value known to lie in [0, 1]."""
+    if bottom[0] <= 0:
+        return 0, 1 << bits
     return (top[0] << bits) // bottom[1], min(-((-top[1] << bits) // bottom[0]), 1 << bits)
-
-
-Bounds: TypeAlias = Callable[[int], Enclosure]
-"""Maps a number of bits to an enclosure at that precision whose width, relative to 2**bits, tends to 0."""

@@ -1,14 +1,16 @@
 """Noise laws cut into boxes: the exact description that the tables are built from.
 
-A law here has density (or mass) proportional to exp(-phi(|x|)) with phi(k) = slope k + curvature k², on the integers or on
-the reals, on both sides or on one. Each side is cut into blocks of width W = 2**exponent. Over a block the
-density lies between its values at the far and the near end, so a block is
+A law here has density (or mass) proportional to exp(-phi(|x|)) with phi(k) = slope k + curvature k², on the
+integers or on the reals, on both sides or on one. Each side is cut into blocks of width W = 2**exponent.
+Over a block the density lies between its values at the far and the near end, so a block is
 
 - a *sure* box of the far end's height: a uniform position in it needs no test;
-- a *test* box on top of it: a uniform position is accepted with the probability that the density leaves there;
+- a *test* box on top of it: a uniform position is accepted with the probability that the density leaves
+  there;
 
-and all that lies beyond the last block is one *tail* symbol a side, a geometric number of blocks under the tangent of phi.
-A proposal is a box drawn in proportion to its volume and a position in it; docs/proofs/sampling.md has the argument.
+and all that lies beyond the last block is one *tail* symbol a side, a geometric number of blocks under the
+tangent of phi. A proposal is a box drawn in proportion to its volume and a position in it;
+docs/proofs/sampling.md has the argument.
 """
 
 from __future__ import annotations
@@ -25,7 +27,22 @@ from sfumato.samplers import scalar
 from sfumato.samplers.enclosure import Enclosure, below_one, exp_minus, quotient
 from sfumato.samplers.stream import Stream
 
-__all__ = ["FINE", "COARSE", "SURE", "TAIL", "TEST", "Law", "draw", "gaussian", "geometric", "laplace"]
+__all__ = [
+    "COARSE",
+    "FINE",
+    "SURE",
+    "TAIL",
+    "TEST",
+    "Law",
+    "box_chance",
+    "draw",
+    "finish",
+    "gaussian",
+    "geometric",
+    "is_accepted",
+    "laplace",
+    "tail_chance",
+]
 
 FINE, COARSE = 1024, 32
 """Blocks on a side at most: many for a table that serves vectors, few for a law that is drawn from once."""
@@ -36,7 +53,8 @@ TAIL, TEST, SURE = 0, 1, 2
 _WORD = 64
 # Bits that volumes carry beyond those of the boundaries made from them.
 _GUARD = 64
-# Where tails begin, in scales: there the tail has a mass of about 2**-40, so that its slower draw costs nothing on average.
+# Where tails begin, in scales: there the tail has a mass of about 2**-40, so that its slower draw costs
+# nothing on average.
 _REACH_LAPLACE, _REACH_GAUSSIAN = 28.0, 7.3
 # Blocks must stay inside int64 with room for one addition.
 _LARGEST = 2**56
@@ -82,6 +100,14 @@ class Law:
         """(sign, least |x|) of each side; on the integers zero belongs to the positive side alone."""
         return ((-1, 1 if self.discrete else 0), (1, 0)) if self.signed else ((1, 0),)
 
+    def least(self, block: int) -> int:
+        """The least |x| on the side of a block."""
+        return self.sides[0 if block < 0 else -1][1]
+
+    def start(self, block: int) -> Fraction:
+        """Where the tail on the side of a block begins."""
+        return self.width * self.blocks + self.least(block)
+
     def drop(self, near: Fraction, step: Fraction) -> Fraction:
         """phi(near + step) - phi(near)."""
         return self.slope * step + self.curvature * step * (2 * near + step)
@@ -92,10 +118,11 @@ class Law:
 
     @cached_property
     def symbols(self) -> tuple[tuple[int, int], ...]:
-        """(kind, block) of every box in the order in which they share [0, 1); a negative block i is written ~i.
+        """(kind, block) of every box, in the order in which they share [0, 1); a negative block i is ~i.
 
-        The order is rare first, the innermost sure box last: a boundary next to 1, which no finite precision could
-        tell from 1, never occurs. It also is not symmetric, so that no boundary is a dyadic rational by symmetry.
+        The order is rare first, the innermost sure box last: a boundary next to 1, which no finite
+        precision could tell from 1, never occurs. It also is not symmetric, so that no boundary is a dyadic
+        rational by symmetry.
         """
         outward = range(self.blocks - 1, -1, -1)
         signs = [sign for sign, _ in self.sides]
@@ -110,8 +137,9 @@ class Law:
         tests: tuple[list[int], list[int]] = ([], [])
         sures: tuple[list[int], list[int]] = ([], [])
         for _, least in self.sides:
-            for end, value in enumerate(self._tail(least, bits)):
-                tails[end].append(value)
+            tail = self._tail(self.width * self.blocks + least, bits)
+            tails[0].append(tail[0])
+            tails[1].append(tail[1])
             near = self._heights(Fraction(least), bits)
             if self.single:
                 far = near
@@ -123,9 +151,8 @@ class Law:
             sures[1].extend(far[1])
         return tails[0] + tests[0] + sures[0], tails[1] + tests[1] + sures[1]
 
-    def _tail(self, least: int, bits: int) -> Enclosure:
-        """An enclosure of the volume over W under the tangent of phi beyond the last block: a geometric series."""
-        start = self.width * self.blocks + least
+    def _tail(self, start: Fraction, bits: int) -> Enclosure:
+        """Encloses the volume over W under the tangent of phi beyond the last block, a geometric series."""
         ratio = exp_minus(self.tangent(start) * self.width, bits)
         first = exp_minus(self.drop(Fraction(0), start), bits)
         one = 1 << bits
@@ -134,8 +161,8 @@ class Law:
     def _heights(self, start: Fraction, bits: int) -> tuple[list[int], list[int]]:
         """Bounds of exp(-phi(start + i W)) for every block i, outermost first.
 
-        Each height is the one before times a ratio, and each ratio the one before times exp(-2 curvature W²). Every
-        product is rounded outwards, so that the bounds hold whatever the number of steps.
+        Each height is the one before times a ratio, and each ratio the one before times exp(-2 curvature
+        W²). Every product is rounded outwards, so that the bounds hold whatever the number of steps.
         """
         bend = exp_minus(2 * self.curvature * self.width**2, bits)
         ratios = exp_minus(self.drop(start, self.width), bits)
@@ -172,7 +199,7 @@ class Law:
         return self.boundaries(_WORD)
 
     def locate(self, stream: Stream, *, value: int = 0, known: int = 0) -> int:
-        """The index of the symbol that a uniform U in [0, 1) falls into; its first `known` bits may be given."""
+        """The index of the symbol that a uniform U falls into; its first `known` bits may be given."""
         if known == 0:
             value, known = stream.bits(_WORD), _WORD
         while True:
@@ -204,10 +231,12 @@ def finish(stream: Stream, law: Law, kind: int, block: int, *, digits: int = 0) 
     position = stream.bits(size) if size else 0
     index = block if block >= 0 else ~block
     if kind == TAIL:
-        start = law.blocks * law.width + law.sides[0 if block < 0 else -1][1]
-        extra = scalar.geometric(stream, law.tangent(start) * law.width)
+        extra = scalar.geometric(stream, law.tangent(law.start(block)) * law.width)
         index += extra
-        accepted = is_accepted_tail(stream, law, start=start, extra=extra, position=position, size=size)
+        place = _Place(stream, law, position, size)
+        accepted = scalar.is_below(
+            stream, lambda bits: tail_chance(law, block, extra, *place.ends(bits), bits)
+        )
     else:
         accepted = kind == SURE or is_accepted(stream, law, block, position=position, size=size)
     if not accepted:
@@ -217,62 +246,72 @@ def finish(stream: Stream, law: Law, kind: int, block: int, *, digits: int = 0) 
     return magnitude if block >= 0 else ~magnitude
 
 
+def box_chance(law: Law, block: int, closest: Fraction, farthest: Fraction, bits: int) -> Enclosure:
+    """Encloses the probability that a point of a test box is accepted, at a place in [closest, farthest].
+
+    That is (exp(-d) - exp(-D)) / (1 - exp(-D)), with d and D the drops of phi from the near end of the
+    block to the place and to the far end. Places are measured from the near end.
+    """
+    index = block if block >= 0 else ~block
+    near = index * law.width + law.least(block)
+    floor = exp_minus(law.drop(near, law.reach), bits)
+    top = exp_minus(law.drop(near, farthest), bits)[0], exp_minus(law.drop(near, closest), bits)[1]
+    return quotient((max(top[0] - floor[1], 0), top[1] - floor[0]), below_one(floor, bits), bits)
+
+
+def tail_chance(
+    law: Law, block: int, extra: int, closest: Fraction, farthest: Fraction, bits: int
+) -> Enclosure:
+    """Encloses the probability that a point of a tail is accepted, `extra` blocks and a place beyond its start.
+
+    That is exp(-(phi(start + y) - phi(start)) + tangent W extra), with y = W extra + place: what the
+    geometric number of blocks did not account for.
+    """
+    start = law.start(block)
+
+    def excess(place: Fraction) -> Fraction:
+        return law.tangent(start) * place + law.curvature * (law.width * extra + place) ** 2
+
+    return exp_minus(excess(farthest), bits)[0], exp_minus(excess(closest), bits)[1]
+
+
 class _Place:
     """How far a point lies from the near end of its block: drawn bits, and as many more as are asked for."""
 
-    __slots__ = ("exact", "known", "law", "stream", "value")
+    __slots__ = ("_known", "_law", "_stream", "_value")
 
     def __init__(self, stream: Stream, law: Law, value: int, known: int) -> None:
-        self.stream, self.law, self.value, self.known, self.exact = stream, law, value, known, law.discrete
+        self._stream, self._law, self._value, self._known = stream, law, value, known
 
     def ends(self, bits: int) -> tuple[Fraction, Fraction]:
-        """An interval around the place, a point on the integers, that is narrower than 2**-bits of a block elsewhere."""
-        if self.exact:
-            return Fraction(self.value), Fraction(self.value)
-        while self.known < bits:
-            self.value = (self.value << _WORD) | self.stream.bits(_WORD)
-            self.known += _WORD
-        unit = self.law.width / 2**self.known
-        return self.value * unit, (self.value + 1) * unit
+        """The place twice on the integers; elsewhere an interval around it, below 2**-bits of a block wide."""
+        if self._law.discrete:
+            return Fraction(self._value), Fraction(self._value)
+        while self._known < bits:
+            self._value = (self._value << _WORD) | self._stream.bits(_WORD)
+            self._known += _WORD
+        unit = self._law.width / 2**self._known
+        return self._value * unit, (self._value + 1) * unit
 
 
 def is_accepted(
     stream: Stream, law: Law, block: int, *, position: int, size: int, value: int = 0, known: int = 0
 ) -> bool:
-    """Whether a position in a test box is accepted, with exactly the probability that the density leaves there.
+    """Whether a point of a test box is accepted, with exactly the probability that the density leaves there.
 
-    That is (exp(-d) - exp(-D)) / (1 - exp(-D)), with d and D the drops of phi from the near end to the position and to
-    the far end. `value`, `known`: bits of the deciding uniform that were drawn already.
+    Args:
+        stream: where bits come from.
+        law: the law.
+        block: the block of the box.
+        position: the first `size` bits of the place in it, from the near end.
+        size: their number.
+        value: the first `known` bits of the uniform that decides, if some were drawn already.
+        known: their number.
     """
-    index = block if block >= 0 else ~block
-    near = index * law.width + law.sides[0 if block < 0 else -1][1]
-    whole = law.drop(near, law.reach)
     place = _Place(stream, law, position, size)
-
-    def bounds(bits: int) -> Enclosure:
-        closest, farthest = place.ends(bits)
-        floor = exp_minus(whole, bits)
-        top = exp_minus(law.drop(near, farthest), bits)[0], exp_minus(law.drop(near, closest), bits)[1]
-        return quotient((max(top[0] - floor[1], 0), top[1] - floor[0]), below_one(floor, bits), bits)
-
-    return scalar.is_below(stream, bounds, value=value, known=known)
-
-
-def is_accepted_tail(
-    stream: Stream, law: Law, *, start: Fraction, extra: int, position: int, size: int
-) -> bool:
-    """Whether a point of the tail is accepted: exp(-(phi(start + y) - phi(start)) + tangent W extra), y = W extra + place."""
-    tangent = law.tangent(start)
-    place = _Place(stream, law, position, size)
-
-    def bounds(bits: int) -> Enclosure:
-        closest, farthest = place.ends(bits)
-        return exp_minus(excess(farthest), bits)[0], exp_minus(excess(closest), bits)[1]
-
-    def excess(place: Fraction) -> Fraction:
-        return tangent * place + law.curvature * (law.width * extra + place) ** 2
-
-    return scalar.is_below(stream, bounds)
+    return scalar.is_below(
+        stream, lambda bits: box_chance(law, block, *place.ends(bits), bits), value=value, known=known
+    )
 
 
 def _cut(reach: float, limit: int, discrete: bool) -> tuple[int, int]:
@@ -303,6 +342,6 @@ def gaussian(variance: Fraction, *, discrete: bool = True, limit: int = FINE) ->
 
 
 def geometric(rate: Fraction, *, limit: int = FINE) -> Law:
-    """The geometric law proportional to exp(-rate x) on x = 0, 1, …"""
+    """The geometric law proportional to exp(-rate x) on the integers x >= 0."""
     exponent, blocks = _cut(_REACH_LAPLACE * _checked(float(1 / rate), "1 / rate"), limit, True)
     return Law(rate, Fraction(0), exponent, blocks, True, False)

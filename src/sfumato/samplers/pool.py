@@ -18,7 +18,7 @@ from sfumato.samplers.table import Table
 
 __all__ = ["KINDS", "Kind", "Pool", "Pools", "table_of"]
 
-_AHEAD = 256  # draws made at once
+_AHEAD = 512  # draws made at once
 _PATIENCE = 16  # single draws of one law before a table is made for it
 _TABLES = 48  # tables kept, of about a quarter of a megabyte each
 _POOLS = 512  # laws for which a thread keeps draws
@@ -72,10 +72,8 @@ class Pool:
         self._kind, self._patience = kind, _PATIENCE
         self._rough: Law | None = None
 
-    def draw(self, stream: Stream) -> int:
-        """One draw: the noise itself for a discrete law, the floor of X 2**64 for a continuous one."""
-        if self.values:
-            return self.values.pop()
+    def refill(self, stream: Stream) -> int:
+        """One draw, now that none is left; after the first few, more are made with it."""
         if self._patience:
             # A law that is drawn from once, perhaps with a private parameter, leaves no table behind.
             self._patience -= 1
@@ -101,19 +99,24 @@ def one(stream: Stream, law: Law) -> int:
 class Pools:
     """A thread's pools of one kind of law."""
 
-    __slots__ = ("_kind", "_values", "known")
+    __slots__ = ("_kind", "_known", "_source", "_values")
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-        # By identity first: a mechanism passes the same object every time, and hashing a fraction costs more than a draw.
-        self.known: dict[int, Pool] = {}
+    def __init__(self, kind: Kind, source: Callable[[], Stream]) -> None:
+        self._kind, self._source = kind, source
+        # By identity first: a mechanism passes the same object every time, and to hash a fraction costs
+        # more than a draw.
+        self._known: dict[int, Pool] = {}
         self._values: dict[tuple[int, int], Pool] = {}
 
-    def find(self, parameter: Rational, name: str) -> Pool:
-        """The pool of the law with this parameter."""
-        pool = self.known.get(id(parameter))
-        if pool is not None and pool.parameter is parameter:
-            return pool
+    def draw(self, parameter: Rational, name: str) -> int:
+        """One draw of the law with this parameter: noise if discrete, the floor of X 2**64 if continuous."""
+        pool = self._known.get(id(parameter))
+        if pool is None or pool.parameter is not parameter:
+            pool = self._find(parameter, name)
+        values = pool.values
+        return values.pop() if values else pool.refill(self._source())
+
+    def _find(self, parameter: Rational, name: str) -> Pool:
         exact = positive(parameter, name)
         key = exact.numerator, exact.denominator
         pool = self._values.get(key)
@@ -122,14 +125,14 @@ class Pools:
                 self.clear()
             pool = self._values[key] = Pool(self._kind, parameter, exact)
         else:
-            self.known.pop(id(pool.parameter), None)
+            self._known.pop(id(pool.parameter), None)
         pool.parameter = parameter  # held, so that its identity is not given to another object
-        self.known[id(parameter)] = pool
+        self._known[id(parameter)] = pool
         return pool
 
     def clear(self) -> None:
         """Drops every draw made ahead."""
         for pool in self._values.values():
             pool.values.clear()
-        self.known.clear()
+        self._known.clear()
         self._values.clear()

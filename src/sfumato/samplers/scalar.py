@@ -1,4 +1,4 @@
-"""Exact draws one at a time, in integers only: the fallback, the tails and the reference of everything faster."""
+"""Exact draws one at a time, in integers only: the fallback and the reference of everything faster."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def uniform(stream: Stream, bound: int) -> int:
 
 
 def is_below(stream: Stream, bounds: Callable[[int], Enclosure], *, value: int = 0, known: int = 0) -> bool:
-    """Whether a uniform U in [0, 1) lies below the real number that `bounds` encloses: True with exactly that probability.
+    """Whether a uniform U lies below the number that `bounds` encloses: True with exactly that probability.
 
-    `value` holds the first `known` bits of U if some were drawn already. Bits are added until both ends of the interval
-    that U is known to lie in are on the same side of the enclosure; U is never a float.
+    `value` holds the first `known` bits of U if some were drawn already. Bits are added until both ends of
+    the interval that U is known to lie in are on the same side of the enclosure; U is never a float.
     """
     while True:
         if known == 0:
@@ -46,7 +46,8 @@ def is_below(stream: Stream, bounds: Callable[[int], Enclosure], *, value: int =
 def bernoulli(stream: Stream, p: Fraction) -> bool:
     """True with probability exactly p, 0 <= p <= 1."""
     numerator, denominator = p.numerator, p.denominator
-    # Compare U with p one word at a time: what is left of p after each word is again a fraction of the same denominator.
+    # Compare U with p one word at a time: what is left of p after each word is again a fraction of the same
+    # denominator.
     while True:
         digit, numerator = divmod(numerator << _STEP, denominator)
         word = stream.bits(_STEP)
@@ -66,8 +67,8 @@ def bernoulli_exp(stream: Stream, x: Fraction) -> bool:
 def geometric(stream: Stream, rate: Fraction) -> int:
     """An integer k >= 0 with P(k) = (1 - exp(-rate)) exp(-rate k), for rational rate > 0.
 
-    Canonne, Kamath and Steinke (2020), algorithm 2: with rate = n/d, draw g with P(g) proportional to exp(-g/d), as a
-    remainder below d (accepted with exp(-g/d)) and a number of units of 1, and divide by n.
+    Canonne, Kamath and Steinke (2020), algorithm 2: with rate = n/d, draw g with P(g) proportional to
+    exp(-g/d), as a remainder below d (accepted with exp(-g/d)) and a number of units of 1, and divide by n.
     """
     numerator, denominator = rate.numerator, rate.denominator
     while True:

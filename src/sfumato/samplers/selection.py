@@ -1,13 +1,14 @@
 """Exact choice among many by exponential weights.
 
-Every weight exp(-rate gap) is bounded above by an integer from one certified table of exp(-q / 256). Integers add up exactly, so
-drawing from the bounds needs no error analysis, and only the one candidate that comes up is tested in exact arithmetic.
+Every weight exp(-rate gap) is bounded above by an integer from one certified table of exp(-q / 256).
+Integers add up exactly, so drawing from the bounds needs no error analysis, and only the one candidate that
+comes up is tested in exact arithmetic.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,15 +46,15 @@ def _powers() -> tuple[Words64, Words64]:
 
 
 def _gaps(scores: Integers) -> Words64:
-    """max - scores, exactly: the difference modulo 2**64 of numbers less than 2**64 apart."""
+    """Distances from the maximum, exactly: they are below 2**64 and so is what arithmetic modulo 2**64 gives."""
     unsigned = scores.view(np.uint64)
-    return unsigned[np.argmax(scores)] - unsigned
+    return np.subtract(unsigned[np.argmax(scores)], unsigned)
 
 
 def _steps(gaps: Words64, rate: Fraction) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """(x, q): the floats x = gap rate, and integers 0 <= q <= 256 gap rate, at most _LAST."""
     factor = float(min(rate, Fraction(10) ** 280))
-    x = gaps * factor
+    x = np.multiply(gaps, factor, dtype=np.float64)
     q = np.minimum(x * (_STEPS * _BELOW), float(_LAST))
     return x, q.astype(np.intp)
 
@@ -63,7 +64,8 @@ def choose(stream: Stream, scores: Integers, rate: Fraction) -> int:
     bits = _BITS - scores.size.bit_length()
     gaps = _gaps(scores)
     _, q = _steps(gaps, rate)
-    # The shifted table is rounded down and 1 is added: at least 2**bits exp(-q / 256), and the sum stays below 2**63.
+    # The shifted table is rounded down and 1 is added: at least 2**bits exp(-q / 256), and the sum stays
+    # below 2**63.
     bounds = ((_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)).take(q, mode="clip")
     sums = np.cumsum(bounds, out=np.empty_like(bounds))
     total = int(sums[-1])
@@ -80,10 +82,10 @@ def choose(stream: Stream, scores: Integers, rate: Fraction) -> int:
 
 
 def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
-    """Independent heads, the i-th with probability exp(-rate (max - scores[i])), for rate >= 0; a maximum is always heads.
+    """Independent heads with P = exp(-rate (max - scores[i])), for rate >= 0; a maximum is always heads.
 
-    With rate gap = q / 256 + z, heads are those of two coins of probability exp(-q / 256) and exp(-z). Few survive the
-    first one with a large gap, and the second one is nearly certain.
+    With rate gap = q / 256 + z, heads are those of two coins of probability exp(-q / 256) and exp(-z). Few
+    survive the first one with a large gap, and the second one is nearly certain.
     """
     gaps = _gaps(scores)
     x, q = _steps(gaps, rate)
@@ -94,9 +96,7 @@ def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
     upper = ((_powers()[1] >> shift) + np.uint64(1)).take(q, mode="clip")
     for i in np.flatnonzero(~heads & (words < upper)).tolist():
         first = Fraction(int(q[i]), _STEPS)
-        heads[i] = scalar.is_below(
-            stream, lambda bits, first=first: exp_minus(first, bits), value=int(words[i]), known=_WORD
-        )
+        heads[i] = scalar.is_below(stream, partial(exp_minus, first), value=int(words[i]), known=_WORD)
     survivors = np.flatnonzero(heads & (gaps > 0))
     if survivors.size:
         heads[survivors] = _second(stream, gaps[survivors], rate, x=x[survivors], q=q[survivors])
@@ -106,7 +106,7 @@ def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
 def _second(
     stream: Stream, gaps: Words64, rate: Fraction, *, x: NDArray[np.float64], q: NDArray[np.intp]
 ) -> Booleans:
-    """Heads with probability exp(-(rate gap - q / 256)): floats where they surely decide, exact arithmetic elsewhere."""
+    """Heads with P = exp(-(rate gap - q / 256)): floats where they surely decide, else exact arithmetic."""
     rest = np.maximum(x - q / _STEPS, 0.0)
     far = (q >= _LAST) | (rest > 1 / 64)
     chance = 1.0 - fall(np.where(far, 0.0, rest))
@@ -115,7 +115,5 @@ def _second(
     heads = uniform < chance
     for i in np.flatnonzero(far | (np.abs(uniform - chance) < _MARGIN)).tolist():
         exact = rate * int(gaps[i]) - Fraction(int(q[i]), _STEPS)
-        heads[i] = scalar.is_below(
-            stream, lambda bits, exact=exact: exp_minus(exact, bits), value=int(words[i]), known=64
-        )
+        heads[i] = scalar.is_below(stream, partial(exp_minus, exact), value=int(words[i]), known=64)
     return heads

@@ -18,8 +18,9 @@ Booleans: TypeAlias = NDArray[np.bool_]
 class Stream(Protocol):
     """A source of independent fair bits. Every bit is handed out once.
 
-    The samplers are exact functions of such a stream: if the bits are fair and independent, the law that they draw
-    from is exactly the one stated. With a cipher's keystream it is computationally indistinguishable from it.
+    The samplers are exact functions of such a stream: if the bits are fair and independent, the law that
+    they draw from is exactly the one stated. With a cipher's keystream it is computationally
+    indistinguishable from it.
     """
 
     def words32(self, count: int) -> Words32:

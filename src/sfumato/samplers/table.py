@@ -1,8 +1,9 @@
 """Vectors of proposals: a lookup table that decides almost every draw from its first 16 bits.
 
-A symbol is found by inverting the cumulative law at one uniform U that is only known as far as needed. The first bits of U
-index a table; an entry holds the block if every U that begins so falls into that one sure box. Otherwise U is extended to 64
-bits and searched among the integer boundaries, and if it sits on one of them, extended further in exact arithmetic.
+A symbol is found by inverting the cumulative law at one uniform U that is only known as far as needed. The
+first bits of U index a table; an entry holds the block if every U that begins so falls into that one sure
+box. Otherwise U is extended to 64 bits and searched among the integer boundaries, and if it sits on one of
+them, extended further in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ UNDECIDED = -(2**15)
 """The entry of a slot that does not decide."""
 
 _PREFIX, _SUFFIX = 16, 48
-# The float evaluation of an acceptance probability is off by less than this (lemma 6 of docs/proofs/sampling.md).
+# The float evaluation of an acceptance probability is off by less than this (lemma 6 of
+# docs/proofs/sampling.md).
 _MARGIN = 2.0**-44
 # Terms of the series of (1 - exp(-d)) / d, enough for d up to _STEEPEST.
 _TERMS = 10
@@ -80,7 +82,8 @@ class Table:
         lower, upper = law.boundaries(self.prefix + self.suffix)
         put = object.__setattr__
         put(self, "lookup", self._slots(lower, upper))
-        # A boundary that rounds to 2**64 itself would not fit; a word at the last value is then undecided, which is safe.
+        # A boundary that rounds to 2**64 itself would not fit; a word at the last value is then undecided,
+        # which is safe.
         top = 2**64 - 1
         put(self, "_lower", np.array([min(value, top) for value in lower], np.uint64))
         put(self, "_upper", np.array([min(value, top) for value in upper], np.uint64))
@@ -103,7 +106,7 @@ class Table:
         return slots
 
     def _boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For every symbol: where its block begins, in blocks, and 1 - exp(-D) for the drop D of phi across it."""
+        """For every symbol, where its block begins, in blocks, and 1 - exp(-D), D the drop of phi across it."""
         law = self.law
         if law.single:  # nothing is ever tested
             return np.zeros(self._blocks.size), np.ones(self._blocks.size)
@@ -115,7 +118,7 @@ class Table:
         return near, fall(self.drop(near, np.float64(reach)))
 
     def drop(self, near: NDArray[np.float64], step: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
-        """phi(near + step) - phi(near), both in blocks, in floats: at most eight roundings of positive terms."""
+        """phi(near + step) - phi(near), both in blocks: floats, at most eight roundings of positive terms."""
         slope, curvature = self._shape
         total = 2.0 * near
         total += step
@@ -172,7 +175,7 @@ class Table:
         exact: Callable[[int], int],
         size: int,
     ) -> list[int]:
-        """Which proposals in test boxes are rejected: floats where they surely decide, exact arithmetic elsewhere."""
+        """Which points of test boxes are rejected: floats where they surely decide, else exact arithmetic."""
         tested = np.flatnonzero(self._kinds[symbols] == TEST)
         if tested.size == 0:
             return []
@@ -199,7 +202,7 @@ class Table:
 
 
 def fall(drop: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 - exp(-drop) for 0 <= drop <= 1/8, by its own series: relative error below 2**-48 from IEEE arithmetic alone."""
+    """1 - exp(-drop) for 0 <= drop <= 1/8, to a relative 2**-48: a series, so that only IEEE arithmetic is trusted."""
     inner = np.ones_like(drop)
     for k in range(_TERMS, 1, -1):
         inner *= drop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -49,7 +50,8 @@ def _wide(stream: Stream, bound: int, count: int) -> tuple[Integers, Booleans]:
 def coins(stream: Stream, p: Fraction, count: int) -> Booleans:
     """Heads with probability exactly p, for 0 < p < 1.
 
-    The first word of U decides unless it equals the first word of p; then the rest of U against the rest of p does.
+    The first word of U decides unless it equals the first word of p; then the rest of U against the rest of
+    p does.
     """
     digit, rest = divmod(p.numerator << _WORD, p.denominator)
     words = stream.words32(count)
@@ -61,12 +63,12 @@ def coins(stream: Stream, p: Fraction, count: int) -> Booleans:
 
 def coins_exp(stream: Stream, x: Fraction, count: int) -> Booleans:
     """Heads with probability exactly exp(-x), for x > 0."""
-    lower, upper = (end for end in exp_minus(x, 2 * _WORD))
+    lower, upper = exp_minus(x, 2 * _WORD)
     words = stream.words32(count).astype(np.uint64)
     heads = words < np.uint64(lower >> _WORD)
     # Sure tails from the ceiling of the upper bound on; between the two the word does not decide.
     for i in np.flatnonzero(~heads & (words < np.uint64(-(-upper >> _WORD)))).tolist():
-        heads[i] = scalar.is_below(stream, lambda bits: exp_minus(x, bits), value=int(words[i]), known=_WORD)
+        heads[i] = scalar.is_below(stream, partial(exp_minus, x), value=int(words[i]), known=_WORD)
     return heads
 
 
