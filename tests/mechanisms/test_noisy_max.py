@@ -12,7 +12,7 @@ from sfumato.testing import assert_bernoulli, assert_discrete, seeded
 
 
 def law(scores, rate, *, reach=60.0):
-    """The exact law of the index for integer scores, discrete Laplace noise of this rate, ties to the lowest index."""
+    """The exact law of the index: integer scores, discrete Laplace noise, ties to the lowest index."""
     q = np.exp(-rate)
     width = int(reach / rate)
     support = np.arange(min(scores) - width, max(scores) + width + 1)

@@ -109,11 +109,11 @@ def _example(name: str, mechanism: AboveThreshold, left: list[int], right: list[
 
 EXAMPLES = (
     # Near the worst: all values before the crossing rise, the crossing one falls.
-    _example("above-threshold", AboveThreshold(1, 0, sensitivity=1), [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]),
+    _example("above-threshold", AboveThreshold(2, 0, sensitivity=1), [0, 0, 0, 1], [1, 1, 1, 0]),
     _example(
         "above-threshold: monotone",
-        AboveThreshold(1, 0, sensitivity=1, monotone=True),
-        [0, 0, 0, 0, -1],
-        [1, 1, 1, 1, -1],
+        AboveThreshold(3, 0, sensitivity=1, monotone=True),
+        [0, 0, 0, 0],
+        [1, 1, 1, 0],
     ),
 )

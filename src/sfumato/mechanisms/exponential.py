@@ -110,7 +110,7 @@ class Exponential(Mechanism):
         return None
 
 
-def _example(name: str, mechanism: Exponential, left: list[int], right: list[int]) -> Example:
+def _example(name: str, mechanism: Exponential, left: list[float], right: list[float]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         scores = left if side == "left" else right
         return np.array([mechanism.select(scores) for _ in range(count)])
@@ -125,7 +125,7 @@ def _example(name: str, mechanism: Exponential, left: list[int], right: list[int
 
 EXAMPLES = (
     # Near the worst: a rare candidate gains a full sensitivity while all others lose one.
-    _example("exponential", Exponential(1, 1), [0, 6], [1, 5]),
-    _example("exponential: monotone", Exponential(1, 1, monotone=True), [0, 3, 0], [1, 3, 0]),
-    _example("exponential: five candidates", Exponential("0.5", 2), [0, 24, 8, 8, 12], [2, 22, 6, 6, 10]),
+    _example("exponential", Exponential(2, 1), [0, 3], [1, 2]),
+    _example("exponential: monotone", Exponential(2, 1, monotone=True), [0, 1.5], [1, 1.5]),
+    _example("exponential: five candidates", Exponential(3, 2), [0, 6, 2, 2, 3], [2, 4, 0, 0, 1]),
 )

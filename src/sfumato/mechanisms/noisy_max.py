@@ -139,7 +139,7 @@ class NoisyMax(Mechanism):
         return None
 
 
-def _example(name: str, mechanism: NoisyMax, left: list[int], right: list[int]) -> Example:
+def _example(name: str, mechanism: NoisyMax, left: list[float], right: list[float]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         scores = left if side == "left" else right
         return np.array([mechanism.select(scores) for _ in range(count)])
@@ -148,8 +148,8 @@ def _example(name: str, mechanism: NoisyMax, left: list[int], right: list[int]) 
 
 
 EXAMPLES = (
-    _example("noisy max: laplace", NoisyMax(1, 1), [0, 8], [1, 7]),
-    _example("noisy max: laplace, monotone", NoisyMax(1, 1, monotone=True), [0, 4, 0], [1, 4, 0]),
-    _example("noisy max: gumbel", NoisyMax(1, 1, noise="gumbel"), [0, 6], [1, 5]),
-    _example("noisy max: exponential", NoisyMax(1, 1, noise="exponential"), [0, 2], [1, 1]),
+    _example("noisy max: laplace", NoisyMax(2, 1), [0, 4], [1, 3]),
+    _example("noisy max: laplace, monotone", NoisyMax(2, 1, monotone=True), [0, 2], [1, 2]),
+    _example("noisy max: gumbel", NoisyMax(2, 1, noise="gumbel"), [0, 3], [1, 2]),
+    _example("noisy max: exponential", NoisyMax(2, 1, noise="exponential"), [0, 2], [1, 1]),
 )

@@ -122,7 +122,7 @@ def flip_gap(candidates: int, beta: float) -> float:
     return smallest_gap(failure, beta)
 
 
-def _example(name: str, mechanism: PermuteAndFlip, left: list[int], right: list[int]) -> Example:
+def _example(name: str, mechanism: PermuteAndFlip, left: list[float], right: list[float]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         scores = left if side == "left" else right
         return np.array([mechanism.select(scores) for _ in range(count)])
@@ -131,6 +131,6 @@ def _example(name: str, mechanism: PermuteAndFlip, left: list[int], right: list[
 
 
 EXAMPLES = (
-    _example("permute-and-flip", PermuteAndFlip(1, 1), [0, 2], [1, 1]),
-    _example("permute-and-flip: monotone", PermuteAndFlip(1, 1, monotone=True), [0, 1, 0], [1, 1, 0]),
+    _example("permute-and-flip", PermuteAndFlip(2, 1), [0, 2], [1, 1]),
+    _example("permute-and-flip: monotone", PermuteAndFlip(2, 1, monotone=True), [0, 1, 0], [1, 1, 0]),
 )

@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws
-from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up
+from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up, upper
 from sfumato.mechanisms._median import Median, median_of
 from sfumato.mechanisms._scores import Number, exact_number, nearest, power_of_two
 from sfumato.mechanisms.base import Example, Mechanism, Side
@@ -29,8 +29,7 @@ _BITS = 40
 # A smooth bound may be off by a relative 2**-41 from float arithmetic: the scale is widened by 2**-40, and
 # neighbours' scales are taken to differ by a factor of up to e^(β + 2**-39).
 _WIDER, _ROUGHER = 1 + Fraction(1, 2**40), Fraction(1, 2**39)
-# What a unit of shift and a unit of log-scale cost: max|h'/h| and max|1 + z·h'/h| of the density h.
-_COSTS = {"student": (Fraction(5, 4), 4), "cauchy": (Fraction(1), 1)}
+_DEGREES = {"student": 4, "cauchy": 1}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -47,25 +46,34 @@ class SmoothSensitivity(Mechanism):
         bound: The most that the answer can move between any two neighbours (its global sensitivity); public.
         delta: 0, or the δ of the Laplace kind.
         noise: "student" (t with 4 degrees of freedom, finite variance; pure), "cauchy" (pure; no mean, but
-            the least loss of β) or "laplace" (lightest tails; needs a delta).
+            the roughest bounds will do) or "laplace" (lightest tails; needs a delta).
         beta: The smoothness that S must have.
 
     Privacy:
         Claim: ε-DP with Student's or Cauchy noise, (ε, δ)-DP with Laplace noise, under the two conditions
-        on S above (met up to a relative 2**-41, which is paid for). Pure: noise σZ with σ = S/s. The
-        density h of Z has |h'/h| ≤ (d+1)/(2√d) and −1 ≤ −1 − z·h'/h ≤ d for d degrees of freedom (Cauchy: d
-        = 1), so that a shift by sσ costs s(d+1)/(2√d) and a change of ln σ by at most β costs dβ; ε is
-        split evenly between the two. Sources: Nissim, Raskhodnikova, Smith 2007, Lemma 2.6; Bun, Steinke
-        2019, Thm. 31, whose d+1 the derivative above improves to d. Laplace: σ = 2S/ε, so a shift costs at
-        most ε/2. With σ/σ' = e^λ, the loss at an output |z|σ away is at most ε/2 − λ + |z|(e^λ − 1), |z|
-        standard exponential. For λ ≤ 0 that is at most ε/2 + β ≤ ε; for λ > 0, E[(1 − e^(ε−L))+] ≤ (1 −
-        e^−λ)·exp(−(ε/2 + λ)/(e^λ − 1)), which increases in λ, and `beta` is the largest β at which it is at
-        most δ. (Nissim, Raskhodnikova, Smith 2007, Lemma 2.6 has the weaker β = ε/(2 ln(2/δ)).) The private
-        scale shows nowhere but in the answer: answers lie on a grid fixed by `bound`, the noise is drawn by
-        scaling one lazily known real number (no table per scale), `error` and `variance` do not know it. S
-        is clamped to between a grid step and `bound`, which keeps both conditions. Time: the number of
-        random bits does not depend on S, except with a probability of about 2**-38/ε, but Python's
-        arithmetic on long integers is not constant-time.
+        on S above (met up to a relative 2**-41, which is paid for).
+
+        Pure: noise σZ with σ = S/s and Z Student's t with d degrees of freedom (Cauchy: d = 1). For the
+            laws at (y, σ) and (y', σ') the greatest log-ratio is *exactly* (d+1)/2·D + (d−1)/2·ln(σ/σ'),
+            where cosh D = 1 + ((y−y')²/d + (σ−σ')²)/(2σσ'), the hyperbolic distance of the points y + iσ√d.
+            Proof: with R(z) = (σ/σ')·((z−y')² + dσ'²)/((z−y)² + dσ²) the log-ratio is (d+1)/2·ln R +
+            (d−1)/2·ln(σ/σ'), and R is a quotient of two quadratic forms of determinant 1 in (z, 1), whose
+            extremes have product 1 and sum 2·cosh D. With |y−y'| = s·min(σ, σ') and σ, σ' a factor e^λ
+            apart, D is the distance to a point that moves along a geodesic at unit speed in λ, hence
+            convex, so that the worst λ in [0, β] is 0 or β. Both are held to ε, which gives s. Sources: the
+            framework is Nissim, Raskhodnikova, Smith 2007, Lemma 2.6; Bun, Steinke 2019, Thm. 31 has
+            Student's t with the bound s(d+1)/(2√d) + (d+1)β in place of the exact value.
+
+        Laplace: σ = 2S/ε, so a shift costs at most ε/2. With σ/σ' = e^λ, the loss at an output |z|σ away is
+        at most ε/2 − λ + |z|(e^λ − 1), |z| standard exponential. For λ ≤ 0 that is at most ε/2 + β ≤ ε; for
+        λ > 0, E[(1 − e^(ε−L))+] ≤ (1 − e^−λ)·exp(−(ε/2 + λ)/(e^λ − 1)), which increases in λ, and `beta` is
+        the largest β at which it is at most δ. (The source's Lemma 2.6 has the smaller β = ε/(2 ln(2/δ)).)
+
+        The private scale shows nowhere but in the answer: answers lie on a grid fixed by `bound`, the noise
+        is drawn by scaling one lazily known real number (no table per scale), `error` and `variance` do not
+        know it. S is clamped to between a grid step and `bound`, which keeps both conditions. Time: the
+        number of random bits does not depend on S, except with a probability of about 2**-38/ε, but
+        Python's arithmetic on long integers is not constant-time.
     """
 
     epsilon: Fraction
@@ -101,8 +109,7 @@ class SmoothSensitivity(Mechanism):
         if kind == "laplace":
             shift, rough = price / 2, _laplace_roughness(price, slip)
         else:
-            per_shift, per_scale = _COSTS[kind]
-            shift, rough = price / 2 / per_shift, price / 2 / per_scale
+            shift, rough = _student_split(price, _DEGREES[kind])
         beta = float_down(rough - _ROUGHER)
         if beta <= 0:
             raise InvalidParameter("epsilon is too small here: no usable smoothness is left.")
@@ -174,6 +181,27 @@ class SmoothSensitivity(Mechanism):
         return None if self.noise == "cauchy" else 0.0
 
 
+def _student_split(epsilon: Fraction, degrees: int) -> tuple[Fraction, Fraction]:
+    """S and β that together cost exactly ε at worst (s rounded down).
+
+    With c = s²/(2d): the worst pair of equal scales costs ε iff c = cosh(2ε/(d+1)) − 1; that of scales a
+    factor e^β apart iff c = e^β·(cosh((2ε − (d−1)β)/(d+1)) − cosh β). β is half of what it could be with no
+    shift at all, or the most that costs no shift.
+    """
+    with ctx.workprec(PRECISION):
+
+        def allowed(beta: Fraction) -> arb:
+            inner = ball((2 * epsilon - (degrees - 1) * beta) / (degrees + 1))
+            return ball(beta).exp() * (inner.cosh() - ball(beta).cosh())
+
+        equal = ball(2 * epsilon / (degrees + 1)).cosh() - 1
+        shares = (epsilon / degrees * Fraction(k, 64) for k in range(63, 32, -1))
+        beta = next((b for b in shares if allowed(b) > equal), epsilon / (2 * degrees))
+        beta = Fraction(float_down(beta))
+        least = min(-upper(-equal), -upper(-allowed(beta)))
+        return -upper(-ball(2 * degrees * least).sqrt()), beta
+
+
 def _laplace_roughness(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest β with β ≤ ε/2 and (1 − e^−β)·exp(−(ε/2 + β)/(e^β − 1)) ≤ δ, rounded down."""
     half = float(epsilon / 2)
@@ -192,22 +220,19 @@ def _laplace_roughness(epsilon: Fraction, delta: Fraction) -> Fraction:
     return Fraction(high * (1 - 1e-9))
 
 
-def _example(name: str, mechanism: SmoothSensitivity, left: tuple[float, float], smooth: float) -> Example:
-    """The worst pair: a shift by the smaller of two smooth bounds that differ by the full factor e^β."""
-    right = (left[0] + left[1], smooth)
+def _example(name: str, mechanism: SmoothSensitivity) -> Example:
+    """The worst pair: smooth bounds a factor e^β apart, answers apart by the smaller one."""
+    left, right = (0.0, math.exp(mechanism.beta)), (1.0, 1.0)
 
     def draw(side: Side, count: int) -> NDArray[np.float64]:
-        value, bound = left if side == "left" else right
-        return np.array([mechanism.release(value, bound) for _ in range(count)])
+        value, smooth = left if side == "left" else right
+        return np.array([mechanism.release(value, smooth) for _ in range(count)])
 
     return Example(name, mechanism, left, right, draw)
 
 
-_STUDENT, _CAUCHY = SmoothSensitivity(2, 64), SmoothSensitivity(2, 64, noise="cauchy")
-_LAPLACE = SmoothSensitivity(2, 64, delta="1e-3")
-
 EXAMPLES = (
-    _example("smooth sensitivity: student", _STUDENT, (0.0, 1.0), math.exp(_STUDENT.beta)),
-    _example("smooth sensitivity: cauchy", _CAUCHY, (0.0, 1.0), math.exp(_CAUCHY.beta)),
-    _example("smooth sensitivity: laplace", _LAPLACE, (0.0, 1.0), math.exp(_LAPLACE.beta)),
+    _example("smooth sensitivity: student", SmoothSensitivity(2, 64)),
+    _example("smooth sensitivity: cauchy", SmoothSensitivity(2, 64, noise="cauchy")),
+    _example("smooth sensitivity: laplace", SmoothSensitivity(2, 64, delta="0.01")),
 )

@@ -120,7 +120,7 @@ class TopK(Mechanism):
         return None
 
 
-def _example(name: str, mechanism: TopK, left: list[int], right: list[int]) -> Example:
+def _example(name: str, mechanism: TopK, left: list[float], right: list[float]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         scores = left if side == "left" else right
         return np.array([mechanism.select(scores) for _ in range(count)])
@@ -129,6 +129,6 @@ def _example(name: str, mechanism: TopK, left: list[int], right: list[int]) -> E
 
 
 EXAMPLES = (
-    _example("top-k: 2 of 3", TopK(2, 1, count=2), [0, 0, 5], [1, 1, 4]),
-    _example("top-k: 2 of 3, monotone", TopK(2, 1, count=2, monotone=True), [0, 0, 3], [1, 1, 3]),
+    _example("top-k: 2 of 3", TopK(4, 1, count=2), [0, 0, 3], [1, 1, 2]),
+    _example("top-k: 2 of 3, monotone", TopK(4, 1, count=2, monotone=True), [0, 0, 1.5], [1, 1, 1.5]),
 )
