@@ -24,7 +24,7 @@ from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.rounding import U
 from sfumato.numeric.solve import fall, minimum
 
-__all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted"]
+__all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted", "right_alias"]
 
 # Relative errors in delta that aliases and truncation are pushed below; in epsilon they count divided by c.
 _TOLERANCE = 1e-11
@@ -128,10 +128,24 @@ class Line:
     far_log: Floats  # log of the Chernoff bound on delta(x) e^(c' x), rounded up
     top: float
 
-    def sum(self, epsilon: float) -> tuple[float, float]:
-        """S and its derivative."""
-        turned = self.weights * np.exp(-1j * self.times * epsilon)
-        return float(turned.real.sum()), float((turned.imag * self.times).sum())
+    def sum(self, epsilon: float) -> float:
+        """S at epsilon."""
+        return float((self.weights @ np.exp(self.times * (-1j * epsilon))).real)
+
+    def guess(self, delta: float, start: float) -> float:
+        """Roughly where the rule reads delta: Newton's method on its logarithm, from a point to the right."""
+        x = start
+        for _ in range(12):
+            turned = self.weights * np.exp(self.times * (-1j * x))
+            value = float(turned.real.sum())
+            if value <= 0:
+                return x
+            slope = float(turned.imag @ self.times) / value - self.c
+            move = (math.log(value) + self._scale(x) - math.log(delta)) / min(slope, -0.1 * self.c)
+            x = max(x - move, 0.0)
+            if abs(move) < 1e-3 * U**0.5 * (x + 1 / self.c):
+                break
+        return x
 
     def _scale(self, epsilon: float) -> float:
         """e^(log_m - c epsilon), and by how much its exponent may be off."""
@@ -150,7 +164,7 @@ class Line:
         """
         if epsilon >= self.top:
             return 0.0
-        total = self.sum(epsilon)[0] + self.error + self.phase * abs(epsilon)
+        total = self.sum(epsilon) + self.error + self.phase * abs(epsilon)
         scale = self._scale(epsilon)
         if total <= 0 or scale > 600:
             return 1.0
@@ -161,7 +175,7 @@ class Line:
 
         To the left delta ≤ 1; to the right Chernoff: delta(x) ≤ M(c') e^(-c' x) c'^c'/(c'+1)^(c'+1).
         """
-        total = self.sum(epsilon)[0] - self.error - self.phase * abs(epsilon)
+        total = self.sum(epsilon) - self.error - self.phase * abs(epsilon)
         scale = self._scale(epsilon)
         if total <= 0 or scale > 600:
             return 0.0
@@ -170,7 +184,9 @@ class Line:
 
     def alias(self, epsilon: float) -> float:
         """A bound on the sum of all aliases."""
-        return _left(self.c, self.step) + _right(self.c, self.step, epsilon, self.far, self.far_log, self.top)
+        return _left(self.c, self.step) + right_alias(
+            self.c, self.step, epsilon, self.far, self.far_log, self.top
+        )
 
 
 def _left(c: float, step: float) -> float:
@@ -179,7 +195,7 @@ def _left(c: float, step: float) -> float:
     return x / (1 - x) * (1 + 1e-9) if x < 1 else math.inf
 
 
-def _right(c: float, step: float, epsilon: float, far: Floats, far_log: Floats, top: float) -> float:
+def right_alias(c: float, step: float, epsilon: float, far: Floats, far_log: Floats, top: float) -> float:
     """Σ over m > 0 of e^(2πmc/D) delta(epsilon + 2πm/D) by the best Chernoff bound; 0 beyond the top."""
     shift = 2 * math.pi / step
     if epsilon + shift >= top:
@@ -219,7 +235,7 @@ def _layout(composition: Composition, c: float, epsilon: float, log_delta: float
     goal = log_delta + math.log(_TOLERANCE)
     step = 2 * math.pi * c / -min(goal, -1.0)
     for _ in range(60):
-        if math.log(max(_right(c, step, epsilon, far, far_log, composition.top), 1e-320)) <= goal:
+        if math.log(max(right_alias(c, step, epsilon, far, far_log, composition.top), 1e-320)) <= goal:
             break
         step *= 0.85
     nodes = _nodes(composition, c, epsilon, step, goal)
@@ -365,28 +381,29 @@ def inverted(path: Line, delta: float, start: float) -> Bracket | None:
     """
     if path.upper(0.0) <= delta:
         return Bracket(0.0, 0.0)
-    tolerance = 1e-13 / path.c
-    high = max(start, 1.0 / path.c)
-    for _ in range(64):
-        if path.upper(high) <= delta:
-            break
-        high *= 2
-    else:
-        return None
-    _, upper = fall(path.upper, delta, 0.0, high, tolerance=tolerance)
-    # The two bounds are close: look for the lower end just below the upper one first.
-    reach = 1e-9 * upper + 1e-12
-    while reach < upper and path.lower(upper - reach) <= delta:
-        reach *= 16
-    low = max(upper - reach, 0.0)
-    if path.lower(low) <= delta:
-        return Bracket(0.0, upper)
-    lower, _ = fall(path.lower, delta, low, upper, tolerance=tolerance)
+    guess = path.guess(delta, max(start, 1.0 / path.c))
+    # The bounds differ from the rule by their relative error over the slope, which is about c.
+    part = (path.error + path.phase * guess) / max(path.sum(guess), 1e-300) + path.slack
+    tolerance = 0.5 * min(part, 1.0) / path.c + 1e-15 * guess
+    high, width = guess + 4 * tolerance, 1e-3 / path.c
+    while path.upper(high) > delta:
+        high += width
+        width *= 2
+        if width > 1e6 * (guess + 1 / path.c):
+            return None
+    _, upper = fall(path.upper, delta, 0.0, high, guess=guess + 2 * tolerance, tolerance=tolerance)
+    # The line was laid for epsilons near the guess: far below it its lower bound says nothing.
+    reach = 8 * tolerance
+    while path.lower(upper - reach) <= delta:
+        reach *= 8
+        if reach >= upper:
+            return Bracket(0.0, upper)
+    lower, _ = fall(path.lower, delta, upper - reach, upper, guess=guess - 2 * tolerance, tolerance=tolerance)
     return Bracket(lower, upper)
 
 
 def delta(terms: Sequence[Term], epsilon: float) -> Bracket | None:
-    """The finite part of delta(epsilon) of the composed terms, or None where contours cannot tell."""
+    """The finite part of the composed profile at epsilon, or None where contours cannot tell."""
     composition = Composition.of(terms)
     if epsilon >= composition.top:
         return Bracket(0.0, 0.0)

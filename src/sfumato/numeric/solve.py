@@ -62,33 +62,26 @@ def crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def fall(
-    f: Callable[[float], float], target: float, low: float, high: float, *, tolerance: float
+    f: Callable[[float], float], target: float, low: float, high: float, *, guess: float, tolerance: float
 ) -> tuple[float, float]:
-    """Two points around the crossing of a falling function with a target: f > target at the first, ≤ at
-    the second.
+    """Two points around where a falling function crosses a target: above it at the first, not at the
+    second.
 
-    Both ends were evaluated, so each is certain whatever the function does in between. The Illinois rule
-    on the logarithm, with a bisection whenever it stalls. `low` must be above the target and `high` not.
+    Both ends were evaluated, so each is certain whatever the function does in between. The interval is
+    closed in around the guess by steps that grow, then halved. `low` must be above the target and `high`
+    not.
     """
-    above, below = _log(f(low) / target), _log(f(high) / target)
-    for turn in range(100):
-        if high - low <= tolerance + 4e-16 * abs(high):
-            break
-        middle = 0.5 * (low + high)
-        if turn % 4 != 3 and above > below:
-            middle = min(max(low + (high - low) * above / (above - below), low), high)
-        if not low < middle < high:
+    step, middle = tolerance, min(max(guess, low), high)
+    for _ in range(200):
+        if high - low <= 2 * tolerance or not low < middle < high:
             middle = 0.5 * (low + high)
-            if not low < middle < high:
+            if high - low <= 2 * tolerance or not low < middle < high:
                 break
-        value = f(middle)
-        if value > target:
-            low, above, below = middle, _log(value / target), below / 2
+        if f(middle) > target:
+            low, following = middle, middle + step
         else:
-            high, below, above = middle, _log(value / target), above / 2
+            high, following = middle, middle - step
+        # Once the steps have grown past the guess's error the other end is near: halve.
+        middle = following if low < following < high else 0.5 * (low + high)
+        step *= 4
     return low, high
-
-
-def _log(ratio: float) -> float:
-    """A logarithm that is finite."""
-    return math.log(ratio) if ratio > 1e-300 else -690.0

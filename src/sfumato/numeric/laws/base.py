@@ -165,6 +165,8 @@ class Term:
     count: int = 1
 
     def __post_init__(self) -> None:
+        # Plain floats: whatever reads a parameter exactly must not meet a NumPy scalar.
+        object.__setattr__(self, "parameters", tuple(map(float, self.parameters)))
         if self.count < 1:
             raise InvalidParameter(f"a term must count at least one event, not {self.count}.")
         if any(math.isnan(value) for value in self.parameters):
