@@ -1,5 +1,4 @@
-"""Composition of independent losses: epsilon(delta), delta(epsilon) and Rényi bounds, each by the best
-certified road.
+"""Composition of independent losses: epsilon(delta), delta(epsilon) and Rényi bounds, each certified.
 
 The larger of both directions counts. In each, in this order: nothing but Gaussians, or a single event
 (closed form); randomized response alone (exact binomial); a contour integral, if its certificate is narrow
@@ -22,7 +21,7 @@ from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
 from sfumato.numeric.laws.pure import DOUBLE, PURE
 from sfumato.numeric.rounding import U, total_up
-from sfumato.numeric.solve import crossing
+from sfumato.numeric.solve import approach, fall
 
 __all__ = ["Direction", "delta", "epsilon", "rdp"]
 
@@ -205,9 +204,13 @@ def _inverted(bounds: Callable[[float], tuple[float, float]], delta: float, larg
         if high > 1e300:
             return Bracket(high, math.inf)
     high = min(high, largest)
-    upper = crossing(lambda x: bounds(x)[1] <= delta, 0.0, high)
-    lower = crossing(lambda x: bounds(x)[0] <= delta, 0.0, upper) if bounds(0.0)[0] > delta else 0.0
-    return Bracket(min(math.nextafter(lower, 0.0), upper), upper)
+    guess = approach(lambda x: bounds(x)[1], delta, 0.0, high)
+    near = 1e-15 * guess + 1e-300
+    upper = fall(lambda x: bounds(x)[1], delta, 0.0, high, guess=guess, tolerance=near)[1]
+    if bounds(0.0)[0] <= delta:
+        return Bracket(0.0, upper)
+    lower = fall(lambda x: bounds(x)[0], delta, 0.0, upper, guess=guess - 2 * near, tolerance=near)[0]
+    return Bracket(lower, upper)
 
 
 def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:

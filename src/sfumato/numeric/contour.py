@@ -222,7 +222,7 @@ class _Layout:
 
 
 def _layout(composition: Composition, c: float, epsilon: float, log_delta: float) -> _Layout | None:
-    """Step and number of nodes from the bounds that the answer will carry; None if there would be too many."""
+    """Step and number of nodes from the bounds that the answer will carry; None if too many."""
     far = c * _RATIOS
     values, errors = composition.log_mgf(far)
     usable = np.isfinite(values) & (errors < 0.1)

@@ -32,7 +32,7 @@ _REMEMBERED = 64
 
 @lru_cache(maxsize=16)
 def _bank(log_delta: float) -> tuple[Floats, Complexes]:
-    """The steps of the contours, chosen so that left aliases are negligible, and their nodes, one row a contour."""
+    """The steps of the contours, small enough for the left aliases, and their nodes, one row a contour."""
     steps: Floats = 2 * math.pi * _CROSSINGS / -(log_delta + math.log(_TOLERANCE))
     nodes = _CROSSINGS[:, None] + 1j * steps[:, None] * np.arange(_NODES)
     return steps, nodes

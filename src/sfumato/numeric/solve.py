@@ -1,11 +1,11 @@
-"""Finding points on curves of one variable: minima, and crossings with a side that is certain."""
+"""Finding points on curves of one variable: minima, crossings, and crossings with a side that is certain."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-__all__ = ["crossing", "fall", "minimum"]
+__all__ = ["approach", "fall", "minimum"]
 
 
 def minimum(f: Callable[[float], float], start: float, least: float, most: float) -> float:
@@ -45,20 +45,30 @@ def minimum(f: Callable[[float], float], start: float, least: float, most: float
     return found if min(at_a, at_b) <= y else x
 
 
-def crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The least float found at which a condition that is false at `low` and true at `high` holds.
+def approach(f: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Roughly where a falling positive function meets a target between two points: the Illinois rule.
 
-    Bisection down to neighbouring floats; the answer is a point at which the condition was seen to hold,
-    whatever the function does in between.
+    Works on the logarithm of f over the target; nothing is certain about the answer but that it is a guess.
     """
-    while True:
-        middle = 0.5 * (low + high)
+    above, below = _log(f(low), target), _log(f(high), target)
+    side = 0
+    for _ in range(60):
+        middle = low + (high - low) * (above / (above - below) if above > below else 0.5)
         if not low < middle < high:
-            return high
-        if holds(middle):
-            high = middle
+            middle = 0.5 * (low + high)
+        value = _log(f(middle), target)
+        if value > 0:
+            low, above, below, side = middle, value, below / 2 if side == 1 else below, 1
         else:
-            low = middle
+            high, below, above, side = middle, value, above / 2 if side == -1 else above, -1
+        if abs(value) < 1e-14 or high - low <= 4e-16 * abs(high):
+            return middle
+    return middle
+
+
+def _log(value: float, target: float) -> float:
+    """log(value/target), kept finite."""
+    return math.log(value) - math.log(target) if value > 0 else -1e3
 
 
 def fall(
