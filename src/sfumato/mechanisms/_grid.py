@@ -65,10 +65,10 @@ class Grid:
         unit and become 0); clamping to ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63,
         which moves two numbers of one sign by less than 2**-63 against each other and brings two of opposite
         signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because a float with bits below 2**-63 has magnitude
-        below 2**-10, where both sides round to 0. Integers take a path of their own, since converting one
-        beyond 2**53 to a float would round it. A d-dimensional release therefore moves at most d·2**-63
-        further in L1 (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest d for
-        which `WIDENING` covers that.
+        below 2**-10, where both sides round to 0. Integers take a path of their own (rounded
+        down, at 2**-64), since converting one beyond 2**53 to a float would round it; neighbours are of one
+        type. A d-dimensional release therefore moves at most d·2**-63 further in L1 (√d·2**-63 in L2) than
+        the input did; `room_l1` and `room_l2` are the greatest d for which `WIDENING` covers that.
     """
 
     exponent: int

@@ -49,7 +49,7 @@ class BoundedLaplace(Mechanism):
         − x'|)·C(x')/C(x), and this is largest at the end, x = lower and x' = x + D: D·rate + ln(C(lower +
         D)/C(lower)). The rate is the largest float for which that is at most ε, decided in ball arithmetic;
         ε/(2D) always is one. Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, "The bounded Laplace
-        mechanism in differential privacy", Thm. 3.5, here for the integer law that is drawn. Drawing: as
+        mechanism in differential privacy", here for the integer law that is drawn. Drawing: as
         many candidates for every answer, the first that fits, so that the time does not tell where the value
         lies (but for an event of probability 2**-32).
     """

@@ -154,6 +154,10 @@ class RandomizedResponse(Mechanism):
         if isinstance(value, bool | np.bool_ | int | np.integer):
             answer = self._answers(np.asarray(value).reshape(1))[0]
             return bool(answer) if isinstance(value, bool | np.bool_) else int(answer)
+        if isinstance(value, np.ma.MaskedArray):
+            raise InvalidValue(
+                "Masked arrays are refused: fill the masked entries with a public category first."
+            )
         array = np.asarray(value)
         answers = self._answers(array.reshape(-1)).reshape(array.shape)
         return answers.astype(np.bool_) if array.dtype.kind == "b" else answers

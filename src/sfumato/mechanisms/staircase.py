@@ -44,8 +44,8 @@ class Staircase(Mechanism):
         ⌈Δ/Γ⌉ grid units, and levels of two integers at most D apart differ by at most 1 (on one side because
         level(m + D) = level(m) + 1 and level is monotone; across zero because |i| + |j| ≤ D leaves both
         levels in {0, 1}). Source: Geng, Viswanath 2016, "The optimal noise-adding mechanism in differential
-        privacy", Thm. 4 and its integer version. Condition: unlike Laplace noise, a shift by *less* than Δ
-        can already cost all of ε, so an L1 sensitivity spread over several coordinates is not enough; hence
+        privacy", and its integer version. Condition: unlike Laplace noise, a shift by *less* than Δ can
+        already cost all of ε, so an L1 sensitivity spread over several coordinates is not enough; hence
         `coordinates`.
     """
 
@@ -201,7 +201,7 @@ class _High:
 
 
 def _best(epsilon: Fraction) -> Fraction:
-    """1/(1 + e^(ε/2)): Geng, Viswanath 2016, Thm. 4 (any value is private, this one is best)."""
+    """1/(1 + e^(ε/2)): Geng, Viswanath 2016 (any value is private, this one is best)."""
     with ctx.workprec(PRECISION):
         return upper(1 / (1 + (ball(epsilon) / 2).exp()))
 

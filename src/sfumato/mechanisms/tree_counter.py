@@ -59,8 +59,11 @@ class TreeCounter(Mechanism):
         lies in at most one block of each length, so the block sums differ by at most L·Δ in L1; and at each
         length by at most Δ in L1, hence in L2, so by at most √L·Δ in L2. Each block sum is released once,
         with discrete Laplace noise of scale LΔ/ε (curve as for `Geometric`) or discrete Gaussian noise of
-        variance LΔ²/(2ρ); the answers are sums of these, which is post-processing. Source: Dwork, Naor,
-        Pitassi, Rothblum 2010; Chan, Shi, Song 2011.
+        variance LΔ²/(2ρ); the answers are sums of these, which is post-processing. Later values may depend
+        on earlier answers: the bounds on the sums hold along every path, a chain of log-concave shifts may
+        choose each shift by what came before (Dong, Roth, Su 2022, Thm. 2.14, applied to what is left after
+        the first), and so may zCDP composition with a bound on the sum (Whitehouse, Ramdas, Rogers, Wu
+        2023). Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011.
     """
 
     horizon: int
@@ -172,7 +175,7 @@ class TreeCounter(Mechanism):
         """A half-width that holds for any `size` of the answers at once with probability `confidence`.
 
         A bound, not the quantile: Chernoff's for the noisiest answer, shared between `size` of them, with the
-        moments of the discrete Laplace law, or sub-Gaussian (Canonne, Kamath, Steinke 2020, Cor. 17) for the
+        moments of the discrete Laplace law, or sub-Gaussian (Canonne, Kamath, Steinke 2020, Sec. 3) for the
         other.
         """
         answers = as_integer(size, "size")
@@ -249,6 +252,6 @@ def _example(
 
 
 EXAMPLES = (
-    _example("tree counter: pure", 4, epsilon=2),
-    _example("tree counter: concentrated", 3, rho=1),
+    _example("tree counter: pure", 2, epsilon=2),
+    _example("tree counter: concentrated", 2, rho="0.5"),
 )

@@ -41,7 +41,7 @@ class TruncatedLaplace(Mechanism):
         2q^(A+1)) where the other has none (s ≤ D ≤ A); that is convex in s and 0 at 0, so over several
         coordinates the masses add up to at most that of s = D, and A is the least integer for which this is
         at most δ. Outside that event the loss is at most ε. Source: Geng, Ding, Guo, Kumar 2020, "Tight
-        analysis of privacy and utility tradeoff in approximate differential privacy", Thm. 1, here for the
+        analysis of privacy and utility tradeoff in approximate differential privacy", here for the
         integer law that is drawn.
     """
 
