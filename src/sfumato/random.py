@@ -187,7 +187,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _replace(stream: Stream) -> Stream:
-    """Swaps this thread's stream, drops its pools and gives the previous stream. For `sfumato.testing` alone."""
+    """Swaps this thread's stream, drops its pools, gives the previous one. For `sfumato.testing` alone."""
     previous = _local.stream
     _local.stream = stream
     _local.clear()

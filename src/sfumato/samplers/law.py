@@ -186,7 +186,7 @@ class Law:
         """Integers with lower[i] <= 2**bits C_i <= upper[i]: where symbol i begins in [0, 1); C_0 = 0."""
         lower, upper = self.volumes(bits + _GUARD)
         # C_i is the volume before symbol i over the whole volume, whose reciprocal is enclosed to 2**-scale.
-        scale = bits + 2 * _GUARD
+        scale = 2 * (bits + _GUARD)
         least, most = (1 << scale) // sum(upper), -((-1 << scale) // sum(lower))
         shift = scale - bits
         starts = [before * least >> shift for before in accumulate(lower[:-1], initial=0)]
@@ -262,7 +262,7 @@ def box_chance(law: Law, block: int, closest: Fraction, farthest: Fraction, bits
 def tail_chance(
     law: Law, block: int, extra: int, closest: Fraction, farthest: Fraction, bits: int
 ) -> Enclosure:
-    """Encloses the probability that a point of a tail is accepted, `extra` blocks and a place beyond its start.
+    """Encloses the probability that a point of a tail is accepted, `extra` blocks and a place beyond it.
 
     That is exp(-(phi(start + y) - phi(start)) + tangent W extra), with y = W extra + place: what the
     geometric number of blocks did not account for.
@@ -284,7 +284,7 @@ class _Place:
         self._stream, self._law, self._value, self._known = stream, law, value, known
 
     def ends(self, bits: int) -> tuple[Fraction, Fraction]:
-        """The place twice on the integers; elsewhere an interval around it, below 2**-bits of a block wide."""
+        """The place twice on the integers; else an interval around it, below 2**-bits of a block wide."""
         if self._law.discrete:
             return Fraction(self._value), Fraction(self._value)
         while self._known < bits:

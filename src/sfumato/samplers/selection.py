@@ -46,9 +46,10 @@ def _powers() -> tuple[Words64, Words64]:
 
 
 def _gaps(scores: Integers) -> Words64:
-    """Distances from the maximum, exactly: they are below 2**64 and so is what arithmetic modulo 2**64 gives."""
-    unsigned = scores.view(np.uint64)
-    return np.subtract(unsigned[np.argmax(scores)], unsigned)
+    """Distances from the maximum: below 2**64, so that arithmetic modulo 2**64 gives them exactly."""
+    unsigned: Words64 = scores.view(np.uint64)
+    gaps: Words64 = unsigned[np.argmax(scores)] - unsigned
+    return gaps
 
 
 def _steps(gaps: Words64, rate: Fraction) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -106,7 +106,7 @@ class Table:
         return slots
 
     def _boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For every symbol, where its block begins, in blocks, and 1 - exp(-D), D the drop of phi across it."""
+        """For every symbol, where its block begins (in blocks) and 1 - exp(-D), D the drop of phi across."""
         law = self.law
         if law.single:  # nothing is ever tested
             return np.zeros(self._blocks.size), np.ones(self._blocks.size)
@@ -202,7 +202,7 @@ class Table:
 
 
 def fall(drop: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 - exp(-drop) for 0 <= drop <= 1/8, to a relative 2**-48: a series, so that only IEEE arithmetic is trusted."""
+    """1 - exp(-drop) for 0 <= drop <= 1/8, to a relative 2**-48, trusting nothing but IEEE arithmetic."""
     inner = np.ones_like(drop)
     for k in range(_TERMS, 1, -1):
         inner *= drop
