@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.audit.bounds import Direction, epsilon_floor
 from sfumato.audit.outputs import Outputs, is_numeric, listed
 
-__all__ = ["Event", "Feature", "Learned", "best_event", "features_of"]
+__all__ = ["Event", "Feature", "Learned", "best_events", "features_of"]
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -23,10 +23,11 @@ _COLUMNS = 32  # coordinates looked at one by one
 
 
 class Feature(NamedTuple):
-    """A number or category computed from each output, with a name for reports."""
+    """A number or category computed from each output, with names for reports."""
 
     name: str
     of: Callable[[Outputs], Outputs]
+    show: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ class Cells:
             rest = self.size - 1
             get = self.categories.get
             return np.fromiter(
-                (get(value, rest) for value in listed(outputs)), dtype=np.int64, count=len(outputs)
+                (get(value, rest) for value in (listed(outputs) if is_numeric(outputs) else outputs)),
+                dtype=np.int64,
+                count=len(outputs),
             )
         if self.values is not None:
             place = np.minimum(np.searchsorted(self.values, outputs), len(self.values) - 1)
@@ -97,17 +100,21 @@ class Cells:
 def cells_of(sample: Outputs, *, bins: int = _BINS) -> Cells:
     """A partition fitted to a sample: single values where they are few, else quantile bins and atoms."""
     if not is_numeric(sample):
-        common = [value for value, _ in Counter(sample.tolist()).most_common(4 * _CELLS)]
-        return Cells(None, None, {value: i for i, value in enumerate(common)}, len(common) + 1)
+        ranked = Counter(sample.tolist()).most_common(4 * _CELLS)
+        return Cells(None, None, {value: i for i, (value, _) in enumerate(ranked)}, len(ranked) + 1)
     values, counts = np.unique(sample, return_counts=True)
-    if len(values) <= min(_CELLS, 4 * bins):
+    repeated = np.count_nonzero(counts > 1) >= len(values) / 2  # otherwise new samples bring new values
+    if repeated and len(values) <= min(_CELLS, 4 * bins):
         return Cells(None, values, None, len(values) + 1)
-    levels = np.concatenate([np.arange(1, bins) / bins, 0.5 ** np.arange(9, 24), 1 - 0.5 ** np.arange(9, 24)])
-    edges = np.quantile(sample, np.clip(levels, 0, 1), method="inverted_cdf")
-    atoms = values[counts > len(sample) / (2 * bins)]
+    common = counts > max(1.0, len(sample) / (2 * bins))
+    atoms, spread = values[common], np.repeat(values[~common], counts[~common])
+    deep = 0.5 ** np.arange(9, 24)
+    levels = np.concatenate([np.arange(1, bins) / bins, deep, 1 - deep])
+    edges = np.quantile(spread, levels, method="inverted_cdf") if len(spread) else atoms
     after = np.nextafter(atoms, np.inf) if atoms.dtype.kind == "f" else atoms + 1
     edges = np.unique(np.concatenate([edges, atoms, after]))
-    return Cells(edges[~np.isnan(edges)] if edges.dtype.kind == "f" else edges, None, None, len(edges) + 1)
+    edges = edges[~np.isnan(edges)] if edges.dtype.kind == "f" else edges
+    return Cells(edges, None, None, len(edges) + 1)
 
 
 def _histogram(codes: Codes, size: int) -> NDArray[np.float64]:
@@ -127,9 +134,7 @@ def features_of(left: Outputs, right: Outputs) -> Iterator[Feature]:
         if not is_numeric(left):
             yield from _parts(left)
         return
-    rows = np.unique(np.concatenate([left, right])[:20000], axis=0)
-    if len(rows) <= _CELLS:
-        yield Feature("row", listed)
+    yield from _rows(left, right)
     gap = np.abs(left.mean(axis=0, dtype=float) - right.mean(axis=0, dtype=float))
     for column in np.sort(np.argsort(-gap, kind="stable")[:_COLUMNS]):
         yield Feature(f"coordinate {column}", _column(int(column)))
@@ -139,6 +144,27 @@ def features_of(left: Outputs, right: Outputs) -> Iterator[Feature]:
     yield Feature("place of the largest", lambda outputs: outputs.argmax(axis=1))
     yield _direction(left, right)
     yield _likelihood(left, right)
+
+
+def _rows(left: Outputs, right: Outputs) -> Iterator[Feature]:
+    """The whole row, where rows repeat: as a 64-bit fingerprint, so that a million are counted quickly."""
+    sample = np.concatenate([left, right])
+    prints, first = np.unique(_fingerprint(sample), return_index=True)
+    if len(prints) <= _CELLS:
+        names = {
+            print_: str(tuple(sample[at].tolist())) for print_, at in zip(prints.tolist(), first, strict=True)
+        }
+        yield Feature("row", _fingerprint, lambda value: names.get(int(value), "a new row"))
+
+
+def _fingerprint(rows: Outputs) -> NDArray[np.uint64]:
+    """A hash of each row, equal for equal rows (and for others by a chance of 2**-64, which does no harm)."""
+    whole = rows.astype(np.float64) + 0.0 if rows.dtype.kind == "f" else rows.astype(np.int64)
+    total = np.zeros(len(rows), dtype=np.uint64)
+    for column in np.ascontiguousarray(whole.T).view(np.uint64):
+        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing, wrapping
+        total ^= total >> np.uint64(29)
+    return total
 
 
 def _column(at: int) -> Callable[[Outputs], Outputs]:
@@ -188,15 +214,15 @@ def _likelihood(left: Outputs, right: Outputs) -> Feature:
     return Feature("learned log-likelihood ratio", score)
 
 
-def best_event(
+def best_events(
     fit: tuple[Outputs, Outputs],
     choose: tuple[Outputs, Outputs],
     *,
     features: list[Feature],
-    delta: float,
+    deltas: Sequence[float],
     alpha: float,
-) -> Learned:
-    """The event that promises the largest epsilon, of all features, unions of cells and both directions.
+) -> list[Learned]:
+    """For each delta the event that promises the largest epsilon, of all features, cells and both directions.
 
     Cells and their order come from the samples in `fit`, how many of them to take from those in `choose`:
     were it one set, cells that look one-sided by chance alone would win.
@@ -205,41 +231,57 @@ def best_event(
         fit: left and right samples to learn cells from.
         choose: other left and right samples to choose the union of cells by.
         features: what to look at.
-        delta: the delta of the claim.
+        deltas: the deltas of the claim.
         alpha: the error rate the choice is judged at.
     """
-    best: Learned | None = None
+    best: list[Learned | None] = [None] * len(deltas)
     for feature in features:
         fitted = [feature.of(side) for side in fit]
         cells = cells_of(np.concatenate(fitted))
-        first = [_histogram(cells.code(side), cells.size) for side in fitted]
-        second = [_histogram(cells.code(feature.of(side)), cells.size) for side in choose]
-        ratio = _log_ratio(*first)
-        by_value = np.arange(cells.size)
-        orders = {"cells": np.argsort(-ratio, kind="stable"), "lower": by_value, "upper": by_value[::-1]}
-        if not is_numeric(fitted[0]):
-            orders = {"cells": orders["cells"]}
-        for over, direction in ((0, "left over right"), (1, "right over left")):
-            for kind, order in orders.items():
-                ranked = order[::-1] if kind == "cells" and over == 1 else order
-                inside, other = np.cumsum(second[over][ranked]), np.cumsum(second[1 - over][ranked])
+        ratio = _log_ratio(*(_histogram(cells.code(side), cells.size) for side in fitted))
+        counts = [_histogram(cells.code(feature.of(side)), cells.size) for side in choose]
+        for direction, kind, order in _orders(ratio, ordered=is_numeric(fitted[0])):
+            over, under = counts if direction == "left over right" else counts[::-1]
+            inside, other = np.cumsum(over[order]), np.cumsum(under[order])
+            for at, delta in enumerate(deltas):
                 hopes = epsilon_floor(inside, inside[-1], other, other[-1], delta=delta, alpha=alpha)
                 take = int(np.argmax(hopes)) + 1
-                if best is None or hopes[take - 1] > best.hope:
+                known = best[at]
+                if known is None or hopes[take - 1] > known.hope:
                     chosen = np.zeros(cells.size, dtype=bool)
-                    chosen[ranked[:take]] = True
-                    event = Event(_words(feature, cells, kind, ranked[:take]), feature, cells, chosen)
-                    best = Learned(event, direction, float(hopes[take - 1]))  # type: ignore[arg-type]
-    assert best is not None
-    return best
+                    chosen[order[:take]] = True
+                    event = Event(_words(feature, cells, kind, order[:take]), feature, cells, chosen)
+                    best[at] = Learned(event, direction, float(hopes[take - 1]))
+    return [learned for learned in best if learned is not None]
 
 
-def _words(feature: Feature, cells: Cells, kind: str, taken: NDArray[np.int64]) -> str:
+def _orders(
+    ratio: NDArray[np.float64], *, ordered: bool
+) -> Iterator[tuple[Direction, str, NDArray[np.intp]]]:
+    """Ways to line cells up so that a good event is the beginning of the line."""
+    likeliest = np.argsort(-ratio, kind="stable")
+    yield "left over right", "cells", likeliest
+    yield "right over left", "cells", likeliest[::-1]
+    if ordered:
+        by_value = np.arange(len(ratio))
+        directions: tuple[Direction, ...] = ("left over right", "right over left")
+        for direction in directions:
+            yield direction, "lower", by_value
+            yield direction, "upper", by_value[::-1]
+
+
+def _words(feature: Feature, cells: Cells, kind: str, taken: NDArray[np.intp]) -> str:
     """What an event says, short enough to read."""
-    names = [cells.name(int(cell)) for cell in taken[:3]]
+    names = [_cell_name(feature, cells, int(cell)) for cell in (*taken[:3], taken[-1])]
     if kind == "lower":
-        return f"{feature.name} up to the cell {cells.name(int(taken[-1]))}"
+        return f"{feature.name} up to {names[-1]}"
     if kind == "upper":
-        return f"{feature.name} from the cell {cells.name(int(taken[-1]))} on"
+        return f"{feature.name} from {names[-1]} on"
     more = f" or {len(taken) - 3} more cells" if len(taken) > 3 else ""
-    return f"{feature.name} in {' or '.join(names)}{more}"
+    return f"{feature.name} in {' or '.join(names[: min(3, len(taken))])}{more}"
+
+
+def _cell_name(feature: Feature, cells: Cells, cell: int) -> str:
+    if feature.show is not None and cells.values is not None and cell < len(cells.values):
+        return feature.show(cells.values[cell])
+    return cells.name(cell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.audit import Bound, lower_bound, support_bound
+from sfumato.audit import Bound, lower_bounds, resolution, support_bound
 from sfumato.audit.outputs import is_numeric, normal
 from sfumato.errors import SfumatoError
 from sfumato.loss import PrivacyLoss
@@ -60,7 +61,8 @@ class Report:
     Attributes:
         name: the example's.
         bounds: the lower bounds on epsilon beside the claims they were held against.
-        seen: the largest part of a claim that the auditor could prove: 1 is perfectly tight.
+        seen: the largest part of the claim that this example has, as far as samples (or listed laws) can
+            show.
         failures: what does not hold; empty for an honest mechanism.
     """
 
@@ -70,7 +72,7 @@ class Report:
     failures: tuple[Failure, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: the auditor sees {self.seen:.0%} of the claim"]
+        lines = [f"{self.name}: {self.seen:.0%} of the claim is there"]
         return "\n".join([*lines, *(f"  {failure.check}: {failure.words}" for failure in self.failures)])
 
 
@@ -88,8 +90,8 @@ def check_mechanism(
     * loss: no lower bound on epsilon exceeds `loss.epsilon(delta)`, at delta 0 (pure losses), 0.001, 0.01,
       0.1;
     * support: nor does one from the low bits of floating-point outputs;
-    * tightness: the auditor proves at least `tight` of the claim, so that a mechanism with half the noise
-      would have failed, and one with twice the noise does;
+    * tightness: the auditor proves at least `tight` of what it would of the worst mechanism, so that a
+      mechanism with half the noise would have failed, and one with twice the noise does;
     * law: where the example lists the exact law, both sides follow it;
     * coverage, variance, bias: of additive mechanisms, two-sided, at 50, 90 and 99 %;
     * frozen, source, shape, refusal, wire: parameters cannot be changed, all randomness comes from
@@ -131,10 +133,12 @@ def examine(
     with seeded(f"{seed}/{example.name}/right"):
         right = np.asarray(example.draw("right", samples))
     bounds, failures = _audited(example, left, right, share)
-    seen = max((_proven(bound) / claim for claim, bound in bounds if 0 < claim < math.inf), default=0.0)
+    seen, refuted = _listed(example)
+    failures += refuted
+    seen = max(seen, *(_seen(claim, bound, samples) for claim, bound in bounds))
     if seen < tight:
         words = (
-            f"the auditor sees {seen:.0%} of the claim (wanted {tight:.0%}): it is loose, or the example is"
+            f"at most {seen:.0%} of the claim is there (wanted {tight:.0%}): it is loose, or the example is"
         )
         failures.append(Failure("tightness", words))
     failures += _failed(_laws(example, "left", left, exact_error), share)
@@ -153,37 +157,65 @@ def _audited(
 ) -> tuple[list[tuple[float, Bound]], list[Failure]]:
     """Lower bounds beside their claims, and those claims that they refute."""
     loss, confidence = example.mechanism.loss, 1 - alpha
-    deltas = [0.0] if loss.pure is not None else []
-    deltas += [delta for delta in _DELTAS if delta * len(left) >= 100]
-    found: list[tuple[float, Bound]] = []
-    failures: list[Failure] = []
-    for delta in deltas:
-        claim = loss.epsilon(delta)
-        found.append((claim, lower_bound(left, right, delta=delta, confidence=confidence)))
-    failures += [_refuted("loss", claim, bound) for claim, bound in found if bound.refutes(claim)]
+    deltas = {0.0} if loss.pure is not None else set()
+    if loss.approximate is not None:
+        deltas.add(float(loss.approximate[1]))
+    deltas = {delta for delta in deltas.union(_DELTAS) if delta == 0 or delta * len(left) >= 100}
+    claims = {delta: loss.epsilon(delta) for delta in sorted(deltas)}
+    bounds = lower_bounds(left, right, deltas=list(claims), confidence=confidence)
+    found = list(zip(claims.values(), bounds, strict=True))
+    failures = [_refuted("loss", claim, bound) for claim, bound in found if bound.refutes(claim)]
     outputs = normal(left)
-    if is_numeric(outputs) and outputs.dtype.kind == "f":
-        for claim, known in found:
-            bound = support_bound(left, right, delta=known.delta, confidence=confidence)
-            if bound.refutes(claim):
-                failures.append(_refuted("support", claim, bound))
+    finite = [delta for delta, claim in claims.items() if math.isfinite(claim)]
+    if finite and is_numeric(outputs) and outputs.dtype.kind == "f":
+        bound = support_bound(left, right, delta=finite[0], confidence=confidence)
+        if bound.refutes(claims[finite[0]]):
+            failures.append(_refuted("support", claims[finite[0]], bound))
     return found, failures
+
+
+def _listed(example: Example) -> tuple[float, list[Failure]]:
+    """Where both laws are listed, the example's loss is a sum and no estimate: its part of the claim.
+
+    The hockey-stick divergence of the two laws must not exceed `loss.delta`, in either direction.
+    """
+    if example.pmf is None:
+        return 0.0, []
+    loss = example.mechanism.loss
+    laws = example.pmf("left"), example.pmf("right")
+    rest = max(0.0, *(1 - math.fsum(law.values()) for law in laws))  # what is not listed may be anything
+    failures: list[Failure] = []
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
+        told = loss.delta(epsilon)
+        for over, under in (laws, laws[::-1]):
+            exact = math.fsum(max(0.0, p - math.exp(epsilon) * under.get(y, rest)) for y, p in over.items())
+            if exact > told + 1e-9:
+                words = f"the listed laws have delta({epsilon}) = {exact:.6g}, claimed {told:.6g}"
+                failures.append(Failure("loss", words))
+    if loss.pure is None or rest > 1e-9:
+        return 0.0, failures
+    ratios = [abs(math.log(p / laws[1][y])) for y, p in laws[0].items() if p > 0 and laws[1].get(y, 0.0) > 0]
+    return max(ratios) / float(loss.pure), failures
 
 
 def _refuted(check: Check, claim: float, bound: Bound) -> Failure:
     return Failure(check, f"claimed epsilon {claim:.4g}, but {bound}")
 
 
-def _proven(bound: Bound) -> float:
-    """The bound that the same counts give at an everyday confidence."""
-    return Bound.of_counts(
+def _seen(claim: float, bound: Bound, samples: int) -> float:
+    """What the auditor proves at an everyday confidence, as a part of what it would at best."""
+    if not 0 < claim < math.inf:
+        return 0.0
+    proven = Bound.of_counts(
         (bound.inside, bound.trials),
         (bound.inside_other, bound.trials_other),
         delta=bound.delta,
         confidence=_LIKELY,
         event=bound.event,
         direction=bound.direction,
-    ).epsilon
+    )
+    possible = resolution(claim, samples, delta=bound.delta, confidence=_LIKELY)
+    return proven.epsilon / possible if possible > 0 else 0.0
 
 
 def _laws(example: Example, side: Side, drawn: NDArray[Any], exact: bool) -> Iterator[tuple[Check, Finding]]:
@@ -279,7 +311,7 @@ def _refusals(example: Example) -> list[Failure]:
         attempts.append(("release", [inf, -inf, "1", [_SECRET, nan], [_SECRET, inf]]))
         attempts.append(("error", [0, 1, -0.5, nan, 2]))
     failures = []
-    for verb, bad in [(verb, bad) for verb, values in attempts if hasattr(mechanism, verb) for bad in values]:
+    for verb, bad in [(verb, bad) for verb, values in attempts if _unary(mechanism, verb) for bad in values]:
         name = f"{verb} of {bad!r:.24}"
         try:
             with seeded("refusal"):
@@ -292,6 +324,15 @@ def _refusals(example: Example) -> list[Failure]:
         else:
             failures.append(Failure("refusal", f"{name} is accepted"))
     return failures
+
+
+def _unary(mechanism: object, verb: str) -> bool:
+    """Whether a mechanism has this verb and it takes one argument (others read more than the value)."""
+    method = getattr(mechanism, verb, None)
+    if method is None:
+        return False
+    needed = [p for p in inspect.signature(method).parameters.values() if p.default is p.empty]
+    return len(needed) == 1
 
 
 def _wire(example: Example) -> list[Failure]:

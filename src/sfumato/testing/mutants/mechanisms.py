@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -169,29 +170,37 @@ def survey_example(*, as_printed: bool) -> Example:
 
 
 def sparse_example(variant: Variant, *, against: int | None = None) -> Example:
-    """A sparse-vector variant that claims epsilon 1, on the inputs that break variant `against` (or itself).
+    """A sparse-vector variant that claims epsilon 2, on the inputs that break variant `against` (or itself).
 
     Inputs whose first half rises and whose second half falls show every query that is paid for too little;
     variant 3 tells the number it compared, so that many refusals followed by a small number say how low the
     threshold was.
     """
-    places, count = (5, 1) if (against or variant.number) == 3 else (10, 10)
+    places, count = (4, 1) if (against or variant.number) == 3 else (10, 10)
     left, right = (0,) * (2 * places), (1,) * places + (-1,) * places
     if (against or variant.number) == 3:
         left, right = (0,) * places + (1,), (1,) * places + (0,)
 
     def draw(values: Any, runs: int) -> NDArray[np.float64]:
-        rows = run(variant, values, epsilon=1.0, count=count, runs=runs, generator=generator())
+        rows = run(variant, values, epsilon=2.0, count=count, runs=runs, generator=generator())
         if (against or variant.number) != 3:
             return rows
         # Only what is told last, after nothing else was: a function of the output, and so no less private.
         late = (rows[:, :-1] == 0).all(axis=1) & (rows[:, -1] != 0)
         return np.where(late, rows[:, -1], 99.0)
 
-    return claimed(f"sparse vector {variant.number}", Claim(PureLoss(Fraction(1))), left, right, draw)
+    return claimed(f"sparse vector {variant.number}", Claim(PureLoss(Fraction(2))), left, right, draw)
 
 
 ROUNDED = Fraction(3, 5)
+
+
+def _lattice_law(side: Side) -> dict[int, float]:
+    """The discrete Gaussian of parameter 1 around 0 or 1, listed where it is above 1e-40."""
+    centre = 0 if side == "left" else 1
+    weights = {k: math.exp(-((k - centre) ** 2) / 2) for k in range(-12, 14)}
+    total = math.fsum(weights.values())
+    return {k: weight / total for k, weight in weights.items()}
 
 
 def pairs() -> dict[str, tuple[Example, Example]]:
@@ -200,6 +209,7 @@ def pairs() -> dict[str, tuple[Example, Example]]:
     histogram = ((5, 3, 2), (4, 4, 2))
     spread = ((0.0,) * 16, (0.25,) * 16)
     opposed = ((0, 2), (1, 1))
+    lattice = Example.of_release("lattice", DiscreteGaussian(sigma=1, sensitivity=1), 0, 1, pmf=_lattice_law)
     return {
         "half the noise": (
             claimed("laplace", one, 0.0, 1.0, released(half), additive=True),
@@ -250,14 +260,8 @@ def pairs() -> dict[str, tuple[Example, Example]]:
             claimed("exponential", Exponential(1, 1), *opposed, exponential_choice(0.5)),
         ),
         "discrete Gaussian with the continuous curve": (
-            claimed(
-                "lattice",
-                Claim(GaussianLoss(Fraction(1, 2))),
-                0,
-                1,
-                released(DiscreteGaussian(sigma=1, sensitivity=1)),
-            ),
-            Example.of_release("lattice", DiscreteGaussian(sigma=1, sensitivity=1), 0, 1),
+            dataclasses.replace(lattice, mechanism=Claim(GaussianLoss(Fraction(1, 2))), additive=False),
+            lattice,
         ),
         "biased survey estimator": (survey_example(as_printed=True), survey_example(as_printed=False)),
     } | {
