@@ -141,7 +141,9 @@ class _Curve:
             else:
                 high = middle
         left, right = (max(0.0, (2 * j - self.count) * self.eps) for j in (low, high))
-        if high == self.count:  # the top atom, where nothing finite is left; rounded so as not to fall below it
+        if (
+            high == self.count
+        ):  # the top atom, where nothing finite is left; rounded so as not to fall below it
             right *= 1 + 4 * U
         return self._within(left, right, delta, end=end)
 
@@ -193,7 +195,9 @@ def log_masses(index: Floats, count: int, eps: float) -> tuple[Floats, Floats]:
 def _deviance(index: Floats, count: int, eps: float) -> Floats:
     """i log(i/np) + (n - i) log((n - i)/nq): minus the exponent of Chernoff's bound, and of Loader's mass."""
     n = float(count)
-    return _half_deviance(index, n / (1.0 + math.exp(-eps))) + _half_deviance(n - index, n / (1.0 + math.exp(eps)))
+    return _half_deviance(index, n / (1.0 + math.exp(-eps))) + _half_deviance(
+        n - index, n / (1.0 + math.exp(eps))
+    )
 
 
 def _half_deviance(x: Floats, mean: float) -> Floats:
@@ -216,14 +220,17 @@ def _stirling(n: Floats) -> Floats:
     large = np.where(n > 15.0, n, 16.0)
     square = large * large
     # The next term of this enveloping series, 1/(156 n^13)·(691/2310), is below 1e-16 for n ≥ 16.
-    series = (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188) / square) / square) / square) / square) / large
+    series = (
+        1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188) / square) / square) / square) / square
+    ) / large
     return np.where(n > 15.0, series, _SMALL[np.clip(n, 0, 15).astype(np.int64)])
 
 
 def _small_stirling() -> Floats:
     """The same for n = 0 … 15 (0 at n = 0, where it is not used), from exact factorials."""
     values = [0.0] + [
-        math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi) for n in range(1, 16)
+        math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi)
+        for n in range(1, 16)
     ]
     return np.array(values)
 

@@ -1,0 +1,292 @@
+"""The accountant of last resort: any composition of laws on one grid, from their profiles alone.
+
+Where a contour integral cannot be certified (few events, small sampling rates, lattices, a profile that is only a function),
+each law is replaced by a discrete one that dominates it (`grid_dots`), the discrete laws are composed by a tilted transform
+(`grid_fft`), and the step is refined until the two ends of the answer agree. The lower end needs no second grid: the cost of
+connecting the dots is itself bounded, to second order in the step, from the grid that was computed
+(`docs/proofs/grid.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.bracket import Bracket
+from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.grid_dots import connect
+from sfumato.numeric.grid_fft import Composed, Part, compose
+from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step, place
+from sfumato.numeric.laws.base import Term
+from sfumato.numeric.rounding import U
+
+__all__ = ["LARGEST", "delta", "epsilon"]
+
+LARGEST = 2**23
+"""The longest array: about 64 MB, and some seconds."""
+
+_PASSES = 5
+_EXACT = 4096
+"""Up to so many events the mass at infinity is compared with delta in exact arithmetic."""
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-9
+"""How close the two ends must come, in epsilon, before refining stops."""
+
+
+def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> Bracket:
+    """The least ε ≥ 0 at which the composition of the terms, one direction of it, has a profile of at most delta.
+
+    The bracket may be wider than asked for where `largest` was reached: the caller decides.
+
+    Privacy:
+        The upper end is never below the truth, whatever laws are composed, as long as each law's `bounds` are bounds
+        (`docs/proofs/grid.md`, theorem). Valid for a composition whose laws were fixed in advance.
+    """
+    if not 0.0 <= delta < 1.0:
+        raise InvalidParameter(f"delta must lie in [0, 1), not {delta:g}.")
+    infinity = _infinity(terms)
+    if delta < infinity[0]:
+        return Bracket(math.inf, math.inf)
+    spare = delta - infinity[1]
+    if spare <= 1e-12 * delta:
+        return _extreme(terms, delta)
+
+    def aim(sketch: Sketch) -> tuple[float, float, float]:
+        tilt = sketch.tilt_for(log_delta=math.log(spare))
+        return tilt, max(sketch.at(tilt)[0], 0.0), delta
+
+    def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
+        bracket = _solve(composed, delta, guess, top, sure=bounded)
+        return bracket, bracket.meets(_RELATIVE, _ABSOLUTE)
+
+    events = sum(term.count for term in terms)
+    places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
+    top = float_up(sum((Fraction(each.high) * each.term.count for each in places), Fraction(0)))
+    bounded = all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
+    return _refined(places, aim, read, largest)
+
+
+def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> Bracket:
+    """The profile of the composition of the terms, one direction of it, at epsilon (of either sign).
+
+    Privacy:
+        The upper end is never below the truth (`docs/proofs/grid.md`, theorem).
+    """
+    if not math.isfinite(epsilon):
+        raise InvalidParameter("epsilon must be a finite number.")
+    events = sum(term.count for term in terms)
+    infinity = _infinity(terms)
+    rough = [place(term, 1e-40, 1e-10 / events) for term in terms]
+    top = sum((Fraction(each.high) * each.term.count for each in rough), Fraction(0))
+    if (
+        all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
+        and Fraction(epsilon) >= top
+    ):
+        return Bracket(*infinity)
+    sketch = Sketch(rough)
+    guess = min(0.0, sketch.at(sketch.tilt_for(epsilon=epsilon))[1])
+    cut = max(1e-10 * math.exp(max(guess, -600.0)), 1e-280)
+    places = [place(term, cut / events, 1e-10 / events) for term in terms]
+
+    def aim(sketch: Sketch) -> tuple[float, float, float]:
+        tilt = sketch.tilt_for(epsilon=epsilon)
+        return tilt, epsilon, math.exp(max(sketch.at(tilt)[1], -600.0))
+
+    def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
+        upper, slope = composed.upper(guess)
+        bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
+        tolerance = (_RELATIVE * abs(guess) + _ABSOLUTE) * slope
+        return bracket, bracket.width <= max(tolerance, 1e-9 * upper)
+
+    return _refined(places, aim, read, largest)
+
+
+def _refined(
+    places: Sequence[Place],
+    aim: Callable[[Sketch], tuple[float, float, float]],
+    read: Callable[[Composed, float], tuple[Bracket, bool]],
+    largest: int,
+) -> Bracket:
+    """Compose on finer and finer grids until the bracket is narrow or the largest grid was used."""
+    sketch = Sketch(places)
+    saddle, guess, about = aim(sketch)
+    divisor, shared = common_step(places)
+    spread = sum(each.term.count for each, on in zip(places, shared, strict=True) if not on)
+    # Lemma 7 in the smooth case: spreading moves ε by about 2.1·(tilt + 1)·variance.
+    tolerance = _RELATIVE * abs(guess) + _ABSOLUTE
+    step = math.sqrt(tolerance / (2.0 * (saddle + 1) * spread)) if spread else math.inf
+    log_about = min(math.log(about), sketch.at(saddle)[1])
+    tilt, low, high, up, down = sketch.frame(saddle, log_about, step, tolerance)
+    places = sketch.trimmed(places, tilt, guess, log_about)
+    best: Bracket | None = None
+    for _ in range(_PASSES):
+        layout, last = _layout(places, divisor, step, (guess, low, high), (tilt, up, down), largest, spread)
+        composed = compose(_parts(places, shared, divisor, layout), layout, about)
+        bracket, enough = read(composed, guess)
+        before = math.inf if best is None else best.width
+        best = bracket if best is None else _tighter(best, bracket)
+        if enough or last or best.width > 0.7 * before:  # what is left is not the grid's doing
+            break
+        wanted = tolerance / max(bracket.width, tolerance)
+        step = layout.step * min(0.5, max(1 / 16, 0.7 * math.sqrt(wanted)))
+    assert best is not None
+    return best
+
+
+def _tighter(one: Bracket, other: Bracket) -> Bracket:
+    """Both brackets hold the truth, so their intersection does."""
+    return Bracket(max(one.lower, other.lower), min(one.upper, other.upper))
+
+
+def _layout(
+    places: Sequence[Place],
+    divisor: Fraction | None,
+    step: float,
+    window: tuple[float, float, float],
+    tilts: tuple[float, float, float],
+    largest: int,
+    spread: int,
+) -> tuple[Layout, bool]:
+    """The layout for a wanted step, and whether it is the last because nothing finer fits."""
+    guess, low, high = window
+    tilt, up, down = tilts
+    widest = max((each.high - each.low for each in places if each.lattice is None), default=0.0)
+    low = min(low, guess)
+    finest = max((high - low) / (largest - 4), widest / (largest - 4), 1e-300)
+    last = step <= finest or not spread
+    step = max(step, finest)
+    if divisor is not None:
+        pieces = max(1, math.ceil(divisor / Fraction(step))) if math.isfinite(step) else 1
+        if pieces > 1 and divisor / pieces < Fraction(finest):
+            pieces = max(1, pieces - 1)
+        step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
+    # Room for the neighbourhood of epsilon that lemma 7 looks at.
+    low -= 14 * math.sqrt(1.1 * spread / 4) * step + 4 * step
+    layout = Layout(step, tilt, low, high, up, down)
+    if divisor is None and layout.size <= largest:
+        layout = Layout(max((high - low) / (layout.size - 3), finest), tilt, low, high, up, down)
+    return layout, last
+
+
+def _parts(
+    places: Sequence[Place], shared: Sequence[bool], divisor: Fraction | None, layout: Layout
+) -> list[Part]:
+    """Each law on its own points: its lattice where the step divides it, all points of the grid otherwise."""
+    step = Fraction(layout.step)
+    parts = []
+    for each, on in zip(places, shared, strict=True):
+        term = each.term
+        if on and divisor is not None and each.lattice is not None:
+            stride = int(Fraction(each.lattice) / step)
+            count = (
+                math.ceil((each.high - each.low) / each.lattice * (1 - 1e-12)) + 2
+            )  # one point below the lowest atom
+            mismatch = Fraction(each.lattice) - stride * step
+            raised = float_up(mismatch * count) + 4 * U * abs(each.high) * count
+        else:
+            stride, raised = 1, 0.0
+            count = math.ceil((each.high - each.low) / layout.step) + 2
+        dots = connect(term.law, term.parameters, each.high, layout.step, count=count, stride=stride)
+        parts.append(Part(dots, term.count, stride, not on, raised))
+    return parts
+
+
+def _solve(composed: Composed, delta: float, guess: float, top: float, *, sure: bool) -> Bracket:
+    """The two ends of the least ε ≥ 0 with δ(ε) ≤ delta; `top` is where the finite losses of the grid end.
+
+    If `sure`, those are all the finite losses there are, so that delta is met at `top` without looking.
+    """
+    upper, slope = composed.upper(0.0)
+    if upper <= delta:
+        return Bracket(0.0, 0.0)
+    left, right = 0.0, top
+    x = min(max(guess, 0.0), top)
+    for _ in range(60):
+        value, slope = composed.upper(x)
+        if value > delta:
+            left = x
+        else:
+            right = x
+            if value > delta * (1 - 1e-12) or x - left <= 4 * U * x:
+                break
+        # Newton's step in e^ε, where the profile is convex and falling; a hair more, so as to end on the safe side.
+        move = (value - delta * (1 - 5e-13)) / slope if slope > 0 else -1.0
+        x = x + math.log1p(move) if move > -1.0 else 0.5 * (left + right)
+        if not left < x < right:
+            x = 0.5 * (left + right)
+            if not left < x < right:
+                break
+    lower = _solve_lower(composed, delta, right)
+    if right == top and not sure and composed.upper(top)[0] > delta:
+        return Bracket(lower, math.inf)
+    return Bracket(lower, right)
+
+
+def _solve_lower(composed: Composed, delta: float, upper: float) -> float:
+    """An ε at which the lower bound still is at least delta: the truth is not below it."""
+    value, slope = composed.upper(upper)
+    gap = max((value - composed.lower(upper)) / slope if slope > 0 else 0.0, 1e-12 * upper) * 1.05
+    short = 0.0
+    for _ in range(24):  # outwards until the bound holds
+        if gap >= upper:
+            return 0.0
+        if composed.lower(upper - gap) >= delta:
+            break
+        short, gap = gap, 4.0 * gap
+    for _ in range(6):  # and back, if that went much too far
+        if gap <= 1.1 * short or gap <= 0.1 * (_RELATIVE * upper + _ABSOLUTE) or short == 0.0:
+            break
+        middle = math.sqrt(short * gap)
+        short, gap = (short, middle) if composed.lower(upper - middle) >= delta else (middle, gap)
+    return upper - gap if composed.lower(upper - gap) >= delta else 0.0
+
+
+def _infinity(terms: Sequence[Term]) -> tuple[float, float]:
+    """Bounds on the mass at infinity of the composition: 1 - Π (1 - mass)^count."""
+    if any(term.law.infinity(term.parameters) >= 1.0 for term in terms):
+        return 1.0, 1.0
+    kept = math.fsum(term.count * math.log1p(-term.law.infinity(term.parameters)) for term in terms)
+    exact = -math.expm1(kept)
+    return exact * (1 - 2.0**-39), min(1.0, exact * (1 + 2.0**-44))
+
+
+def _extreme(terms: Sequence[Term], delta: float) -> Bracket:
+    """The answer where delta covers next to no finite loss: close to the largest loss, if delta covers infinity at all."""
+    covered = sum(term.count for term in terms) <= _EXACT and Fraction(delta) >= _exact_infinity(terms)
+    ends = [term.law.support(term.parameters)[1] for term in terms]
+    low = _exceeded(terms, ends, delta)
+    if not covered or not all(map(math.isfinite, ends)):
+        return Bracket(low, math.inf)
+    high = float_up(
+        sum((Fraction(end) * term.count for end, term in zip(ends, terms, strict=True)), Fraction(0))
+    )
+    return Bracket(min(low, max(high, 0.0)), max(high, 0.0))
+
+
+def _exact_infinity(terms: Sequence[Term]) -> Fraction:
+    kept = Fraction(1)
+    for term in terms:
+        kept *= (1 - Fraction(term.law.infinity(term.parameters))) ** term.count
+    return 1 - kept
+
+
+def _exceeded(terms: Sequence[Term], ends: Sequence[float], delta: float) -> float:
+    """An ε at which the composed profile still exceeds delta.
+
+    Losses that each exceed x_j add up to more than Σ x_j, and 1 - Π a_j ≥ Π (1 - a_j) for a_j in [0, 1]: the finite part
+    of the composed profile at Σ x_j is at least the product of the finite parts at the x_j.
+    """
+    spare = max(0.0, delta - _infinity(terms)[0])
+    if not all(map(math.isfinite, ends)):
+        return 0.0
+    for away in (2.0**-46, 2.0**-42, 2.0**-38, 2.0**-34, 2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12):
+        product, total = 1.0, Fraction(0)
+        for term, end in zip(terms, ends, strict=True):
+            x = end - abs(end) * away
+            finite = float(term.law.bounds(x, term.parameters)[0]) - term.law.infinity(term.parameters)
+            product *= max(finite, 0.0) ** term.count
+            total += Fraction(x) * term.count
+        if product * (1 - 1e-9) > spare:
+            return max(0.0, float_down(total))
+    return 0.0
