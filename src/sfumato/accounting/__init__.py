@@ -1,7 +1,38 @@
-"""Accounting: what several releases cost together, and how much noise a target asks for."""
+"""Accounting: what several releases cost together, and how much noise a target asks for.
+
+`compare(losses, delta)` shows every accountant side by side. An accountant with `adaptive = False` is for a plan fixed in advance;
+budgets that react to answers are gated by a filter. `calibrate` and its relatives go from a target to the noise.
+"""
 
 from __future__ import annotations
 
-from sfumato.accounting._gaussian import gaussian_classic, gaussian_sigma
+from sfumato.accounting._accountants import ACCOUNTANTS, Accountant, advanced, basic, compare, optimal
+from sfumato.accounting._calibrate import (
+    calibrate,
+    discrete_gaussian_variance,
+    gaussian_classic,
+    gaussian_sigma,
+    laplace_scale,
+    noise_multiplier,
+)
+from sfumato.accounting._filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter
 
-__all__ = ["gaussian_classic", "gaussian_sigma"]
+__all__ = [
+    "ACCOUNTANTS",
+    "Accountant",
+    "BasicFilter",
+    "ConcentratedFilter",
+    "Filter",
+    "GaussianFilter",
+    "RenyiFilter",
+    "advanced",
+    "basic",
+    "calibrate",
+    "compare",
+    "discrete_gaussian_variance",
+    "gaussian_classic",
+    "gaussian_sigma",
+    "laplace_scale",
+    "noise_multiplier",
+    "optimal",
+]

@@ -101,14 +101,7 @@ def noise_multiplier(epsilon: Rational, delta: Rational, rate: Rational, steps: 
     # The central limit says where to look (Bu, Dong, Long, Su 2020); it proves nothing and decides nothing.
     ratio = 1 / (float(single) * float(share) * math.sqrt(count))
     guess = 1 / math.sqrt(math.log1p(ratio * ratio))
-    low, high, step = guess, guess, 1.02
-    if excess(guess) > 0:
-        while excess(high := low * step) > 0:
-            low, step = high, step * step
-    else:
-        while excess(low := high / step) <= 0:
-            high, step = low, step * step
-    return _search(excess, low, high, 1e-6)
+    return _search(excess, *_around(excess, guess), 1e-6)
 
 
 def laplace_scale(
@@ -140,11 +133,10 @@ def laplace_scale(
     def make(scale: Fraction) -> PrivacyLoss:
         return LaplaceLoss(1 / scale).sampled(share) * count
 
-    high = float_up(plain)
-    excess, low = _excess(make, goal, failure), high / 2
-    while excess(low) <= 0:
-        high, low = low, low / 2
-    found_scale = as_fraction(_search(excess, low, high, 1e-9), "scale")
+    excess = _excess(make, goal, failure)
+    # Where k losses look like one Gaussian is a good place to start; it decides nothing.
+    guess = float(gaussian_sigma(goal, failure)) * math.sqrt(count) * float(share)
+    found_scale = as_fraction(_search(excess, *_around(excess, guess, float_up(plain)), 1e-6), "scale")
     return min(found_scale, plain) * width
 
 
@@ -164,12 +156,7 @@ def discrete_gaussian_variance(epsilon: Rational, delta: Rational, sensitivity: 
 
     excess = _excess(make, goal, failure)
     start = float(gaussian_sigma(goal, failure, width)) ** 2
-    low = high = start
-    while excess(high) > 0:
-        low, high = high, high * 1.25
-    while excess(low) <= 0:
-        high, low = low, low / 1.25
-    return as_fraction(_search(excess, low, high, 1e-9), "variance")
+    return as_fraction(_search(excess, *_around(excess, start), 1e-9), "variance")
 
 
 def _excess(make: Make, epsilon: Rational, delta: Rational) -> Callable[[float], float]:
@@ -187,35 +174,46 @@ def _excess(make: Make, epsilon: Rational, delta: Rational) -> Callable[[float],
     return excess
 
 
-def _search(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """The end that holds of a bracket [fails, holds] narrower than `tolerance`.
+def _around(excess: Callable[[float], float], guess: float, most: float = math.inf) -> tuple[float, float]:
+    """A bracket [fails, holds] around a guess; `most` is a parameter that is known to hold."""
+    low = high = min(guess, most)
+    step = 1.02
+    if high < most and excess(high) > 0:
+        while True:
+            high = min(low * step, most)
+            if high == most or excess(high) <= 0:
+                return low, high
+            low, step = high, step * step
+    while excess(low := high / step) <= 0:
+        high, step = low, step * step
+    return low, high
 
-    Secant steps on (log x, log δ), each aimed a little past the estimate so that the next answer closes the
-    bracket from the other side; a halving step where the secant does not pay.
+
+def _search(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """The end that holds of a bracket [fails, holds], once it is narrower than `tolerance`.
+
+    Secant steps on (log x, log δ) through the two closest points so far, each aimed a little past the root so that the answer
+    closes the bracket from the other side; a halving step where the secant leaves the bracket or does not pay.
     """
-    at_low, at_high = excess(low), excess(high)
     left, right = math.log(low), math.log(high)
-    previous = right - left
+    seen = [(left, excess(low)), (right, excess(high))]
+    width = right - left
     for step in range(_MOST_STEPS):
-        if right - left <= tolerance * 0.9:
+        if right - left <= tolerance:
             break
-        width = right - left
-        halve = step % 3 == 2 and width > previous / 4
-        if step % 3 == 2:
-            previous = width
-        slope = at_low - at_high
-        if halve or not math.isfinite(slope) or slope <= 0 or at_high < -600:
-            middle = left + width / 2
-        else:
-            root = left + width * at_low / slope
-            aim = 0.4 * tolerance
-            middle = root + aim if right - root > root - left else root - aim
-            middle = min(
-                max(middle, left + 0.01 * min(width, tolerance)), right - 0.01 * min(width, tolerance)
-            )
+        (one, first), (two, second) = sorted(seen, key=lambda point: abs(point[1]))[:2]
+        root = math.nan if first == second else one - first * (two - one) / (second - first)
+        aim = 0.4 * tolerance if right - root > root - left else -0.4 * tolerance
+        middle = root + aim
+        stuck = step % 4 == 3 and right - left > width / 8
+        if step % 4 == 3:
+            width = right - left
+        if stuck or not left < middle < right:
+            middle = left + (right - left) / 2
         value = excess(math.exp(middle))
+        seen.append((middle, value))
         if value > 0:
-            left, at_low = middle, value
+            left = middle
         else:
-            right, at_high, high = middle, value, math.exp(middle)
+            right, high = middle, math.exp(middle)
     return high

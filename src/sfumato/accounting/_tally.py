@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss, compose
+from sfumato.loss.composed import common_adjacency
 from sfumato.numeric.exact import Rational, delta_of, float_down, float_up
 from sfumato.numeric.laws import Term
 from sfumato.numeric.running import Running
@@ -23,27 +24,37 @@ class Tally:
         never gates. Budgets are gated by a filter.
     """
 
-    __slots__ = ("_bare", "_delta", "_losses", "_point", "_pure", "_terms", "_ways")
+    __slots__ = ("_bare", "_delta", "_losses", "_point", "_pure", "_terms", "_ways", "_witness")
 
     def __init__(self, delta: Rational) -> None:
         self._delta = delta_of(delta)
         if self._delta == 0:
-            raise InvalidParameter("A tally needs a delta above 0; at 0 add up the pure bounds with BasicFilter.")
+            raise InvalidParameter(
+                "A tally needs a delta above 0; at 0 add up the pure bounds with BasicFilter."
+            )
         self._ways = [Running(float_down(self._delta))]
         self._terms: list[Term] = []
         self._losses: list[PrivacyLoss] = []
         self._pure: Fraction | None = Fraction(0)
         self._point: tuple[Fraction, Fraction] | None = (Fraction(0), Fraction(0))
         self._bare = False
+        # The first loss that states its neighbours: all later ones must agree with it.
+        self._witness: tuple[PrivacyLoss, ...] = ()
 
     def add(self, loss: PrivacyLoss) -> None:
         """Count one more loss."""
-        compose((*self._losses[-1:], loss))  # refuses what is no loss, or holds for other neighbours
+        if not isinstance(loss, PrivacyLoss):
+            raise InvalidParameter(f"A tally adds up losses, not {type(loss).__name__}; pass mechanism.loss.")
+        common_adjacency((*self._witness, loss))
+        if not self._witness and loss.adjacency is not None:
+            self._witness = (loss,)
         self._losses.append(loss)
         pure, point = loss.pure, loss.approximate
         self._pure = None if pure is None or self._pure is None else self._pure + pure
         self._point = (
-            None if point is None or self._point is None else (self._point[0] + point[0], self._point[1] + point[1])
+            None
+            if point is None or self._point is None
+            else (self._point[0] + point[0], self._point[1] + point[1])
         )
         directions = loss.directions()
         if directions is None:

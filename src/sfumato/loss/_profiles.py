@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from sfumato.numeric import compose
 from sfumato.numeric.laws import Profile, Term
 from sfumato.numeric.laws.sampled import sampled_bounds
 from sfumato.numeric.rounding import LIBRARY, Floats, U, up
@@ -30,20 +31,18 @@ def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
     """One direction of a composition as one term.
 
     Privacy:
-        For ε < 0 the swapped pair is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P), an identity. Mass at infinity:
-        at most the sum.
+        The composed curve itself, rounded up; for ε < 0 the swapped pair is read, H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
+        Its mass at infinity is at most the sum of the parts'.
     """
-    terms, swapped = tuple(directions[way]), tuple(directions[len(directions) - 1 - way])
+    terms = tuple(directions[way])
     if len(terms) == 1 and terms[0].count == 1:
         return terms[0]
 
-    from sfumato.numeric import compose
+    swapped = tuple(directions[len(directions) - 1 - way])
 
     def curve(epsilons: Floats) -> Floats:
-        found = [
-            compose.delta((terms if epsilon >= 0 else swapped,), abs(epsilon)).upper
-            for epsilon in epsilons.ravel().tolist()
-        ]
+        pairs = [(terms if epsilon >= 0 else swapped, abs(epsilon)) for epsilon in epsilons.ravel().tolist()]
+        found = [compose.delta((pair,), epsilon).upper for pair, epsilon in pairs]
         return _mirrored(epsilons, np.array(found).reshape(epsilons.shape))
 
     mass = math.fsum(term.law.infinity(term.parameters) * term.count for term in terms)

@@ -83,36 +83,43 @@ def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
 
 
 def _best_order(objective: Callable[[float], float]) -> float:
-    """The minimiser over (1, 2**40] of an objective quasi-convex in the order, by golden section."""
+    """The minimiser over (1, 2**40] of an objective quasi-convex in the order: walk downhill, then golden section.
+
+    The walk goes no further than one step past the minimum, since high orders may be costly to evaluate. Beyond the orders that a
+    curve knows it is infinite, and ties go to the lower order.
+    """
 
     def at(u: float) -> float:
         return objective(1 + math.exp(u))
 
-    low, high = math.log(LEAST_ORDER - 1), math.log(_GREATEST_ORDER)
-    # An infinite curve beyond some order is a plateau that a section search cannot see past: shrink to the
-    # finite part.
-    while high - low > 1e-3 and not math.isfinite(at(high)):
-        middle = (low + high) / 2
-        if math.isfinite(at(middle)):
-            edge_low, edge_high = middle, high
-            while edge_high - edge_low > 1e-9:
-                middle = (edge_low + edge_high) / 2
-                edge_low, edge_high = (middle, edge_high) if math.isfinite(at(middle)) else (edge_low, middle)
-            high = edge_low
-        else:
-            high = middle
+    least, most = math.log(LEAST_ORDER - 1), math.log(_GREATEST_ORDER)
+    middle, step = 1.0, 1.0
+    value = at(middle)
+    while value == math.inf and middle > least:
+        middle = max(least, middle - step)
+        value = at(middle)
+    low, high = max(least, middle - step), min(most, middle + step)
+    at_low, at_high = at(low), at(high)
+    while at_low <= value and low > least:
+        high, middle, value, step = middle, low, at_low, 1.5 * step
+        low = max(least, low - step)
+        at_low = at(low)
+    while at_high < value and high < most:
+        low, middle, value, step = middle, high, at_high, 1.5 * step
+        high = min(most, high + step)
+        at_high = at(high)
+    best = min((value, middle), (at_low, low), (at_high, high))
     left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
     at_left, at_right = at(left), at(right)
-    best = min((at(low), low), (at(high), high), (at_left, left), (at_right, right))
     while high - low > 1e-8:
         if at_left <= at_right:
+            best = min(best, (at_left, left))
             high, right, at_right = right, left, at_left
             left = high - _RATIO * (high - low)
             at_left = at(left)
-            best = min(best, (at_left, left))
         else:
+            best = min(best, (at_right, right))
             low, left, at_left = left, right, at_right
             right = low + _RATIO * (high - low)
             at_right = at(right)
-            best = min(best, (at_right, right))
-    return 1 + math.exp(best[1])
+    return 1 + math.exp(min(best, (at_left, left), (at_right, right))[1])

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
-
-if TYPE_CHECKING:
-    from sfumato.numeric.laws import Term
+from sfumato.numeric.laws import DOUBLE, Term
 
 __all__ = ["ApproximateLoss", "ConcentratedLoss", "RenyiLoss"]
 
@@ -43,8 +41,8 @@ class ApproximateLoss(PrivacyLoss):
 
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
-        ((epsilon, delta),) = fields.values()
-        return cls(epsilon, delta)
+        epsilon, delta = fields.pop("point")
+        return cls(epsilon, delta, **fields)
 
     @property
     def pure(self) -> Fraction | None:
@@ -68,8 +66,6 @@ class ApproximateLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term, which is its own swap."""
-        from sfumato.numeric.laws import DOUBLE, Term
-
         epsilon, delta = self.point
         if not (epsilon or delta):
             return ((),)
@@ -96,8 +92,8 @@ class ConcentratedLoss(PrivacyLoss):
 
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
-        ((rho, delta),) = fields.values()
-        return cls(rho, delta)
+        rho, delta = fields.pop("concentrated")
+        return cls(rho, delta, **fields)
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""

@@ -7,14 +7,13 @@ import math
 from abc import ABC
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
+from sfumato.numeric import compose
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, delta_of, float_down, float_up
-
-if TYPE_CHECKING:
-    from sfumato.numeric.laws import Term
+from sfumato.numeric.laws import Term
 
 __all__ = ["Adjacency", "PrivacyLoss", "Scheme", "register"]
 
@@ -114,8 +113,6 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         directions = self.directions()
         if directions is None or self.failure or not 1 < alpha < math.inf:
             return bound
-        from sfumato.numeric import compose
-
         return min(bound, compose.rdp(directions, alpha))
 
     # ── the curve
@@ -175,8 +172,6 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         directions = self.directions()
         if directions is None:
             return _renyi.epsilon(self.curve(), delta - self.failure) if delta > self.failure else math.inf
-        from sfumato.numeric import compose
-
         return compose.epsilon(directions, float_down(delta)).upper
 
     def profile(self, way: int, epsilon: float) -> float:
@@ -199,9 +194,9 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         """Both releases about the same data."""
         if not isinstance(other, PrivacyLoss):
             return NotImplemented
-        from sfumato.loss.composed import compose
+        from sfumato.loss.composed import compose as together
 
-        return compose((self, other))
+        return together((self, other))
 
     def __mul__(self, count: int) -> PrivacyLoss:
         """`count` independent releases of the same loss."""
@@ -266,7 +261,9 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         fields = {key: _decode(value) for key, value in data.items() if key != "loss"}
         try:
             return _WIRES[name]._build(fields)
-        except (TypeError, KeyError, AttributeError) as wrong:
+        except InvalidParameter:
+            raise
+        except (TypeError, KeyError, AttributeError, ValueError) as wrong:
             raise InvalidParameter(f"The stored fields do not fit a loss of kind {name!r}.") from wrong
 
     @classmethod
@@ -276,18 +273,17 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
 
 def _profile(directions: tuple[tuple[Term, ...], ...], way: int, epsilon: float) -> float:
-    """δ at any real ε in one direction.
+    """δ at any real ε in one direction, rounded up.
 
-    For ε < 0 the swapped pair is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
+    For ε < 0 the swapped pair of a composition is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P), an identity.
     """
-    from sfumato.numeric import compose
-
-    if epsilon >= 0:
-        return compose.delta(directions[way : way + 1], epsilon).upper
-    swapped = directions[len(directions) - 1 - way]
-    beyond = compose.delta((swapped,), -epsilon).upper
-    # Two roundings to nearest, each below one unit in the last place of a value at most 1.
-    return min(1.0, (-math.expm1(epsilon) + math.exp(epsilon) * beyond) * (1 + 2**-50))
+    terms = directions[way]
+    epsilon = min(epsilon, 700.0)  # e^ε must stay a float; a profile only decreases beyond
+    if epsilon >= 0 or (len(terms) == 1 and terms[0].count == 1):
+        return compose.delta((terms,), epsilon).upper
+    swapped = compose.delta((directions[len(directions) - 1 - way],), -epsilon).upper
+    # Two library calls and three operations, on a sum of positive numbers.
+    return min(1.0, (-math.expm1(epsilon) + math.exp(epsilon) * swapped) * (1 + 2**-44))
 
 
 def _encode(value: Any) -> Any:

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
+from sfumato.numeric import compose as numeric_compose
 from sfumato.numeric.exact import as_integer, float_up
-
-if TYPE_CHECKING:
-    from sfumato.numeric.laws import Term
+from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.
 _FEW = 16
@@ -82,12 +81,12 @@ class ComposedLoss(PrivacyLoss):
 
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
-        (parts,) = fields.values()
+        parts = fields.pop("parts")
         for loss, count in parts:
             as_integer(count, "count")
             if not isinstance(loss, PrivacyLoss):
                 raise InvalidParameter("The parts of a composition must be losses.")
-        return cls(parts)
+        return cls(parts, **fields)
 
     @property
     def pure(self) -> Fraction | None:
@@ -133,8 +132,6 @@ class ComposedLoss(PrivacyLoss):
         linear = _sum(part.rho * count for part, count in rest if isinstance(part, GaussianLoss))
         curves = [(part.curve(), count) for part, count in rest if not isinstance(part, GaussianLoss)]
         terms = ComposedLoss(plain).directions() if plain else None
-
-        from sfumato.numeric import compose as numeric_compose
 
         def curve(alpha: float) -> float:
             total = Fraction(alpha) * linear if linear else linear
@@ -204,8 +201,6 @@ def fold(loss: PrivacyLoss) -> PrivacyLoss:
 def _times(term: Term, count: int) -> Term:
     if count == 1:
         return term
-    from sfumato.numeric.laws import Term
-
     return Term(term.law, term.parameters, term.count * count)
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
 from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.numeric.exact import Rational, as_integer, float_down, nonnegative, positive, probability
-
-if TYPE_CHECKING:
-    from sfumato.numeric.laws import Term
+from sfumato.numeric.laws import DISCRETE_GAUSSIAN, GAUSSIAN, Term
 
 __all__ = ["DiscreteGaussianLoss", "GaussianLoss", "mu_of"]
 
@@ -76,8 +74,6 @@ class GaussianLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term, which is its own swap."""
-        from sfumato.numeric.laws import GAUSSIAN, Term
-
         return ((Term(GAUSSIAN, (mu_of(self.rho),)),),)
 
     def renyi(self, alpha: float) -> float:
@@ -136,8 +132,6 @@ class DiscreteGaussianLoss(PrivacyLoss):
         """One term on the lattice for a scalar; None for a vector."""
         if not self.scalar:
             return None
-        from sfumato.numeric.laws import DISCRETE_GAUSSIAN, Term
-
         shift = as_integer(int(self.sensitivity), "sensitivity")
         return ((Term(DISCRETE_GAUSSIAN, (float_down(self.variance), float(shift))),),)
 

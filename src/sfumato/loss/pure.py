@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from flint import arb
 
 from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.numeric.exact import as_integer, float_up, nonnegative, positive
-
-if TYPE_CHECKING:
-    from sfumato.numeric.laws import Term
+from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
 
 __all__ = ["BoundedRangeLoss", "DiscreteLaplaceLoss", "LaplaceLoss", "PureLoss", "ResponseLoss"]
 
@@ -47,8 +45,6 @@ class PureLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: randomized response, which is its own swap."""
-        from sfumato.numeric.laws import PURE, Term
-
         return ((Term(PURE, (float_up(self.pure),)),),) if self.pure else ((),)
 
     def _group(self, size: int) -> PrivacyLoss:
@@ -91,8 +87,6 @@ class LaplaceLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: the continuous Laplace law, which is its own swap."""
-        from sfumato.numeric.laws import LAPLACE, Term
-
         return ((Term(LAPLACE, (float_up(self.pure),)),),)
 
     def _group(self, size: int) -> PrivacyLoss:
@@ -133,8 +127,6 @@ class DiscreteLaplaceLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term on the lattice, which is its own swap."""
-        from sfumato.numeric.laws import DISCRETE_LAPLACE, Term
-
         return ((Term(DISCRETE_LAPLACE, (float_up(self.rate), float(self.sensitivity))),),)
 
     def _group(self, size: int) -> PrivacyLoss:
@@ -162,8 +154,6 @@ class ResponseLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term, which is its own swap."""
-        from sfumato.numeric.laws import K_RESPONSE, Term
-
         return ((Term(K_RESPONSE, (float_up(self.pure), float(self.categories))),),)
 
     def _group(self, size: int) -> PrivacyLoss:
@@ -215,8 +205,6 @@ class BoundedRangeLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term: the upper envelope over t, which is its own swap."""
-        from sfumato.numeric.laws import BOUNDED_RANGE, Term
-
         return ((Term(BOUNDED_RANGE, (float_up(self.pure),)),),)
 
     def _group(self, size: int) -> PrivacyLoss:

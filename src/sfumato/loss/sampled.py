@@ -15,7 +15,7 @@ from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme, register
 from sfumato.loss.composed import NO_LOSS, ComposedLoss, fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.pure import LaplaceLoss
-from sfumato.numeric import laws
+from sfumato.numeric import compose, laws
 from sfumato.numeric.exact import Rational, float_up, positive
 from sfumato.numeric.laws import Term
 
@@ -98,8 +98,6 @@ class SampledLoss(PrivacyLoss):
             bound = min(bound, float_up(pure))
         if self.scheme == "fixed" or not isinstance(fold(self.inner), GaussianLoss | LaplaceLoss):
             return bound
-        from sfumato.numeric import compose
-
         return min(bound, compose.rdp(self.directions(), alpha)) if 1 < alpha < math.inf else bound
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:

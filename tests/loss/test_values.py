@@ -1,0 +1,224 @@
+"""Losses as values: shortcuts, algebra, equality without order, the wire."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.errors import InvalidParameter, UnsupportedLoss
+from sfumato.loss import (
+    NO_LOSS,
+    ApproximateLoss,
+    BoundedRangeLoss,
+    ComposedLoss,
+    ConcentratedLoss,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    PrivacyLoss,
+    PureLoss,
+    RenyiLoss,
+    ResponseLoss,
+    compose,
+)
+
+F = Fraction
+small = st.fractions(F(1, 1000), F(5), max_denominator=1000)
+deltas = st.fractions(F(1, 10**9), F(1, 10), max_denominator=10**9)
+simple = st.one_of(
+    small.map(PureLoss),
+    small.map(LaplaceLoss),
+    small.map(GaussianLoss),
+    small.map(BoundedRangeLoss),
+    small.map(ConcentratedLoss),
+    st.builds(ConcentratedLoss, small, deltas),
+    st.builds(ApproximateLoss, small, deltas),
+    st.builds(DiscreteLaplaceLoss, small, st.integers(1, 9)),
+    st.builds(ResponseLoss, small, st.integers(2, 9)),
+    st.builds(lambda variance, shift: DiscreteGaussianLoss(variance, F(shift)), small, st.integers(1, 4)),
+    st.builds(lambda variance: DiscreteGaussianLoss(variance, F(3, 2), False), small),
+    st.builds(lambda rho, epsilon, delta: GaussianLoss(rho, (epsilon, delta)), small, small, deltas),
+    st.just(RenyiLoss([2, "2.5", 8], ["0.1", "0.2", 1])),
+)
+nested = st.recursive(
+    simple,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map(compose),
+        st.lists(inner, min_size=1, max_size=4).map(lambda parts: parts[0].parallel(*parts[1:])),
+        st.tuples(inner, st.integers(2, 4)).map(lambda pair: pair[0].group(pair[1])),
+    ),
+    max_leaves=6,
+)
+
+
+@given(nested)
+def test_wire_round_trip(loss):
+    stored = json.loads(json.dumps(loss.to_dict()))
+    again = PrivacyLoss.from_dict(stored)
+    assert again == loss
+    assert hash(again) == hash(loss)
+    assert again.to_dict() == loss.to_dict()
+
+
+def test_wire_round_trip_of_samples():
+    for loss in (
+        LaplaceLoss("0.3").sampled("0.01"),
+        GaussianLoss(1).sampled("0.5", "fixed") * 7,
+        (LaplaceLoss(1) + GaussianLoss(2)).sampled("0.1"),
+    ):
+        assert PrivacyLoss.from_dict(json.loads(json.dumps(loss.to_dict()))) == loss
+
+
+def test_wire_numbers_are_exact_text():
+    assert LaplaceLoss(0.1).to_dict() == {"loss": "laplace.1", "pure": "1/10"}
+    assert PrivacyLoss.from_dict({"loss": "laplace.1", "pure": "1/10"}).pure == F(1, 10)
+
+
+def test_unknown_wire_names_are_refused_by_name():
+    with pytest.raises(UnsupportedLoss, match=r"quantum\.3"):
+        PrivacyLoss.from_dict({"loss": "quantum.3", "pure": "1/2"})
+    inside = {"loss": "composed.1", "parts": [[{"loss": "quantum.3"}, 2]]}
+    with pytest.raises(UnsupportedLoss, match=r"quantum\.3"):
+        PrivacyLoss.from_dict(inside)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"pure": "1/2"},
+        {"loss": 3},
+        {"loss": "pure.1"},
+        {"loss": "pure.1", "pure": "-1/2"},
+        {"loss": "pure.1", "pure": "1/0"},
+        {"loss": "pure.1", "pure": "1/2", "extra": 1},
+        {"loss": "composed.1", "parts": [["pure.1", 1]]},
+        {"loss": "composed.1", "parts": [[{"loss": "pure.1", "pure": "1/2"}, -1]]},
+        {"loss": "sampled.1", "inner": {"loss": "pure.1", "pure": "1/2"}, "rate": "3/2", "scheme": "poisson"},
+        {"loss": "gaussian.1", "rho": "1/2", "point": ["1/1"]},
+    ],
+)
+def test_broken_wire_data_is_refused(broken):
+    with pytest.raises(InvalidParameter):
+        PrivacyLoss.from_dict(broken)
+
+
+def test_wire_names_are_never_reused():
+    from sfumato.loss.base import _WIRES
+
+    # This list only grows. A changed meaning needs a new name.
+    assert set(_WIRES) >= {
+        "approximate.1", "bounded-range.1", "composed.1", "concentrated.1", "discrete-gaussian.1", "discrete-laplace.1",
+        "gaussian.1", "group.1", "laplace.1", "parallel.1", "pure.1", "renyi.1", "response.1", "sampled.1",
+    }  # fmt: skip
+
+
+@given(st.lists(simple, min_size=2, max_size=8), st.randoms(use_true_random=False))
+def test_composition_is_canonical(losses, shuffle):
+    total = compose(losses)
+    mixed = list(losses)
+    shuffle.shuffle(mixed)
+    assert compose(mixed) == total
+    assert hash(compose(mixed)) == hash(total)
+    assert compose(mixed).to_dict() == total.to_dict()
+    # Nesting leaves no trace: ((a + b) + c) and (a + (b + c)) are one value.
+    assert compose([compose(losses[:1]), compose(losses[1:])]) == total
+    assert compose([compose(losses[:-1]), losses[-1]]) == total
+
+
+def test_equal_parts_are_counted():
+    a, b = LaplaceLoss("0.1"), PureLoss(1)
+    total = a + b + a * 3 + 2 * b
+    assert isinstance(total, ComposedLoss)
+    assert dict(total.parts) == {a: 4, b: 3}
+    assert compose([a]) is a
+    assert compose([]) == NO_LOSS == a * 0
+    assert a + NO_LOSS == a
+    assert total.pure == F("3.4")
+
+
+def test_exact_sums():
+    assert (PureLoss(0.1) * 10).pure == 1
+    assert (PureLoss(0.1) * 10).epsilon(0) == 1.0
+    assert compose([GaussianLoss("0.1")] * 10).rho == 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "pure", "rho", "point"),
+    [
+        (PureLoss("0.5"), F(1, 2), F(1, 8), (F(1, 2), 0)),
+        (PureLoss(4), F(4), F(4), (F(4), 0)),  # min(ε²/2, ε): every divergence is at most ε
+        (LaplaceLoss("0.5"), F(1, 2), F(1, 8), (F(1, 2), 0)),
+        (BoundedRangeLoss("0.5"), F(1, 2), F(1, 32), (F(1, 2), 0)),
+        (DiscreteLaplaceLoss("0.25", 2), F(1, 2), F(1, 8), (F(1, 2), 0)),
+        (ResponseLoss("0.5", 4), F(1, 2), F(1, 8), (F(1, 2), 0)),
+        (GaussianLoss("0.5"), None, F(1, 2), None),
+        (GaussianLoss("0.5", (1, "1e-6")), None, F(1, 2), (F(1), F(1, 10**6))),
+        (DiscreteGaussianLoss(2, F(3)), None, F(9, 4), None),
+        (ConcentratedLoss("0.5"), None, F(1, 2), None),
+        (ConcentratedLoss("0.5", "1e-6"), None, None, None),
+        (ApproximateLoss(1, "1e-6"), None, None, (F(1), F(1, 10**6))),
+        (ApproximateLoss(1, 0), F(1), F(1, 2), (F(1), 0)),
+    ],
+)
+def test_shortcuts(loss, pure, rho, point):
+    assert (loss.pure, loss.rho, loss.approximate) == (pure, rho, point)
+
+
+def test_mu_belongs_to_the_continuous_gaussian_alone():
+    assert GaussianLoss(F(1, 2)).mu == 1.0
+    assert GaussianLoss(1).mu >= math.sqrt(2)
+    assert compose([GaussianLoss(F(9, 2)), GaussianLoss(8)]).mu == 5.0
+    # A discrete Gaussian is not dominated by the Gaussian of its σ, so it has a ρ and no μ.
+    assert DiscreteGaussianLoss(1, F(1)).mu is None
+    assert DiscreteGaussianLoss(1, F(1)).rho == F(1, 2)
+    assert compose([GaussianLoss(1), LaplaceLoss(1)]).mu is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PureLoss(-1),
+        lambda: PureLoss(math.nan),
+        lambda: LaplaceLoss(0),
+        lambda: GaussianLoss(0),
+        lambda: GaussianLoss(1, (1, 0)),
+        lambda: ApproximateLoss(1, 1),
+        lambda: ConcentratedLoss(math.inf),
+        lambda: DiscreteGaussianLoss(1, F(1, 2)),
+        lambda: DiscreteLaplaceLoss(1, 0),
+        lambda: ResponseLoss(1, 1),
+        lambda: PureLoss(1) * -1,
+        lambda: PureLoss(1).group(0),
+        lambda: PureLoss(1).epsilon(1),
+        lambda: PureLoss(1).epsilon(-0.1),
+        lambda: compose([1.0]),
+    ],
+)
+def test_unusable_parameters_are_refused(make):
+    with pytest.raises(InvalidParameter):
+        make()
+
+
+def test_losses_of_different_adjacency_do_not_compose():
+    poisson, fixed = LaplaceLoss(1).sampled("0.1"), LaplaceLoss(1).sampled("0.1", "fixed")
+    assert (poisson.adjacency, fixed.adjacency) == ("add-remove", "exchange")
+    with pytest.raises(UnsupportedLoss, match="exchange"):
+        poisson + fixed
+    assert (poisson + LaplaceLoss(1)).adjacency == "add-remove"
+
+
+def test_composing_many_losses_keeps_them_cheap_to_compare():
+    source = random.Random(7)
+    losses = [LaplaceLoss(F(source.randrange(1, 10**6), 10**6)) for _ in range(1000)]
+    total = compose(losses)
+    source.shuffle(losses)
+    assert compose(losses) == total
+    assert total.pure == sum((loss.pure for loss in losses), F(0))
