@@ -18,7 +18,7 @@ def law(mechanism, scores):
     """The exact output probabilities of the law that is drawn, to 50 digits."""
     with mpmath.workdps(50):
         rate = mpmath.mpf(mechanism._rate.numerator) / mechanism._rate.denominator
-        weights = [mpmath.exp(-rate * int(gap)) for gap in mechanism._grid.below(scores)]
+        weights = [mpmath.exp(-rate * int(gap)) for gap in -mechanism._grid.relative(scores)]
         return [weight / mpmath.fsum(weights) for weight in weights]
 
 

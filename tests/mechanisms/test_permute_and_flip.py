@@ -15,7 +15,7 @@ from sfumato.testing import assert_discrete, seeded
 
 def coins(mechanism, scores):
     rate = mpmath.mpf(mechanism._rate.numerator) / mechanism._rate.denominator
-    return [mpmath.exp(-rate * int(gap)) for gap in mechanism._grid.below(scores)]
+    return [mpmath.exp(-rate * int(gap)) for gap in -mechanism._grid.relative(scores)]
 
 
 def law(mechanism, scores):
@@ -88,7 +88,7 @@ def test_its_loss_is_not_of_bounded_range():
 @given(FOUR)
 def test_its_expected_error_is_never_more_than_the_exponential_mechanisms(scores):
     ours, theirs = PermuteAndFlip(1, 1), Exponential(1, 1)
-    gaps = [int(gap) for gap in ours._grid.below(scores)]
+    gaps = [int(gap) for gap in -ours._grid.relative(scores)]
     with mpmath.workdps(40):
         p = coins(theirs, scores)
         exponential = mpmath.fsum(g * x for g, x in zip(gaps, p, strict=True)) / mpmath.fsum(p)

@@ -13,10 +13,10 @@ SENSITIVITIES = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
 
 
 def brute(grid, scores):
-    """Distances below the best in exact arithmetic, with the clamp that floats get."""
+    """Scores relative to the best in exact arithmetic, with the clamp that floats get."""
     edge = 2**1000
     levels = [min(max(Fraction(x) // grid.step, -edge), edge) for x in scores]
-    return [min(max(levels) - level, CEILING) for level in levels]
+    return [max(level - max(levels), -CEILING) for level in levels]
 
 
 @given(st.fractions(min_value=Fraction(1, 10**40), max_value=10**40))
@@ -26,24 +26,24 @@ def test_power_of_two_is_the_floor_of_the_logarithm(exact):
 
 
 @given(st.lists(FINITE, min_size=1, max_size=8), SENSITIVITIES)
-def test_distances_are_exact_for_every_finite_float(scores, sensitivity):
+def test_differences_are_exact_for_every_finite_float(scores, sensitivity):
     grid = ScoreGrid.of(sensitivity)
-    assert grid.below(scores).tolist() == brute(grid, scores)
+    assert grid.relative(scores).tolist() == brute(grid, scores)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8), SENSITIVITIES)
-def test_distances_are_exact_for_every_64_bit_integer(scores, sensitivity):
+def test_differences_are_exact_for_every_64_bit_integer(scores, sensitivity):
     grid = ScoreGrid.of(sensitivity)
-    assert grid.below(np.array(scores, dtype=np.int64)).tolist() == brute(grid, scores)
+    assert grid.relative(np.array(scores, dtype=np.int64)).tolist() == brute(grid, scores)
 
 
 @given(
     st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8),
     st.sampled_from(["1e-30", "1", "1e9", "1e40"]),
 )
-def test_distances_are_exact_for_unsigned_integers(scores, sensitivity):
+def test_differences_are_exact_for_unsigned_integers(scores, sensitivity):
     grid = ScoreGrid.of(Fraction(sensitivity))
-    assert grid.below(np.array(scores, dtype=np.uint64)).tolist() == brute(grid, scores)
+    assert grid.relative(np.array(scores, dtype=np.uint64)).tolist() == brute(grid, scores)
 
 
 @given(
@@ -72,9 +72,9 @@ def test_the_cut_at_the_ceiling_keeps_the_sensitivity():
     grid = ScoreGrid.of(Fraction(1))
     left = np.array([0.0, 1e12, 5.0])
     right = left + np.array([1.0, -1.0, 0.5])
-    shifted = grid.below(left) + grid.level(left.max()) * -1, grid.below(right) + grid.level(right.max()) * -1
-    assert np.abs(shifted[0] - shifted[1]).max() <= grid.sensitivity
-    assert grid.below(left).tolist() == [CEILING, 0, CEILING]
+    absolute = [grid.relative(scores) + grid.level(scores.max()) for scores in (left, right)]
+    assert np.abs(absolute[0] - absolute[1]).max() <= grid.sensitivity
+    assert grid.relative(left).tolist() == [-CEILING, 0, -CEILING]
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_the_cut_at_the_ceiling_keeps_the_sensitivity():
 def test_the_type_of_the_scores_does_not_show(dtype, sensitivity):
     grid = ScoreGrid.of(Fraction(sensitivity))
     scores = np.array([1, 7, 100, 3], dtype=dtype)
-    assert grid.below(scores).tolist() == grid.below(scores.astype(float)).tolist()
+    assert grid.relative(scores).tolist() == grid.relative(scores.astype(float)).tolist()
 
 
 def test_tiny_negative_scores_do_not_vanish_on_a_coarse_grid():
     grid = ScoreGrid.of(Fraction(10) ** 280)
-    assert grid.below([-5e-324, 0.0]).tolist() == [1, 0] == brute(grid, [-5e-324, 0.0])
+    assert grid.relative([-5e-324, 0.0]).tolist() == [-1, 0] == brute(grid, [-5e-324, 0.0])
 
 
 def test_levels_agree_with_one_at_a_time():
@@ -107,7 +107,7 @@ def test_levels_agree_with_one_at_a_time():
 )
 def test_unusable_scores_are_refused_without_showing_them(scores):
     with pytest.raises(InvalidValue) as refused:
-        ScoreGrid.of(Fraction(1)).below(scores)
+        ScoreGrid.of(Fraction(1)).relative(scores)
     assert "nan" not in str(refused.value).lower()
 
 

@@ -16,7 +16,7 @@ def law(mechanism, scores):
     """The exact probability of every ordered list."""
     with mpmath.workdps(40):
         rate = mpmath.mpf(mechanism._rate.numerator) / mechanism._rate.denominator
-        weights = [mpmath.exp(-rate * int(gap)) for gap in mechanism._grid.below(scores)]
+        weights = [mpmath.exp(-rate * int(gap)) for gap in -mechanism._grid.relative(scores)]
         lists = {}
         for chosen in permutations(range(len(weights)), mechanism.count):
             left, chance = mpmath.fsum(weights), mpmath.mpf(1)

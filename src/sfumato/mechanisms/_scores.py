@@ -73,7 +73,7 @@ class ScoreGrid:
         on average, but only what Δ/γ lacks to the next integer). All scores of a monotone family still move
         one way.
 
-        `below` gives the scores as distances below the best, M − v, cut off at `CEILING`; that is the score
+        `relative` gives the scores as v − M, M the best, cut off at −`CEILING`; that is the score
         vector max(v, M − CEILING) up to a common shift, to which every mechanism here is blind. M is a
         maximum of s-sensitive scores, hence s-sensitive, and so is the greater of two s-sensitive (and
         equally directed) numbers: the cut keeps both the sensitivity and the monotonicity.
@@ -95,20 +95,18 @@ class ScoreGrid:
         """The grid step γ."""
         return _step(self.exponent)
 
-    def below(self, scores: ArrayLike) -> NDArray[np.int64]:
-        """How many grid units each candidate lies below the best one, at most `CEILING`.
+    def relative(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """Each candidate's score in grid units relative to the best, from 0 down to −`CEILING`; a fresh array.
 
         Exact for every finite input: the difference of two integers held as floats is exact whenever it is
         below 2**53, and rounds to at least 2**53 otherwise, where it is cut off anyway.
         """
         array = _numbers(scores, "scores")
         if array.ndim != 1 or array.size == 0:
-            raise InvalidValue(
-                "Scores must be a one-dimensional array with one score for each of at least one candidate."
-            )
+            raise InvalidValue("Scores must be a flat array with a score for each of at least one candidate.")
         if array.dtype.kind == "f" or self.exponent < _TINY:
-            return self._float_below(array)
-        return self._integer_below(array)
+            return self._float_relative(array)
+        return self._integer_relative(array)
 
     def level(self, value: Number) -> int:
         """One number in whole grid units, rounded down; of any size."""
@@ -123,33 +121,38 @@ class ScoreGrid:
             return np.empty(0, np.int64)
         if array.dtype.kind != "f":
             return self._integer_levels(array)
-        scaled = self._scaled(array)
-        if max(scaled.max(), -scaled.min()) < CEILING:
+        scaled, least, most = self._scaled(array)
+        if max(most, -least) < CEILING:
             return scaled.astype(np.int64)
         return [self.level(x) for x in array.tolist()]
 
-    def _scaled(self, array: NDArray[Any]) -> NDArray[np.float64]:
+    def _scaled(self, array: NDArray[Any]) -> tuple[NDArray[np.float64], float, float]:
+        """The levels of float scores as floats, their least and their greatest."""
         scores = array.astype(np.float64, copy=False)
-        low, high = float(scores.min()), float(scores.max())  # both carry a NaN along
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise InvalidValue(
-                "Numbers must be finite: leave a candidate out only where that does not depend on the data."
-            )
-        room = self.exponent + _CLAMP
-        if room < 1023 and max(high, -low) > 2.0**room:
-            scores = np.clip(scores, -(2.0**room), 2.0**room)
-        scaled = np.floor(scores * 2.0**-self.exponent)
-        if self.exponent > 0:  # a tiny negative score must not vanish by underflow: its floor is -1
-            scaled[(scores < 0) & (scaled == 0)] = -1.0
-        return scaled
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = scores * 2.0**-self.exponent
+        least, most = float(scaled.min()), float(scaled.max())  # both carry a NaN along
+        usual = -(2.0**_CLAMP) <= least <= most <= 2.0**_CLAMP and self.exponent <= 0
+        if not usual:
+            if not np.isfinite(scores).all():
+                raise InvalidValue(
+                    "Numbers must be finite: leave a candidate out only if that does not depend on the data."
+                )
+            np.clip(scaled, -(2.0**_CLAMP), 2.0**_CLAMP, out=scaled)
+        np.floor(scaled, out=scaled)
+        if usual:
+            return scaled, float(np.floor(least)), float(np.floor(most))
+        scaled[(scores < 0) & (scaled == 0)] = -1.0  # tiny negative scores must not vanish by underflow
+        return scaled, float(scaled.min()), float(scaled.max())
 
-    def _float_below(self, array: NDArray[Any]) -> NDArray[np.int64]:
-        scaled = self._scaled(array)
-        gaps: NDArray[np.float64] = np.subtract(scaled.max(), scaled, out=scaled)
-        np.minimum(gaps, float(CEILING), out=gaps)
-        return gaps.astype(np.int64)
+    def _float_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        scaled, least, most = self._scaled(array)
+        scaled -= most
+        if least - most < -CEILING:
+            np.maximum(scaled, -float(CEILING), out=scaled)
+        return scaled.astype(np.int64)
 
-    def _integer_below(self, array: NDArray[Any]) -> NDArray[np.int64]:
+    def _integer_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
         wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
         if self.exponent > 0:
             wide = wide >> wide.dtype.type(min(self.exponent, 63))
@@ -158,7 +161,7 @@ class ScoreGrid:
         # On a grid finer than 2**-53 any distance at all reaches the ceiling.
         shift = min(max(-self.exponent, 0), 53)
         capped: NDArray[np.int64] = np.minimum(gaps, np.uint64(CEILING >> shift)).astype(np.int64)
-        return capped << shift
+        return capped * -(1 << shift)
 
     def _integer_levels(self, array: NDArray[Any]) -> NDArray[np.int64] | list[int]:
         largest = max(int(array.max()), -int(array.min()))

@@ -112,8 +112,8 @@ EXAMPLES = (
     _example("above-threshold", AboveThreshold(2, 0, sensitivity=1), [0, 0, 0, 1], [1, 1, 1, 0]),
     _example(
         "above-threshold: monotone",
-        AboveThreshold(3, 0, sensitivity=1, monotone=True),
-        [0, 0, 0, 0],
-        [1, 1, 1, 0],
+        AboveThreshold(2, 0, sensitivity=1, monotone=True),
+        [0, 0, 0, 0, 1],
+        [1, 1, 1, 1, 1],
     ),
 )

@@ -79,8 +79,7 @@ class Exponential(Mechanism):
         Raises:
             InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
         """
-        below = self._grid.below(scores)
-        return random.choose(np.negative(below, out=below), self._rate)
+        return random.choose(self._grid.relative(scores), self._rate)
 
     def error(self, confidence: Rational, *, size: int = 1, candidates: int | None = None) -> float:
         """How far below the best score the choice lies at most, with probability `confidence`.
@@ -116,8 +115,8 @@ def _example(name: str, mechanism: Exponential, left: list[float], right: list[f
         return np.array([mechanism.select(scores) for _ in range(count)])
 
     def pmf(side: Side) -> dict[int, float]:
-        below = mechanism._grid.below(left if side == "left" else right)
-        weights = np.exp(-float(mechanism._rate) * below)
+        scores = mechanism._grid.relative(left if side == "left" else right)
+        weights = np.exp(float(mechanism._rate) * scores)
         return {i: float(p) for i, p in enumerate(weights / weights.sum())}
 
     return Example(name, mechanism, left, right, draw, pmf)

@@ -96,13 +96,13 @@ class NoisyMax(Mechanism):
         Raises:
             InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
         """
-        below = self._grid.below(scores)
+        relative = self._grid.relative(scores)
         if self.noise == "gumbel":
-            return random.choose(np.negative(below, out=below), self._rate)
+            return random.choose(relative, self._rate)
         if self.noise == "exponential":
-            return flip_and_take(below, self._rate)
-        noisy = random.discrete_laplace(1 / self._rate, below.size)
-        noisy -= below
+            return flip_and_take(relative, self._rate)
+        noisy = random.discrete_laplace(1 / self._rate, relative.size)
+        noisy += relative
         return int(np.argmax(noisy))
 
     def error(self, confidence: Rational, *, size: int = 1, candidates: int | None = None) -> float:

@@ -74,7 +74,7 @@ class PermuteAndFlip(Mechanism):
         Raises:
             InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
         """
-        return flip_and_take(self._grid.below(scores), self._rate)
+        return flip_and_take(self._grid.relative(scores), self._rate)
 
     def error(self, confidence: Rational, *, size: int = 1, candidates: int | None = None) -> float:
         """How far below the best score the choice lies at most, with probability `confidence`.
@@ -101,9 +101,9 @@ class PermuteAndFlip(Mechanism):
         return None
 
 
-def flip_and_take(below: NDArray[np.int64], rate: Fraction) -> int:
-    """One candidate by permute-and-flip, from the distances below the best."""
-    heads = np.flatnonzero(random.flip(np.negative(below, out=below), rate))
+def flip_and_take(scores: NDArray[np.int64], rate: Fraction) -> int:
+    """One candidate by permute-and-flip, from scores in grid units."""
+    heads = np.flatnonzero(random.flip(scores, rate))
     return int(heads[random.integers(len(heads))])
 
 

@@ -199,11 +199,8 @@ class NumericSparseVector(Mechanism):
 def _index_example(name: str, mechanism: SparseVector, left: list[int], right: list[int]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         values = left if side == "left" else right
-        out = np.full((count, mechanism.count), -1)
-        for row in out:
-            found = mechanism.above(values)
-            row[: len(found)] = found
-        return out
+        # A list of indices as one number: the sum of their powers of two.
+        return np.array([sum(1 << index for index in mechanism.above(values)) for _ in range(count)])
 
     return Example(name, mechanism, left, right, draw)
 

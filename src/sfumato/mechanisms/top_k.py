@@ -78,12 +78,11 @@ class TopK(Mechanism):
             InvalidValue: for scores that are not a flat array of finite numbers.
             InvalidParameter: if there are fewer than `count` candidates.
         """
-        below = self._grid.below(scores)
-        if below.size < self.count:
+        left = self._grid.relative(scores)
+        if left.size < self.count:
             raise InvalidParameter(
-                f"There are only {below.size} candidates to choose {self.count} from; lower count."
+                f"There are only {left.size} candidates to choose {self.count} from; lower count."
             )
-        left = np.negative(below, out=below)
         index = np.arange(left.size)
         chosen = []
         for _ in range(self.count):
