@@ -96,7 +96,7 @@ class ScoreGrid:
         return _step(self.exponent)
 
     def relative(self, scores: ArrayLike) -> NDArray[np.int64]:
-        """Each candidate's score in grid units relative to the best, from 0 down to −`CEILING`; a fresh array.
+        """Each candidate's score in grid units relative to the best, 0 down to −`CEILING`; a fresh array.
 
         Exact for every finite input: the difference of two integers held as floats is exact whenever it is
         below 2**53, and rounds to at least 2**53 otherwise, where it is cut off anyway.
