@@ -23,7 +23,7 @@ def exponential(report: Report) -> None:
         f"selection among {COUNT:,} candidates, epsilon 1, sensitivity 1", "wall", "CPU", "over numpy"
     )
     mechanism = sf.Exponential(epsilon=EPSILON, sensitivity=1.0)
-    worst = 0.0
+    worst = worst_cpu = 0.0
     for case, scores in _scores().items():
         timing = race(
             {
@@ -34,6 +34,7 @@ def exponential(report: Report) -> None:
         )
         ratio = timing["sfumato"].wall / timing["numpy"].wall
         worst = max(worst, ratio)
+        worst_cpu = max(worst_cpu, timing["sfumato"].cpu / timing["numpy"].cpu)
         for who, shown in (("numpy", "argmax + uniform"), ("sfumato", "sfumato (exact)")):
             cells = (times(ratio),) if who == "sfumato" else ()
             report.row(
@@ -47,7 +48,9 @@ def exponential(report: Report) -> None:
                 over_numpy_cpu=timing[who].cpu / timing["numpy"].cpu,
                 candidates=COUNT,
             )
-    report.figure("exponential mechanism over argmax + uniforms, worst", worst, "<=", 3, unit=" ×")
+    report.figure(
+        "exponential mechanism over argmax + uniforms, worst", worst, "<=", 3, unit=" ×", cpu=worst_cpu
+    )
 
 
 def peers(report: Report) -> None:
