@@ -1,15 +1,16 @@
 """The exact composition of equal (ε₀, δ₀)-private events: one binomial sum, with certified ends.
 
 Whatever `count` mechanisms that are each (eps, delta0)-private do, adaptively or not, their composition is
-(ε, δ)-private for exactly the pairs on the curve of `count` independent copies of one worst pair: with probability
-delta0 the loss is infinite, otherwise it is eps with probability p = 1/(1 + e^-eps) and -eps with 1 - p (Kairouz, Oh,
-Viswanath 2015, Theorem 3.3; the homogeneous case of Murtagh, Vadhan 2016). Hence
+(ε, δ)-private for exactly the pairs on the curve of `count` independent copies of one worst pair: with
+probability delta0 the loss is infinite, otherwise it is eps with probability p = 1/(1 + e^-eps) and -eps
+with 1 - p (Kairouz, Oh, Viswanath 2015, Theorem 3.3; the homogeneous case of Murtagh, Vadhan 2016). Hence
 
-    δ(ε) = 1 - (1 - delta0)^count + (1 - delta0)^count · Σ_i Bin(count, p)(i) · (1 - e^(ε - (2i - count)·eps))+ .
+    δ(ε) = 1 - (1 - delta0)^count + (1 - delta0)^count · Σ_i Bin(count, p)(i) · (1 - e^(ε - (2i -
+    count)·eps))+ .
 
-The masses come from Loader's deviance form (C. Loader 2000, "Fast and accurate computation of binomial probabilities"),
-whose absolute error in the logarithm is a few units of rounding times the deviation from the mean, so even a million
-events and δ = 1e-300 keep ten digits. Every figure is returned with both ends.
+The masses come from Loader's deviance form (C. Loader 2000, "Fast and accurate computation of binomial
+probabilities"), whose absolute error in the logarithm is a few units of rounding times the deviation from
+the mean, so even a million events and δ = 1e-300 keep ten digits. Every figure is returned with both ends.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.rounding import LIBRARY, Floats, U
 
-__all__ = ["delta", "epsilon", "log_masses"]
+__all__ = ["delta", "epsilon", "log_masses", "outside"]
 
 _LARGEST_COUNT = 10**12
 _REACH = 10.0
-"""Standard deviations kept on either side: what lies beyond is bounded and added, so this only sets the tightness."""
+"""Standard deviations kept on either side; what lies beyond is bounded and added: a matter of tightness."""
 
 
 def epsilon(eps: float, count: int, delta: float, *, delta0: float = 0.0) -> Bracket:
     """The least ε for which `count` events, each (eps, delta0)-private, are together (ε, delta)-private.
 
     Privacy:
-        The upper end is never below the optimum of Kairouz, Oh and Viswanath (2015, Theorem 3.3), which holds for
-        adaptively chosen mechanisms; infinite where delta does not cover the mass 1 - (1 - delta0)^count at infinity.
+        The upper end is never below the optimum of Kairouz, Oh and Viswanath (2015, Theorem 3.3), which
+        holds for adaptively chosen mechanisms; infinite where delta does not cover the mass 1 - (1 -
+        delta0)^count at infinity.
     """
     if not 0.0 <= delta < 1.0:
         raise InvalidParameter(f"delta must lie in [0, 1), not {delta:g}.")
@@ -88,7 +90,8 @@ class _Curve:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """Floats below and above δ(epsilon)."""
-        # L_i = (2i - count)·eps is rounded: reading the curve a hair to the left (right) can only raise (lower) it.
+        # L_i = (2i - count)·eps is rounded: reading the curve a hair to the left (right) can only raise
+        # (lower) it.
         hair = 4 * U * (abs(epsilon) + self.count * self.eps)
         low, high = self._finite(epsilon + hair)[0], self._finite(epsilon - hair)[1]
         kept = math.exp(self.log_kept)
@@ -102,7 +105,8 @@ class _Curve:
         """Bounds on Σ_i Bin(count, p)(i)·(1 - e^(epsilon - L_i))+, the part whose loss is finite."""
         first = math.floor((epsilon / self.eps + self.count) / 2) + 1
         if first > self.count:
-            # Within rounding of the top atom the floor may have skipped it: it weighs at most its own tiny hair.
+            # Within rounding of the top atom the floor may have skipped it: it weighs at most its own tiny
+            # hair.
             hair = 8 * U * (abs(epsilon) + self.count * self.eps)
             near = epsilon - self.count * self.eps <= hair
             return 0.0, min(1.0, 2 * hair) if near else 0.0
@@ -117,22 +121,11 @@ class _Curve:
         relative = error + 2 * LIBRARY + 8 * U
         low = float(np.sum(terms * np.maximum(1.0 - relative, 0.0))) * (1 - 128 * U)
         high = float(np.sum(terms * (1.0 + relative))) * (1 + 128 * U)
-        return low, high + self._left_out(start, first, stop)
-
-    def _left_out(self, start: int, first: int, stop: int) -> float:
-        """The mass that the finite sum skipped: a Chernoff bound below it, a geometric one above."""
-        missed = 0.0
-        if start > first - 1 and start > 0:
-            at = np.array([start - 1.0])
-            missed += math.exp(-float(_deviance(at, self.count, self.eps)[0]) * (1 - 1e-9) + 1e-9)
-        if stop < self.count:
-            ratio = (self.count - stop) / (stop + 1.0) * math.exp(self.eps) * (1 + 1e-12)
-            mass, error = log_masses(np.array([float(stop)]), self.count, self.eps)
-            missed += math.exp(float(mass[0] + error[0])) * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0
-        return missed * (1 + 1e-9)
+        # Below the first term that counts nothing is missing.
+        return low, high + outside(0 if start == first - 1 else start, stop, self.count, self.eps)
 
     def solve(self, delta: float, *, end: int) -> float:
-        """For end=1 a float where the upper curve is at most delta; for end=0 one where the lower is at least it."""
+        """Where the upper curve (end=1) has come down to delta, or the lower one (end=0) not yet."""
         low, high = 0, self.count  # cell number: the losses below j·2·eps - total
         while high - low > 1:  # the first lattice point at which the curve has come down to delta
             middle = (low + high) // 2
@@ -148,7 +141,7 @@ class _Curve:
         return self._within(left, right, delta, end=end)
 
     def _within(self, left: float, right: float, delta: float, *, end: int) -> float:
-        """Inside a cell the curve is a straight line in e^ε: meet it by regula falsi, keep the certified side."""
+        """Inside a cell the curve is straight in e^ε: regula falsi, keeping the certified side."""
         at_left, at_right = self.bounds(left)[end], self.bounds(right)[end]
         if at_left <= delta:
             return left if end else 0.0
@@ -173,11 +166,31 @@ class _Curve:
         return right if end else left
 
 
+def outside(low: int, high: int, count: int, eps: float) -> float:
+    """An upper bound on the mass of Bin(count, 1/(1 + e^-eps)) below `low` and above `high`.
+
+    Below the mean Chernoff's bound, above it a geometric one from the last mass kept.
+    """
+    missed = 0.0
+    if low > 0:
+        below = (
+            float(_deviance(np.array([low - 1.0]), count, eps)[0])
+            if low - 1 < count / (1 + math.exp(-eps))
+            else 0.0
+        )
+        missed += math.exp(-below * (1 - 1e-9) + 1e-9)
+    if high < count:
+        ratio = (count - high) / (high + 1.0) * math.exp(eps) * (1 + 1e-12)
+        mass, error = log_masses(np.array([float(high)]), count, eps)
+        missed += math.exp(float(mass[0] + error[0])) * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0
+    return missed * (1 + 1e-9)
+
+
 def log_masses(index: Floats, count: int, eps: float) -> tuple[Floats, Floats]:
     """Log Bin(count, 1/(1 + e^-eps))(index), and a bound on its absolute error.
 
-    With D the deviance, log mass = -D + e(n) - e(i) - e(n - i) - ½ log(2π i (n - i)/n), where e(n) is the error of
-    Stirling's formula. At i = 0 and i = n it is n log(1 - p) and n log p.
+    With D the deviance, log mass = -D + e(n) - e(i) - e(n - i) - ½ log(2π i (n - i)/n), where e(n) is the
+    error of Stirling's formula. At i = 0 and i = n it is n log(1 - p) and n log p.
     """
     n = float(count)
     inner = (index > 0.0) & (index < n)
@@ -186,14 +199,15 @@ def log_masses(index: Floats, count: int, eps: float) -> tuple[Floats, Floats]:
     deviance = _deviance(index, count, eps)
     stirling = _stirling(np.array([n]))[0] - _stirling(i) - _stirling(rest)
     log_mass = np.where(inner, stirling - 0.5 * np.log(2.0 * math.pi * i * (rest / n)), 0.0) - deviance
-    # The mean n·p carries a relative LIBRARY-sized error, which moves the deviance by |i - np| times it at most.
+    # The mean n·p carries a relative LIBRARY-sized error, which moves the deviance by |i - np| times it at
+    # most.
     moved = np.abs(index - n / (1.0 + math.exp(-eps)))
     error = 4 * LIBRARY * (moved + deviance + 4.0) + 1e-14
     return log_mass, error
 
 
 def _deviance(index: Floats, count: int, eps: float) -> Floats:
-    """i log(i/np) + (n - i) log((n - i)/nq): minus the exponent of Chernoff's bound, and of Loader's mass."""
+    """The sum i log(i/np) + (n - i) log((n - i)/nq): Chernoff's exponent, and Loader's."""
     n = float(count)
     return _half_deviance(index, n / (1.0 + math.exp(-eps))) + _half_deviance(
         n - index, n / (1.0 + math.exp(eps))
@@ -201,7 +215,7 @@ def _deviance(index: Floats, count: int, eps: float) -> Floats:
 
 
 def _half_deviance(x: Floats, mean: float) -> Floats:
-    """x log(x/mean) + mean - x without cancellation near x = mean."""
+    """The value x log(x/mean) + mean - x without cancellation near x = mean."""
     ratio = (x - mean) / (x + mean)
     near = np.abs(ratio) < 0.1
     v = np.where(near, ratio, 0.0)
@@ -216,7 +230,7 @@ def _half_deviance(x: Floats, mean: float) -> Floats:
 
 
 def _stirling(n: Floats) -> Floats:
-    """log n! - (n + ½) log n + n - ½ log 2π, to about 1e-15 absolutely."""
+    """The value log n! - (n + ½) log n + n - ½ log 2π, to about 1e-15 absolutely."""
     large = np.where(n > 15.0, n, 16.0)
     square = large * large
     # The next term of this enveloping series, 1/(156 n^13)·(691/2310), is below 1e-16 for n ≥ 16.

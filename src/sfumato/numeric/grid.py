@@ -1,10 +1,10 @@
 """The accountant of last resort: any composition of laws on one grid, from their profiles alone.
 
-Where a contour integral cannot be certified (few events, small sampling rates, lattices, a profile that is only a function),
-each law is replaced by a discrete one that dominates it (`grid_dots`), the discrete laws are composed by a tilted transform
-(`grid_fft`), and the step is refined until the two ends of the answer agree. The lower end needs no second grid: the cost of
-connecting the dots is itself bounded, to second order in the step, from the grid that was computed
-(`docs/proofs/grid.md`).
+Where a contour integral cannot be certified (few events, small sampling rates, lattices, a profile that is
+only a function), each law is replaced by a discrete one that dominates it (`grid_dots`), the discrete laws
+are composed by a tilted transform (`grid_fft`), and the step is refined until the two ends of the answer
+agree. The lower end needs no second grid: the cost of connecting the dots is itself bounded, to second
+order in the step, from the grid that was computed (`docs/proofs/grid.md`).
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 
 
 def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> Bracket:
-    """The least ε ≥ 0 at which the composition of the terms, one direction of it, has a profile of at most delta.
+    """The least ε ≥ 0 at which one direction of the composed terms has a profile of at most delta.
 
     The bracket may be wider than asked for where `largest` was reached: the caller decides.
 
     Privacy:
-        The upper end is never below the truth, whatever laws are composed, as long as each law's `bounds` are bounds
-        (`docs/proofs/grid.md`, theorem). Valid for a composition whose laws were fixed in advance.
+        The upper end is never below the truth, whatever laws are composed, as long as each law's `bounds`
+        are bounds (`docs/proofs/grid.md`, theorem). Valid for a composition whose laws were fixed in
+        advance.
     """
     if not 0.0 <= delta < 1.0:
         raise InvalidParameter(f"delta must lie in [0, 1), not {delta:g}.")
@@ -210,7 +211,8 @@ def _solve(composed: Composed, delta: float, guess: float, top: float, *, sure: 
             right = x
             if value > delta * (1 - 1e-12) or x - left <= 4 * U * x:
                 break
-        # Newton's step in e^ε, where the profile is convex and falling; a hair more, so as to end on the safe side.
+        # Newton's step in e^ε, where the profile is convex and falling; a hair more, so as to end on the
+        # safe side.
         move = (value - delta * (1 - 5e-13)) / slope if slope > 0 else -1.0
         x = x + math.log1p(move) if move > -1.0 else 0.5 * (left + right)
         if not left < x < right:
@@ -252,7 +254,7 @@ def _infinity(terms: Sequence[Term]) -> tuple[float, float]:
 
 
 def _extreme(terms: Sequence[Term], delta: float) -> Bracket:
-    """The answer where delta covers next to no finite loss: close to the largest loss, if delta covers infinity at all."""
+    """The answer where delta covers next to no finite loss: close to the largest, or infinite."""
     covered = sum(term.count for term in terms) <= _EXACT and Fraction(delta) >= _exact_infinity(terms)
     ends = [term.law.support(term.parameters)[1] for term in terms]
     low = _exceeded(terms, ends, delta)
@@ -274,8 +276,8 @@ def _exact_infinity(terms: Sequence[Term]) -> Fraction:
 def _exceeded(terms: Sequence[Term], ends: Sequence[float], delta: float) -> float:
     """An ε at which the composed profile still exceeds delta.
 
-    Losses that each exceed x_j add up to more than Σ x_j, and 1 - Π a_j ≥ Π (1 - a_j) for a_j in [0, 1]: the finite part
-    of the composed profile at Σ x_j is at least the product of the finite parts at the x_j.
+    Losses that each exceed x_j add up to more than Σ x_j, and 1 - Π a_j ≥ Π (1 - a_j) for a_j in [0, 1]:
+    the finite part of the composed profile at Σ x_j is at least the product of the finite parts at the x_j.
     """
     spare = max(0.0, delta - _infinity(terms)[0])
     if not all(map(math.isfinite, ends)):

@@ -1,8 +1,9 @@
 """One law as masses on a grid, from its profile alone: connect the dots, pessimistically.
 
-A profile δ is convex in x = e^ε, so straight lines (in x) between points on or above it lie above it, and so does the
-lower convex hull of such points. A convex polygon with corners at losses g_i is the profile of a discrete law on the
-g_i, so that law dominates (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; `docs/proofs/grid.md`, lemmas 1 and 2).
+A profile δ is convex in x = e^ε, so straight lines (in x) between points on or above it lie above it, and
+so does the lower convex hull of such points. A convex polygon with corners at losses g_i is the profile of
+a discrete law on the g_i, so that law dominates (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022;
+`docs/proofs/grid.md`, lemmas 1 and 2).
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ __all__ = ["Dots", "clear", "connect", "hull", "masses"]
 Integers = npt.NDArray[np.int64]
 
 _ZONE = 0.1
-"""Where low losses are cut off, the lowest points up to this width are left out of the lower end (lemma 4)."""
+"""Where low losses are cut off, so wide a stretch of points is left out of the lower end (lemma 4)."""
 
 _ROUNDING = 2.0**-44
-"""A bound on how far, relatively, the padding of `masses` raises the curve (lemma 3 of the proof): 512 U."""
+"""A bound on how far, relatively, the padding of `masses` raises the curve (lemma 3): 512 U."""
 
 _FRACTIONS = tuple(10.0**-k for k in range(6, 15))
-"""Dots whose two bounds differ by more than such a fraction may be accounted for as an excess at infinity instead."""
+"""Dots whose two bounds differ by more than such a fraction may count as an excess at infinity instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """A discrete law that dominates: mass[j] at the loss top - stride·step·(n - 1 - j), and an atom at infinity.
+    """A discrete law that dominates: mass[j] at top - stride·step·(n - 1 - j), and an atom at infinity.
 
     Its profile lies above the true one, and below (1 + slack)·C + excess for each pair (slack, excess) of
-    `looseness`, where C connects the exact dots at all the grid points; if losses below the last point were moved up to
-    it, this holds for the law without its lowest `zone` points. `surplus` bounds by how much the masses and the atom add
-    up to more than 1.
+    `looseness`, where C connects the exact dots at all the grid points; if losses below the last point were
+    moved up to it, this holds for the law without its lowest `zone` points. `surplus` bounds by how much
+    the masses and the atom add up to more than 1.
     """
 
     top: float
@@ -55,11 +56,11 @@ class Dots:
 
 
 def hull(place: Floats, curve: Floats, unit: float = 1.0) -> Integers:
-    """Which dots, at the losses place·unit, are corners of the lower convex hull (in e^loss) of them and (0, 1).
+    """Which dots, at losses place·unit, are corners of the lower hull (in e^loss) of them and (0, 1).
 
-    A dot on or above the line between its two neighbours is no corner, whoever the neighbours are, so all such dots go
-    at once, and again until none is left. Whatever is kept, straight lines between kept dots lie above the profile:
-    stopping early would cost tightness, never soundness.
+    A dot on or above the line between its two neighbours is no corner, whoever the neighbours are, so all
+    such dots go at once, and again until none is left. Whatever is kept, straight lines between kept dots
+    lie above the profile: stopping early would cost tightness, never soundness.
     """
     kept = np.arange(len(place))
     for _ in range(10_000):
@@ -74,8 +75,9 @@ def hull(place: Floats, curve: Floats, unit: float = 1.0) -> Integers:
 def _bends(place: Floats, curve: Floats, unit: float) -> tuple[Floats, Floats]:
     """The mass at each corner of a polygon, and a bound on its rounding error.
 
-    With B the drop of the curve over a cell divided by e^width - 1, the mass is (B before - B after) + drop before:
-    only widths are exponentiated, never a loss, and nothing cancels but what cancels in the law itself.
+    With B the drop of the curve over a cell divided by e^width - 1, the mass is (B before - B after) + drop
+    before: only widths are exponentiated, never a loss, and nothing cancels but what cancels in the law
+    itself.
     """
     width = np.diff(place) * unit
     drop = curve[:-1] - curve[1:]
@@ -126,7 +128,8 @@ def _connect(
     width = stride * step
     steps = step * (stride * np.arange(count - 1, -1, -1, dtype=np.float64))
     loss = top - steps
-    # The grid is exact in real numbers, its floats are not: the profile falls, so reading it a hair to the left is safe.
+    # The grid is exact in real numbers, its floats are not: the profile falls, so reading it a hair to the
+    # left is safe.
     hair = 4 * U * (abs(top) + steps)
     hair[-1] = 0.0
     lower, upper = law.bounds(loss - hair, parameters)
@@ -153,7 +156,7 @@ def _connect(
 
 
 def _lower_at(loss: Floats, lower: Floats, curve: Floats, hair: Floats, width: float) -> Floats:
-    """The lower bounds moved from a hair to the left back to the grid, by the slope of the chord before each."""
+    """The lower bounds moved back from a hair to the left, by the slope of the chord before each."""
     left = np.concatenate(([1.0], curve[:-1]))
     steep = np.concatenate(([2.0], np.full(len(loss) - 1, 2.0 / -np.expm1(-width))))
     result: Floats = np.maximum(lower - hair * steep * np.maximum(left - lower, 0.0), 0.0)

@@ -1,10 +1,10 @@
 """Composition of discrete laws by one exponentially tilted transform, with all its errors in hand.
 
-Masses are multiplied by e^(c·loss) and normalised before the transform and divided again after it, with c the saddle point
-of the composed loss: the part of the law that decides δ(ε) then sits in the middle of the array, and rounding, which is
-relative to the largest entry, stays relative to δ even where δ is 1e-14 or 1e-200. What is bounded, and how, is proved in
-`docs/proofs/grid.md`: the rounding of the transforms (lemma 6), what wraps around (lemma 5), and what the grid itself costs
-(lemmas 7 and 8).
+Masses are multiplied by e^(c·loss) and normalised before the transform and divided again after it, with c
+the saddle point of the composed loss: the part of the law that decides δ(ε) then sits in the middle of the
+array, and rounding, which is relative to the largest entry, stays relative to δ even where δ is 1e-14 or
+1e-200. What is bounded, and how, is proved in `docs/proofs/grid.md`: the rounding of the transforms (lemma
+6), what wraps around (lemma 5), and what the grid itself costs (lemmas 7 and 8).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _UNDERFLOW = 1e-290
 class Part:
     """`count` copies of one law on its grid, whose points are every `stride`-th of the common one.
 
-    Connecting the dots either spreads each loss over its cell (`spread`) or, where the cells are those of the law's own
-    lattice, raises it by at most `raised`.
+    Connecting the dots either spreads each loss over its cell (`spread`) or, where the cells are those of
+    the law's own lattice, raises it by at most `raised`.
     """
 
     dots: Dots
@@ -99,7 +99,7 @@ class Composed:
         return 8 * U * (abs(float(self.base - Fraction(epsilon))) + len(self.mass) * self.step)
 
     def _finite(self, epsilon: float, *, sign: float) -> tuple[float, float]:
-        """E[(1 - e^(epsilon - S))+; S finite] with its error added (sign 1) or subtracted (-1), and its slope.
+        """E[(1 - e^(epsilon - S))+; S finite], its error added (sign 1) or subtracted (-1), and its slope.
 
         With the first loss at t above epsilon and the others steps of h behind it, 1 - e^-(t + jh) is
         (1 - e^-t) + e^-t·(1 - e^-jh): two inner products with fixed weights, nothing cancels.
@@ -234,7 +234,7 @@ def _grown(events: int, each: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Tilted:
-    """mass·e^(slope·(index - reference))·e^-log_norm: one law, tilted and normalised; indices count down from the top."""
+    """One law, tilted and normalised: mass·e^(slope·(index - reference) - log_norm); the top has index 0."""
 
     mass: Floats
     reference: int
@@ -248,7 +248,8 @@ class _Tilted:
             exponent = np.log(dots) + slope * index
         weight = np.exp(exponent - float(exponent.max()))
         reference = round(float(weight @ index) / float(weight.sum()))
-        # Products of slope and index are exact here, so that each factor errs by one library call and no more.
+        # Products of slope and index are exact here, so that each factor errs by one library call and no
+        # more.
         raised = dots * np.exp(slope * (index - reference))
         factor = 1.0 / float(np.sum(raised))
         return cls(raised * factor, reference, -math.log(factor))
@@ -257,7 +258,7 @@ class _Tilted:
 def _convolve(
     parts: Sequence[Part], tilted: Sequence[_Tilted], size: int, start: int
 ) -> tuple[Floats, float]:
-    """The circular convolution of all the events, turned so that entry 0 is index `start`; its error's norm."""
+    """The circular convolution of all events, turned so that entry 0 is index `start`; its error's norm."""
     each_entry = 8 * U * math.log2(size) * (1 + 1e-9)  # of a transform whose input sums to 1: lemma 6
     product: npt.NDArray[np.complex128] | None = None
     log_size = np.zeros(size // 2 + 1)  # log Π (|factor| + 2·each_entry)^count
@@ -304,7 +305,7 @@ def _power(base: npt.NDArray[np.complex128], count: int) -> npt.NDArray[np.compl
 def _outside(
     parts: Sequence[Part], layout: Layout, base: Fraction, start: int, size: int, slope: float
 ) -> tuple[float, float, float]:
-    """(tilted mass above the window, below it, composed mass above it), by Chernoff's bounds on the fine grid."""
+    """(tilted mass above the window, below it, composed mass above it), by Chernoff on the fine grid."""
     lowest = sum(part.count * part.stride * (1 - len(part.dots.mass)) for part in parts)
     tilt = slope / layout.step
     low = float(base)
@@ -326,7 +327,7 @@ def _bound(exponent: float, scale: float) -> float:
 
 
 def _cumulant(parts: Sequence[Part], tilt: float) -> float:
-    """log E[e^(tilt·loss)] of the composed finite masses, to a relative error far below 1e-9."""
+    """Log E[e^(tilt·loss)] of the composed finite masses, to a relative error far below 1e-9."""
     total = 0.0
     for part in parts:
         dots = part.dots

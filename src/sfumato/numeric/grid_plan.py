@@ -1,7 +1,7 @@
 """Where to put the grid: ranges, tilt, window and step, from a coarse sketch of the composition.
 
-Nothing here is part of a proof. A bad plan gives a wide bracket, never a wrong one: what a plan leaves out is bounded
-again, from the fine grid, in `grid_fft`.
+Nothing here is part of a proof. A bad plan gives a wide bracket, never a wrong one: what a plan leaves out
+is bounded again, from the fine grid, in `grid_fft`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STEEPEST = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The losses that one law's grid has to span; `lattice` is its step where all its losses lie on a lattice."""
+    """The losses that one law's grid has to span, and the step of its lattice where it has one."""
 
     term: Term
     low: float
@@ -42,7 +42,7 @@ class Place:
 
 
 def place(term: Term, cut: float, floor: float) -> Place:
-    """The range of one law: up to where at most `cut` is left above, down to where at most `floor` is lost below."""
+    """The range of one law: at most `cut` is left above it, at most `floor` below."""
     law, parameters = term.law, term.parameters
     low, high = law.support(parameters)
     lattice = law.lattice(parameters)
@@ -76,7 +76,8 @@ def _reach(done: Callable[[Floats], npt.NDArray[np.bool_]], term: Term) -> float
         good = np.flatnonzero(done(x))
         if len(good) == 0:
             raise NotCertified(
-                f"The privacy loss of a {term.law.name} law reaches too far for a grid; use more noise or a larger delta."
+                f"The privacy loss of a {term.law.name} law reaches too far for a grid; "
+                "use more noise or a larger delta."
             )
         first = int(good[0])
         x = np.linspace(x[max(first - 1, 0)], x[first], 17)
@@ -145,11 +146,11 @@ class Sketch:
         return math.exp(0.5 * (low + high))
 
     def frame(self, saddle: float, log_delta: float, step: float, tolerance: float) -> tuple[float, ...]:
-        """(tilt, low, high, up, down): of the tilts at or below the saddle point the one with the narrowest window.
+        """(tilt, low, high, up, down): of the tilts up to the saddle point the one with the narrowest window.
 
-        Where rare large losses decide, as with small sampling rates, the saddle point drags the window out to them; a
-        smaller tilt leaves the bulk in the middle. It must keep the rounding of the transform, which is relative to
-        e^(K(tilt) - tilt·ε), below the tolerance.
+        Where rare large losses decide, as with small sampling rates, the saddle point drags the window out
+        to them; a smaller tilt leaves the bulk in the middle. It must keep the rounding of the transform,
+        which is relative to e^(K(tilt) - tilt·ε), below the tolerance.
         """
         epsilon = self.at(saddle)[0]
         events = sum(count for _, _, count in self._laws)
@@ -166,7 +167,7 @@ class Sketch:
         return best
 
     def trimmed(self, places: Sequence[Place], tilt: float, epsilon: float, log_delta: float) -> list[Place]:
-        """The places without the low losses that the tilt makes irrelevant (`grid_dots`: the zone of a cut)."""
+        """The places without the low losses that the tilt makes irrelevant (see the zone of `grid_dots`)."""
         size = self.cumulants(tilt)[0] - tilt * epsilon - log_delta
         result = []
         for spot, (loss, log_mass, count) in zip(places, self._laws, strict=True):
@@ -180,7 +181,7 @@ class Sketch:
         return result
 
     def window(self, tilt: float, negligible: float) -> tuple[float, float, float, float]:
-        """(low, high, up, down): all but e^-negligible of the tilted law lies between, by Chernoff's bounds."""
+        """(low, high, up, down): all but e^-negligible of the tilted law lies between, by Chernoff."""
         value, _, variance = self.cumulants(tilt)
         spread = math.sqrt(max(variance, 1e-18))
         low, high, up, down = -math.inf, math.inf, 1.0, 1.0
@@ -196,7 +197,7 @@ class Sketch:
 
 
 def _sketch(spot: Place) -> tuple[Floats, Floats]:
-    """Losses and log masses of one law on uneven points, dense around 0 where sampled laws keep their mass."""
+    """Losses and log masses of one law on uneven points, dense around 0 where sampled laws live."""
     low, high = spot.low, spot.high
     law, parameters = spot.term.law, spot.term.parameters
     if spot.lattice is not None and (high - low) / spot.lattice < 2000:
