@@ -92,6 +92,13 @@ def test_tiny_negative_scores_do_not_vanish_on_a_coarse_grid():
     assert grid.relative([-5e-324, 0.0]).tolist() == [-1, 0] == brute(grid, [-5e-324, 0.0])
 
 
+@pytest.mark.parametrize("exponent", [40, 62, 63, 64, 65, 900])
+def test_the_widest_integers_on_coarse_grids(exponent):
+    grid = ScoreGrid(exponent, 1)
+    for scores in (np.array([2**64 - 1, 2**63, 0], np.uint64), np.array([-(2**63), -1, 2**63 - 1], np.int64)):
+        assert grid.relative(scores).tolist() == brute(grid, scores.tolist())
+
+
 def test_levels_agree_with_one_at_a_time():
     for sensitivity in ("0.001", "1", "1e30"):
         grid = ScoreGrid.of(Fraction(sensitivity))

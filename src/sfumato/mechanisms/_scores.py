@@ -156,6 +156,8 @@ class ScoreGrid:
         wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
         if self.exponent > 0:
             wide = wide >> wide.dtype.type(min(self.exponent, 63))
+            if self.exponent > 63:
+                wide = wide >> wide.dtype.type(1)  # in two steps, as no shift goes beyond the width
         # The distance of two int64 (or two uint64) is below 2**64: modular subtraction gives it exactly.
         gaps = wide.max().astype(np.uint64) - wide.astype(np.uint64)
         # On a grid finer than 2**-53 any distance at all reaches the ceiling.

@@ -219,18 +219,15 @@ def _numeric_example(name: str, mechanism: NumericSparseVector, left: list[int],
 
 EXAMPLES = (
     _index_example(
-        "sparse vector", SparseVector(2, 0, count=2, sensitivity=1), [0, 0, 0, 0, 1, 1], [1, 1, 1, 1, 0, 0]
+        "sparse vector", SparseVector(3, 0, count=2, sensitivity=1), [0, 0, 0, 1, 1], [1, 1, 1, 0, 0]
     ),
     _index_example(
         "sparse vector: monotone",
-        SparseVector(2, 0, count=2, sensitivity=1, monotone=True),
-        [0, 0, 0, 0, 1, 1],
-        [1, 1, 1, 1, 1, 1],
+        SparseVector(3, 0, count=2, sensitivity=1, monotone=True),
+        [0, 0, 0, 1, 1],
+        [1, 1, 1, 1, 1],
     ),
     _numeric_example(
-        "sparse vector: numeric",
-        NumericSparseVector(4, 0, count=1, sensitivity=1),
-        [0, 0, 0, 1],
-        [1, 1, 1, 0],
+        "sparse vector: numeric", NumericSparseVector(2, 0, count=1, sensitivity=1), [0, 0, 1], [1, 1, 0]
     ),
 )
