@@ -321,8 +321,7 @@ def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational)
     """
     if isinstance(whole, np.ndarray):
         return _added("laplace", whole, fraction, positive(scale, "scale"))
-    noise = _local.laplace.draw(scale, "scale")
-    return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
+    return ((int(whole) << 64) + _low(fraction) + _local.laplace.draw(scale, "scale") + _HALF) >> 64
 
 
 @overload
@@ -346,8 +345,7 @@ def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Ratio
     """
     if isinstance(whole, np.ndarray):
         return _added("gaussian", whole, fraction, positive(variance, "variance"))
-    noise = _local.gaussian.draw(variance, "variance")
-    return ((int(whole) << 64) + _low(fraction) + noise + _HALF) >> 64
+    return ((int(whole) << 64) + _low(fraction) + _local.gaussian.draw(variance, "variance") + _HALF) >> 64
 
 
 def _low(fraction: int | Words64) -> int:

@@ -16,7 +16,7 @@ ALPHA = 1e-9
 
 
 class Seeded:
-    """AES-256-CTR under a key made from a seed; counts the calls for single bits, which mark the exact paths."""
+    """AES-256-CTR under a key made from a seed; counts calls for single bits, which mark the exact paths."""
 
     def __init__(self, seed: int) -> None:
         self.singles = 0
@@ -61,8 +61,10 @@ def precise() -> object:
     ctx.prec = before
 
 
-def chi_square(values: np.ndarray, probability: Callable[[np.ndarray], np.ndarray], low: int, high: int) -> float:
-    """p-value of integer draws against a mass function on low … high; cells of small mass and the rest are pooled."""
+def chi_square(
+    values: np.ndarray, probability: Callable[[np.ndarray], np.ndarray], low: int, high: int
+) -> float:
+    """p-value of integer draws against a mass function on low … high; cells of small mass are pooled."""
     ks = np.arange(low, high + 1)
     expected = probability(ks) * values.size
     counts = np.bincount(np.clip(values - low, -1, high - low + 1) + 1, minlength=ks.size + 2)[1:-1]

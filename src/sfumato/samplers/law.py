@@ -53,6 +53,7 @@ TAIL, TEST, SURE = 0, 1, 2
 _WORD = 64
 # Bits that volumes carry beyond those of the boundaries made from them.
 _GUARD = 64
+_KEPT = 4
 # Where tails begin, in scales: there the tail has a mass of about 2**-40, so that its slower draw costs
 # nothing on average.
 _REACH_LAPLACE, _REACH_GAUSSIAN = 28.0, 7.3
@@ -194,16 +195,23 @@ class Law:
         return starts, ends
 
     @cached_property
-    def thresholds(self) -> tuple[list[int], list[int]]:
-        """`boundaries` for a 64-bit uniform, made once."""
-        return self.boundaries(_WORD)
+    def _made(self) -> dict[int, tuple[list[int], list[int]]]:
+        return {}
+
+    def thresholds(self, bits: int) -> tuple[list[int], list[int]]:
+        """`boundaries`, kept for the few precisions that ever occur."""
+        if bits not in self._made:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            self._made[bits] = self.boundaries(bits)
+        return self._made[bits]
 
     def locate(self, stream: Stream, *, value: int = 0, known: int = 0) -> int:
         """The index of the symbol that a uniform U falls into; its first `known` bits may be given."""
         if known == 0:
             value, known = stream.bits(_WORD), _WORD
         while True:
-            lower, upper = self.thresholds if known == _WORD else self.boundaries(known)
+            lower, upper = self.thresholds(known)
             # U lies in [value, value + 1) / 2**known: surely at or after C_i, surely before C_j.
             first = bisect_right(upper, value) - 1
             last = bisect_right(lower, value) - 1

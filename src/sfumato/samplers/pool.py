@@ -18,7 +18,7 @@ from sfumato.samplers.table import Table
 
 __all__ = ["KINDS", "Kind", "Pool", "Pools", "table_of"]
 
-_AHEAD = 512  # draws made at once
+_AHEAD = 1024  # draws made at once
 _PATIENCE = 16  # single draws of one law before a table is made for it
 _TABLES = 48  # tables kept, of about a quarter of a megabyte each
 _POOLS = 512  # laws for which a thread keeps draws

@@ -20,14 +20,11 @@ _SPAN = 1 << _WORD
 def integers(stream: Stream, bound: int, count: int) -> Integers:
     """Uniform integers in 0 … bound-1, for 1 <= bound <= 2**63."""
     out = np.empty(count, np.int64)
-    missing = np.arange(count) if count else np.zeros(0, np.intp)
-    values, kept = _narrow(stream, bound, count) if bound <= _SPAN else _wide(stream, bound, count)
-    out[:] = values
-    missing = missing[~kept]
+    draw = _narrow if bound <= _SPAN else _wide
+    out[:], kept = draw(stream, bound, count)
+    missing = np.flatnonzero(~kept)
     while missing.size:
-        size = missing.size
-        values, kept = _narrow(stream, bound, size) if bound <= _SPAN else _wide(stream, bound, size)
-        out[missing] = values
+        out[missing], kept = draw(stream, bound, missing.size)
         missing = missing[~kept]
     return out
 
