@@ -141,3 +141,10 @@ def test_noise_that_does_not_fit_is_refused_at_construction() -> None:
     with pytest.raises(InvalidParameter, match="64-bit"):
         Geometric("1e-18", 1)
     assert repr(Geometric(0.5, 2)) == "Geometric(epsilon=0.5, sensitivity=2)"
+
+
+def test_a_price_that_leaves_no_noise_is_refused() -> None:
+    for epsilon in (10**5, "1e290"):
+        with pytest.raises(InvalidParameter, match="no noise"):
+            Geometric(epsilon, 1)
+    assert Geometric(1000, 1).release(5) == 5

@@ -154,3 +154,15 @@ def test_unusable_parameters_are_refused() -> None:
         RandomizedResponse()
     with pytest.raises(InvalidParameter):
         RandomizedResponse(1, truth="0.75")
+
+
+def test_prices_far_below_a_float_of_one_still_have_figures() -> None:
+    mechanism = RandomizedResponse("1e-200")
+    assert mechanism.scale == pytest.approx(2e200)
+    assert mechanism.error(0.9) == pytest.approx(math.sqrt(math.log(20) / 2) * 2e200)
+    assert mechanism.estimate([True, False]) == 0.0
+
+
+def test_masked_answers_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="Masked"):
+        RandomizedResponse(1).release(np.ma.masked_array([0, 1], [True, False]))

@@ -246,11 +246,15 @@ def integer_of(value: Any) -> int:
 
 
 def check_reach(scale: Fraction) -> Fraction:
-    """The scale of integer noise, refused where draws would not fit in 64 bits.
+    """The scale of integer noise, refused where draws would not fit in 64 bits or never differ from 0.
 
     Raises:
-        InvalidParameter: above 2**56.
+        InvalidParameter: above 2**56 or below 2**-14.
     """
+    if scale < Fraction(1, 2**14):
+        raise InvalidParameter(
+            "This price leaves no noise to draw: use a smaller epsilon or rho, or a larger sigma."
+        )
     if scale > 2**56:
         raise InvalidParameter(
             "The noise does not fit in 64-bit integers: use a larger epsilon, rho or unit."

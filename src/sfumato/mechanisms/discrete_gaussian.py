@@ -21,7 +21,13 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.gaussian import one_calibration
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
 
-__all__ = ["EXAMPLES", "DiscreteGaussian", "discrete_gaussian_variance_up", "discrete_gaussian_width"]
+__all__ = [
+    "EXAMPLES",
+    "DiscreteGaussian",
+    "discrete_gaussian_variance_up",
+    "discrete_gaussian_width",
+    "sigma_of",
+]
 
 # Up to this variance the tails are summed term by term; beyond, an integral bounds them to within one unit.
 _SUMMED = 2**20
@@ -99,7 +105,7 @@ class DiscreteGaussian(Mechanism):
             variance = square / (2 * positive(rho, "rho"))
         elif sigma is not None:
             variance = positive(sigma, "sigma") ** 2
-        check_reach(variance / 2**56)
+        check_reach(sigma_of(variance))
         told = shown(
             "DiscreteGaussian",
             epsilon=epsilon,
@@ -178,6 +184,11 @@ class DiscreteGaussian(Mechanism):
         if not array.size:
             return np.zeros(array.shape, np.int64)
         return bounded_sum(array, random.discrete_gaussian(self._variance, array.shape))
+
+
+def sigma_of(variance: Fraction) -> Fraction:
+    """The integer part of sigma in units of 2**-16: close enough to tell whether draws fit."""
+    return Fraction(math.isqrt(math.floor(variance * 2**32)), 2**16)
 
 
 def _square_of(sensitivity: int | None, squared: int | None) -> int:

@@ -44,6 +44,7 @@ class RandomizedResponse(Mechanism):
     _truth: Fraction | None
     _coin: Coin | None = field(compare=False)
     _chance: float = field(compare=False)
+    _gap: float = field(compare=False)
     _loss: ResponseLoss = field(compare=False)
 
     def __init__(
@@ -69,7 +70,8 @@ class RandomizedResponse(Mechanism):
                         "epsilon above 700 is as good as the truth itself: release that instead."
                     )
                 coin = Coin(_Share(price, count))
-                chance = float(_Share(price, count)().mid())
+                share = _Share(price, count)()
+                chance, gap = float(share.mid()), float((share * -(-ball(price)).expm1()).mid())
             elif truth is not None:
                 exact = probability(truth, "truth")
                 if exact * count <= 1:
@@ -77,8 +79,8 @@ class RandomizedResponse(Mechanism):
                         f"truth must exceed 1/{count}: below, the answers say what is not the case."
                     )
                 price = upper((ball(exact) * (count - 1) / (1 - ball(exact))).log())
-                chance = float(exact)
-        freeze(self, categories=count, epsilon=price, _truth=exact, _coin=coin, _chance=chance)
+                chance, gap = float(exact), float((count * exact - 1) / (count - 1))
+        freeze(self, categories=count, epsilon=price, _truth=exact, _coin=coin, _chance=chance, _gap=gap)
         freeze(self, _loss=ResponseLoss(price, count))
 
     @classmethod
@@ -115,11 +117,6 @@ class RandomizedResponse(Mechanism):
         """Zero: `estimate` is unbiased. The raw answers are not."""
         return 0.0
 
-    @property
-    def _gap(self) -> float:
-        p, k = self._chance, self.categories
-        return (k * p - 1) / (k - 1)
-
     def error(self, confidence: Rational, *, size: int = 1) -> float:
         """The half-width of `estimate` from `size` people's answers, for all categories at once, rounded up.
 
@@ -137,7 +134,9 @@ class RandomizedResponse(Mechanism):
             q = (1 - p) / (k - 1)
             proxy = _proxy(p) if k == 2 else _proxy(p).max(_proxy(q))
             tails = 2 if k == 2 else 2 * k
-            return up((2 * proxy * (tails / fails).log() / people).sqrt() / (p - q))
+            # p − q = p(1 − e^−ε), which loses nothing to cancellation.
+            gap = p * -(-ball(self.epsilon)).expm1() if self._truth is None else p - q
+            return up((2 * proxy * (tails / fails).log() / people).sqrt() / gap)
 
     @overload
     def release(self, value: bool | np.bool_) -> bool: ...
@@ -207,7 +206,7 @@ class RandomizedResponse(Mechanism):
             raise InvalidValue("Every answer must be an index from 0 to categories - 1.")
         p = self._chance
         if self.categories == 2:
-            return (float(array.mean()) + p - 1) / (2 * p - 1)
+            return (float(array.mean()) + p - 1) / self._gap  # p − q = 2p − 1, without its rounding
         if self.categories > 2**24:
             raise InvalidParameter(
                 "Too many categories to list the share of each: count the answers you look for."

@@ -19,7 +19,7 @@ from sfumato.loss import ConcentratedLoss, DiscreteLaplaceLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, freeze, shown
 from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach, integer_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
-from sfumato.mechanisms.discrete_gaussian import discrete_gaussian_variance_up
+from sfumato.mechanisms.discrete_gaussian import discrete_gaussian_variance_up, sigma_of
 from sfumato.mechanisms.geometric import discrete_laplace_variance
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
 
@@ -102,7 +102,7 @@ class TreeCounter(Mechanism):
             )
         elif rho is not None:
             price = positive(rho, "rho")
-            check_reach(levels * change**2 / (2 * price) / 2**56)
+            check_reach(sigma_of(levels * change**2 / (2 * price)))
             freeze(
                 self, rho=price, _parameter=levels * change**2 / (2 * price), _loss=ConcentratedLoss(price)
             )
