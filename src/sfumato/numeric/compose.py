@@ -12,15 +12,17 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.numeric import binomial, contour, grid
+from sfumato.numeric import atoms, binomial, contour, grid
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.numeric.laws.base import Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
 from sfumato.numeric.laws.pure import DOUBLE, PURE
-from sfumato.numeric.rounding import U, total_up
+from sfumato.numeric.rounding import Floats, U, total_up
 from sfumato.numeric.solve import approach, fall
 
 __all__ = ["Direction", "delta", "epsilon", "rdp"]
@@ -121,27 +123,40 @@ def _largest(terms: Sequence[Term]) -> tuple[float, float]:
     return float_down(exact) * (1 - 64 * U), float_up(exact)
 
 
-def _closed(terms: Sequence[Term]) -> Callable[[float], tuple[float, float]] | None:
+def _closed(terms: Sequence[Term]) -> Callable[[Floats], tuple[Floats, Floats]] | None:
     """Bounds on the profile in closed form, where there is one: a single event, or nothing but Gaussians."""
     if len(terms) == 1 and terms[0].count == 1:
         (term,) = terms
-
-        def single(x: float) -> tuple[float, float]:
-            low, high = term.law.bounds(x, term.parameters)
-            return float(low), float(high)
-
-        return single
+        return lambda x: term.law.bounds(x, term.parameters)
     if all(term.law is GAUSSIAN for term in terms):
         squares = sum((Fraction(term.parameters[0]) ** 2 * term.count for term in terms), Fraction(0))
         mu = math.sqrt(float(squares))
-
-        def gaussian(x: float) -> tuple[float, float]:
-            low = GAUSSIAN.bounds(x, (mu * (1 - 4 * U),))[0]
-            high = GAUSSIAN.bounds(x, (mu * (1 + 4 * U),))[1]
-            return float(low), float(high)
-
-        return gaussian
+        less, more = (mu * (1 - 4 * U),), (mu * (1 + 4 * U),)
+        return lambda x: (GAUSSIAN.bounds(x, less)[0], GAUSSIAN.bounds(x, more)[1])
     return None
+
+
+def _at(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[float], tuple[float, float]]:
+    """The same for one number at a time."""
+
+    def single(x: float) -> tuple[float, float]:
+        low, high = bounds(np.array([x]))
+        return float(low[0]), float(high[0])
+
+    return single
+
+
+def _listed(terms: Sequence[Term]) -> Callable[[float], tuple[float, float]] | None:
+    """Bounds on the profile by listing outcomes, where they are few and the rest is in closed form."""
+    found = atoms.outcomes(terms)
+    if found is None:
+        return None
+    listed, others = found
+    rest = _closed(others) if others else atoms.nothing
+    if rest is None:
+        return None
+    infinity = _infinity([term for term in terms if term not in others])
+    return lambda x: listed.bounds(x, rest, infinity)
 
 
 def _binomial(terms: Sequence[Term]) -> tuple[float, int, float] | None:
@@ -171,7 +186,7 @@ def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
         return Bracket(least if delta == 0 else 0.0, largest if high_mass == 0 else math.inf)
     closed = _closed(terms)
     if closed is not None:
-        return _inverted(closed, delta, largest)
+        return _inverted(_at(closed), delta, largest)
     pure = _binomial(terms)
     if pure is not None:
         return binomial.epsilon(pure[0], pure[1], delta, delta0=pure[2]).clip(0.0, largest)
@@ -184,6 +199,8 @@ def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
             found = Bracket(looser.lower if looser is not None else 0.0, found.upper)
         if found is not None:
             best = _both(best, found)
+    if not best.meets(_RELATIVE, _ABSOLUTE) and (listed := _listed(terms)) is not None:
+        best = _both(best, _inverted(listed, delta, largest))
     if not best.meets(_RELATIVE, _ABSOLUTE):
         best = _both(best, grid.epsilon(terms, delta))
     if not best.meets(_RELATIVE, _ABSOLUTE):
@@ -222,7 +239,7 @@ def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
         return Bracket(0.0, max(0.0, -math.expm1(epsilon) * (1 + 8 * U)))
     closed = _closed(terms)
     if closed is not None:
-        return Bracket(*closed(epsilon))
+        return Bracket(*_at(closed)(epsilon))
     pure = _binomial(terms)
     if pure is not None:
         return binomial.delta(pure[0], pure[1], epsilon, delta0=pure[2])
@@ -235,6 +252,8 @@ def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
         if found is not None:
             high = min(1.0, (found.upper + high_mass) * (1 + 2 * U))
             best = _both(best, Bracket(min((found.lower + low_mass) * (1 - 2 * U), high), high))
+    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (listed := _listed(terms)) is not None:
+        best = _both(best, Bracket(*listed(epsilon)))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
         best = _both(best, grid.delta(terms, epsilon))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):

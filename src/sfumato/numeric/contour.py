@@ -331,7 +331,7 @@ def _nodes(composition: Composition, c: float, epsilon: float, step: float, goal
         return log_m - c * epsilon + decay + math.log((step / edge + 1) / (math.pi * edge)) - goal
 
     # What even the largest number leaves: hopeless if it alone would be wider in epsilon than is wanted.
-    wanted = math.log(min(c * (1e-6 * epsilon + 1e-9), 0.1) / _TOLERANCE)
+    wanted = math.log(min(c * (1e-6 * abs(epsilon) + 1e-9), 0.1) / _TOLERANCE)
     if rest(most) > wanted:
         return None
     high = 8

@@ -84,6 +84,10 @@ class Law(Protocol):
         """(origin, step) where all finite losses lie on origin + step·Z, else None."""
         ...
 
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """P of the losses largest, largest - step, … of a finite lattice, to 8 library calls; else None."""
+        ...
+
 
 class Smooth:
     """What most laws share: no mass at infinity, no lattice, an upper bound that is the answer."""
@@ -146,6 +150,11 @@ class Smooth:
 
     def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
         """No common lattice of losses is known."""
+        del parameters
+        return None
+
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """Not finitely many losses."""
         del parameters
         return None
 

@@ -87,6 +87,17 @@ class DiscreteLaplace(Smooth):
         """Steps of twice the rate."""
         return parameters[0] * parameters[1], 2 * parameters[0]
 
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """The two ends, which collect all that lies beyond, and what is between."""
+        rate, shift = parameters
+        if shift > 4096:
+            return None
+        j = np.arange(shift + 1)
+        p = np.exp(-rate * j) * -np.expm1(-rate)
+        p[0], p[-1] = 1.0, np.exp(-rate * shift)
+        result: Floats = p / (1 + np.exp(-rate))
+        return result
+
 
 class KResponse(Smooth):
     """Parameters (eps, k): randomized response over k answers, the true one e^eps times as likely.
@@ -136,6 +147,12 @@ class KResponse(Smooth):
     def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
         """Steps of eps."""
         return parameters[0], parameters[0]
+
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """The true answer, a third one, the neighbour's."""
+        eps, k = parameters
+        result: Floats = np.array([1.0, (k - 2) * np.exp(-eps), np.exp(-eps)]) / (1 + (k - 1) * np.exp(-eps))
+        return result
 
 
 DISCRETE_LAPLACE = DiscreteLaplace()

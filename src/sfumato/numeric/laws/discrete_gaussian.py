@@ -10,12 +10,13 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from sfumato.numeric.laws.base import Complexes, Floats, Smooth
-from sfumato.numeric.rounding import LIBRARY, U, down, up
+from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
 __all__ = ["DISCRETE_GAUSSIAN", "DiscreteGaussian"]
 
 # Up to this standard deviation tails are tables; beyond, Euler–Maclaurin is exact to better than a float.
 _TABLE = 2000.0
+_EXTENDED = float(np.finfo(np.longdouble).eps)
 _DEEP = 39.0  # e^(-39²/2) is below the least positive float
 
 
@@ -61,20 +62,17 @@ class DiscreteGaussian(Smooth):
         sigma = math.sqrt(variance)
         reach = _DEEP * sigma + abs(shift) + 2
         centre = np.clip(np.floor(variance * x / shift - shift / 2) + 1, -reach, reach)
-        value, error = np.full(x.shape, -1.0), np.zeros(x.shape)
+        floor = np.where(x < 0, -np.expm1(np.minimum(x, 0.0)), 0.0)
+        lower, upper = down(floor, 4 * LIBRARY), np.where(x < 0, up(floor, 4 * LIBRARY), 0.0)
         for offset in (-1.0, 0.0, 1.0):
             first, slack = _tail(variance, centre + offset)
             second, slip = _tail(variance, centre + offset + shift)
             with np.errstate(over="ignore", invalid="ignore"):
                 weighted = np.where(second > 0, np.exp(np.minimum(x, 700.0)) * second, 0.0)
-            rough = first * slack + weighted * (slip + LIBRARY + U * np.abs(x))
-            better = first - weighted > value
-            value = np.where(better, first - weighted, value)
-            error = np.maximum(error, rough)
-        floor = np.where(x < 0, -np.expm1(np.minimum(x, 0.0)), 0.0)
-        value = np.maximum(value, floor)
-        upper = np.minimum(up(value, 4 * LIBRARY, error), 1.0)
-        return np.maximum(down(value, 4 * LIBRARY, error), 0.0), np.where(x == np.inf, 0.0, upper)
+            error = first * slack + weighted * (slip + LIBRARY + U * np.abs(x))
+            lower = np.maximum(lower, down(first - weighted, 4 * U, error))
+            upper = np.maximum(upper, up(np.maximum(first - weighted, 0.0), 4 * U, error))
+        return np.clip(lower, 0.0, 1.0), np.where(x == np.inf, 0.0, np.minimum(upper, 1.0))
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """All of a lattice that is unbounded on both sides."""
@@ -122,23 +120,24 @@ def _table(variance: float) -> Floats:
     k = np.arange(math.ceil(_DEEP * math.sqrt(variance)) + 3, dtype=np.float64)
     with np.errstate(under="ignore"):
         mass = np.exp(-k * k / (2 * variance))
-        tails = np.cumsum(mass[::-1])[::-1]
-    total = 2 * tails[0] - 1.0
-    return np.append(tails / total, 0.0)
+        # Sums in extended precision, where the platform has it: neighbouring tails are subtracted later.
+        tails = np.cumsum(mass[::-1].astype(np.longdouble))[::-1]
+        total = 2 * tails[0] - 1
+        return np.append((tails / total).astype(np.float64), 0.0)
 
 
 def _tail(variance: float, k: Floats) -> tuple[Floats, Floats]:
     """P(noise ≥ k) and its relative error."""
     sigma = math.sqrt(variance)
     size = np.abs(k) / sigma
-    budget = 8 * LIBRARY + 4 * U * size * size
+    budget = SPECIAL + 4 * LIBRARY + 4 * U * size * size
     if sigma <= _TABLE:
         table = _table(variance)
         n = len(table) - 1
         right = table[np.minimum(np.abs(k), n).astype(np.int64)]
         # P(≥ -k) = 1 - P(≥ k + 1) for k ≥ 0.
         left = 1 - table[np.minimum(np.abs(k) + 1, n).astype(np.int64)]
-        return np.where(k >= 0, right, left), budget + 2 * U * min(n, 16 * sigma + 64)
+        return np.where(k >= 0, right, left), budget + _EXTENDED * n
     # Σ_{j ≥ k} f(j) = ∫_{k-1/2} f + f'(k - 1/2)/24 - … with a remainder of at most (7/5760)∫|f''''|.
     far = np.where(k >= 0, k, 1 - k) - 0.5
     y = far / sigma

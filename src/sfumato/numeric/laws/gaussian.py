@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import erfc, erfcx
 
 from sfumato.numeric.laws.base import Complexes, Floats, Smooth
-from sfumato.numeric.rounding import LIBRARY, U, down, up
+from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
 __all__ = ["GAUSSIAN", "Gaussian"]
 
@@ -103,7 +103,7 @@ def _close(a: Floats, near: float, weight: Floats, shift: Floats) -> tuple[Float
     value = weight * (near * ((flat - steep) @ _WEIGHTS))
     # The slope is the difference of two parts that approach each other as y grows: its error is that of
     # the parts.
-    rough = weight * (near * ((flat + np.abs(steep)) @ _WEIGHTS)) * (2 * LIBRARY)
+    rough = weight * (near * ((flat + np.abs(steep)) @ _WEIGHTS)) * (SPECIAL + LIBRARY)
     # On y ≥ -0.5 the slope changes by at most 2.5 times itself a unit; e^(-a²) by 2|a|.
     return value, rough + value * (2 * LIBRARY + shift * (2 * np.abs(a) + 2.5))
 
@@ -117,7 +117,7 @@ def _apart(a: Floats, b: Floats, weight: Floats, shift: Floats) -> tuple[Floats,
     alike = np.where(a > 0, value, right)
     slopes = np.where(a > 0, np.minimum(left / np.maximum(a, 1e-3), 2 * weight), 2 * weight)
     moved = shift * (2 * np.abs(a) * alike + 2 * slopes)
-    return value, 3 * LIBRARY * (left + right) + moved
+    return value, (SPECIAL + 2 * LIBRARY) * (left + right) + moved
 
 
 GAUSSIAN = Gaussian()

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
 from sfumato.numeric.laws.base import Complexes, Floats, Quadrature
-from sfumato.numeric.rounding import LIBRARY, U, down, up
+from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
 __all__ = [
     "GAUSSIAN_MIXTURE_ADD",
@@ -297,7 +297,7 @@ class GaussianMixture(Quadrature):
         first, second = (mixed, plain) if self.remove else (plain, mixed)
         with np.errstate(over="ignore", invalid="ignore"):
             second = np.where(second > 0, np.exp(np.minimum(x, 700.0)) * second, 0.0)
-        slack = 4 * LIBRARY + 8 * U * (np.square(y) + np.abs(x) + mixture.widest**2) + missed
+        slack = 2 * SPECIAL + 4 * LIBRARY + 8 * U * (np.square(y) + np.abs(x) + mixture.widest**2) + missed
         error = slack * (first + second)
         value = first - second
         ceiling = np.minimum(up(np.maximum(value, 0.0), 4 * U, error), 1.0)

@@ -62,6 +62,10 @@ class Pure(Smooth):
         """The two atoms."""
         return parameters[0], 2 * parameters[0]
 
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """Truth and lie."""
+        return _atoms(parameters[0])
+
 
 class Double(Smooth):
     """Parameters (eps, delta): with probability delta everything is revealed, else randomized response.
@@ -107,8 +111,18 @@ class Double(Smooth):
         return -parameters[0], parameters[0]
 
     def lattice(self, parameters: tuple[float, ...]) -> tuple[float, float] | None:
-        """The two atoms."""
+        """The two finite atoms."""
         return parameters[0], 2 * parameters[0]
+
+    def masses(self, parameters: tuple[float, ...]) -> Floats | None:
+        """Truth and lie, where not everything is revealed."""
+        return (1 - parameters[1]) * _atoms(parameters[0])
+
+
+def _atoms(eps: float) -> Floats:
+    """The probabilities of the losses eps and -eps."""
+    result: Floats = np.array([1.0, np.exp(-eps)]) / (1 + np.exp(-eps))
+    return result
 
 
 PURE = Pure()

@@ -185,8 +185,10 @@ class SampledLaplace(_Sampled):
         return doubled(partial(_flat, parts[..., 0], parts[..., 1]), c, t, parameters)
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
-        """See `sampled_bounds`."""
-        return sampled_bounds(LAPLACE, parameters[1:], parameters[0], epsilon, remove=self.remove)
+        """See `sampled_bounds`; exactly 0 from the largest loss."""
+        low, high = sampled_bounds(LAPLACE, parameters[1:], parameters[0], epsilon, remove=self.remove)
+        beyond = np.asarray(epsilon, dtype=np.float64) >= self.support(parameters)[1]
+        return np.where(beyond, 0.0, low), np.where(beyond, 0.0, high)
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Bounded on both sides."""
