@@ -196,7 +196,7 @@ class NumericSparseVector(Mechanism):
         return None
 
 
-def _index_example(name: str, mechanism: SparseVector, left: list[int], right: list[int]) -> Example:
+def _index_example(name: str, mechanism: SparseVector, left: list[float], right: list[float]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         values = left if side == "left" else right
         # A list of indices as one number: the sum of their powers of two.
@@ -205,7 +205,9 @@ def _index_example(name: str, mechanism: SparseVector, left: list[int], right: l
     return Example(name, mechanism, left, right, draw)
 
 
-def _numeric_example(name: str, mechanism: NumericSparseVector, left: list[int], right: list[int]) -> Example:
+def _numeric_example(
+    name: str, mechanism: NumericSparseVector, left: list[float], right: list[float]
+) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.float64]:
         values = left if side == "left" else right
         out = np.full((count, mechanism.count, 2), -1.0)
@@ -218,16 +220,23 @@ def _numeric_example(name: str, mechanism: NumericSparseVector, left: list[int],
 
 
 EXAMPLES = (
+    # Near the worst: all values before the findings rise, those found fall; both likely enough to be seen.
     _index_example(
-        "sparse vector", SparseVector(3, 0, count=2, sensitivity=1), [0, 0, 0, 1, 1], [1, 1, 1, 0, 0]
+        "sparse vector",
+        SparseVector(5, 0, count=2, sensitivity=1),
+        [0, 0, 0, 0, 1.5, 1.5],
+        [1, 1, 1, 1, 0.5, 0.5],
     ),
     _index_example(
         "sparse vector: monotone",
-        SparseVector(3, 0, count=2, sensitivity=1, monotone=True),
-        [0, 0, 0, 1, 1],
-        [1, 1, 1, 1, 1],
+        SparseVector(4, 0, count=2, sensitivity=1, monotone=True),
+        [0, 0, 0, 0, 1, 1],
+        [1, 1, 1, 1, 1, 1],
     ),
     _numeric_example(
-        "sparse vector: numeric", NumericSparseVector(2, 0, count=1, sensitivity=1), [0, 0, 1], [1, 1, 0]
+        "sparse vector: numeric",
+        NumericSparseVector(4, 0, count=1, sensitivity=1, share="2/3"),
+        [0, 1],
+        [1, 0],
     ),
 )
