@@ -190,8 +190,10 @@ def test_scalars_and_vectors_have_the_same_law(seeded):
     ):
         singles = np.array([draw(scale) for _ in range(4000)])
         vector = draw(scale, 4000)
+        short = np.concatenate([draw(scale, 5) for _ in range(800)])
         edges = np.arange(-6, 8)
-        table = [np.bincount(np.digitize(values, edges), minlength=15) for values in (singles, vector)]
+        samples = (singles, vector, short)
+        table = [np.bincount(np.digitize(values, edges), minlength=15) for values in samples]
         counts = np.array(table)[:, np.sum(table, axis=0) > 10]
         assert stats.chi2_contingency(counts).pvalue > 1e-9
 
@@ -204,7 +206,10 @@ def test_added_noise_is_continuous_and_centred_on_the_value(seeded, add, paramet
     value, half = 10**15, 2**63
     singles = np.array([add(value, half, parameter) - value for _ in range(4000)], float)
     vector = (add(np.full(4000, value), np.full(4000, half, np.uint64), parameter) - value).astype(float)
-    for noise in (singles, vector):
+    short = np.concatenate(
+        [add(np.full(4, value), np.full(4, half, np.uint64), parameter) - value for _ in range(1000)]
+    ).astype(float)
+    for noise in (singles, vector, short):
         assert stats.kstest(noise / 2.0**31, truth.cdf).pvalue > 1e-9
         assert stats.kstest(noise / 2.0**31 + 0.2, truth.cdf).pvalue < 1e-9  # a planted shift is seen
 

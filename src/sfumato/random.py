@@ -12,7 +12,6 @@ import operator
 import os
 import threading
 import weakref
-from fractions import Fraction
 from typing import NoReturn, TypeAlias, overload
 
 import numpy as np
@@ -207,12 +206,14 @@ def integers(bound: int, size: None = None) -> int: ...
 def integers(bound: int, size: Shape) -> Integers: ...
 def integers(bound: int, size: Shape | None = None) -> int | Integers:
     """Uniform integers in 0 … bound-1, for 1 <= bound <= 2**63."""
+    if type(bound) is not int:
+        bound = as_integer(bound, "bound")
     if not 1 <= bound <= 2**63:
         raise InvalidParameter("bound must lie between 1 and 2**63.")
     if size is None:
-        return scalar.uniform(_local.stream, int(bound))
+        return scalar.uniform(_local.stream, bound)
     shape = _shape(size)
-    return uniform.integers(_local.stream, int(bound), math.prod(shape)).reshape(shape)
+    return uniform.integers(_local.stream, bound, math.prod(shape)).reshape(shape)
 
 
 @overload
@@ -247,10 +248,13 @@ def bernoulli_exp(x: Rational, size: Shape | None = None) -> bool | Booleans:
     return uniform.coins_exp(_local.stream, exact, math.prod(shape)).reshape(shape)
 
 
-def _vector(kind: pool.Kind, parameter: Rational, name: str, size: Shape) -> Integers:
+def _vector(pools: pool.Pools, parameter: Rational, name: str, size: Shape) -> Integers:
     shape = _shape(size)
-    out = np.empty(math.prod(shape), np.int64)
-    discrete.fill(_local.stream, pool.table_of(kind, positive(parameter, name)), out)
+    count = math.prod(shape)
+    if count <= pool.FEW:
+        return np.array([pools.draw(parameter, name) for _ in range(count)], np.int64).reshape(shape)
+    out = np.empty(count, np.int64)
+    discrete.fill(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), out)
     return out.reshape(shape)
 
 
@@ -265,7 +269,7 @@ def geometric(rate: Rational, size: Shape | None = None) -> int | Integers:
     practice.
     """
     if size is not None:
-        return _vector("geometric", rate, "rate", size)
+        return _vector(_local.geometric, rate, "rate", size)
     return _local.geometric.draw(rate, "rate")
 
 
@@ -280,7 +284,7 @@ def discrete_laplace(scale: Rational, size: Shape | None = None) -> int | Intege
     in practice.
     """
     if size is not None:
-        return _vector("discrete laplace", scale, "scale", size)
+        return _vector(_local.discrete_laplace, scale, "scale", size)
     return _local.discrete_laplace.draw(scale, "scale")
 
 
@@ -296,7 +300,7 @@ def discrete_gaussian(variance: Rational, size: Shape | None = None) -> int | In
     practice.
     """
     if size is not None:
-        return _vector("discrete gaussian", variance, "variance", size)
+        return _vector(_local.discrete_gaussian, variance, "variance", size)
     return _local.discrete_gaussian.draw(variance, "variance")
 
 
@@ -320,7 +324,7 @@ def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational)
         post-processing, so that the analytic loss of the continuous mechanism holds for it.
     """
     if isinstance(whole, np.ndarray):
-        return _added("laplace", whole, fraction, positive(scale, "scale"))
+        return _added(_local.laplace, whole, fraction, scale, "scale")
     return ((int(whole) << 64) + _low(fraction) + _local.laplace.draw(scale, "scale") + _HALF) >> 64
 
 
@@ -344,7 +348,7 @@ def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Ratio
         post-processing, so that the analytic loss of the continuous mechanism holds for it.
     """
     if isinstance(whole, np.ndarray):
-        return _added("gaussian", whole, fraction, positive(variance, "variance"))
+        return _added(_local.gaussian, whole, fraction, variance, "variance")
     return ((int(whole) << 64) + _low(fraction) + _local.gaussian.draw(variance, "variance") + _HALF) >> 64
 
 
@@ -355,12 +359,20 @@ def _low(fraction: int | Words64) -> int:
     return low
 
 
-def _added(kind: pool.Kind, whole: Integers, fraction: int | Words64, parameter: Fraction) -> Integers:
+def _added(
+    pools: pool.Pools, whole: Integers, fraction: int | Words64, parameter: Rational, name: str
+) -> Integers:
     below = np.asarray(fraction)
     if whole.dtype != np.int64 or below.dtype != np.uint64 or whole.shape != below.shape:
         raise InvalidValue("whole and fraction must be int64 and uint64 arrays of the same shape.")
-    table = pool.table_of(kind, parameter)
-    return continuous.add(_local.stream, table, whole.ravel(), below.ravel()).reshape(whole.shape)
+    flat = whole.ravel(), below.ravel()
+    if whole.size <= pool.FEW:
+        pairs = zip(flat[0].tolist(), flat[1].tolist(), strict=True)
+        sums = [continuous.rounded(w, f, pools.draw(parameter, name)) for w, f in pairs]
+        out = np.array([continuous.saturated(value) for value in sums], np.int64)
+    else:
+        out = continuous.add(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), *flat)
+    return out.reshape(whole.shape)
 
 
 def choose(scores: Integers, rate: Rational) -> int:

@@ -169,3 +169,22 @@ def test_tails_reach_sums(stream, tools):
     gaussian = Law(Fraction(0), Fraction(1, 2 * 81), exponent=1, blocks=3, discrete=False)
     points = np.array([p / 2.0**64 / 9 for p in continuous.floors(stream, Table(gaussian), 1500)])
     assert stats.kstest(points, stats.norm.cdf).pvalue > tools.ALPHA
+
+
+@pytest.mark.parametrize("exponent", [-46, -35, -15, 0, 26, 47])
+def test_float_tests_see_the_whole_place(stream, monkeypatch, exponent):
+    """Floats judge by the exact place to 2**-50 of a block, however few bits of it the first word gave."""
+    table = Table(Law(Fraction(1, 20) / Fraction(2) ** exponent, Fraction(0), exponent, 400, discrete=False))
+    seen = []
+    resolve = Table.resolve
+
+    def spy(self, stream, prefixes, places, *, exact, size, digits):
+        seen.extend(abs(Fraction(p) - Fraction(exact(i), 2**size)) for i, p in enumerate(places.tolist()))
+        return resolve(self, stream, prefixes, places, exact=exact, size=size, digits=digits)
+
+    monkeypatch.setattr(Table, "resolve", spy)
+    assert continuous._fits(table.law)
+    continuous.floors(stream, table, 2000)
+    continuous.add(stream, table, np.zeros(2000, np.int64), np.zeros(2000, np.uint64))
+    assert len(seen) > 50
+    assert max(seen) < Fraction(1, 2**50)

@@ -103,7 +103,7 @@ def test_both_signs_of_a_block_are_mirror_images(stream, tools):
 
 
 class _Careless(Table):
-    """A planted bug: thresholds cut to the bits of the table, without the refinement of what they leave open."""
+    """A planted bug: thresholds cut to the bits of the table, and what they leave open not refined."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

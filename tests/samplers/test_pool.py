@@ -26,7 +26,7 @@ def test_pools_follow_the_law_before_and_after_the_table(pools, tools):
 
 
 def test_the_first_draws_leave_no_table(pools):
-    """A law that is drawn from a few times, perhaps with a private parameter, leaves no trace in the cache."""
+    """A law drawn from a few times, perhaps with a private parameter, leaves no trace in the cache."""
     scale = Fraction(987_654_321, 1000)
     key = ("discrete laplace", scale.numerator, scale.denominator)
     for _ in range(pool._PATIENCE):

@@ -194,7 +194,8 @@ def _settle(stream: Stream, table: Table, prefixes: NDArray[np.intp], positions:
     resolved = table.resolve(
         stream,
         prefixes[open_],
-        np.multiply(positions[open_], 2.0**-place, dtype=np.float64),
+        # All the bits that are known: the margin of the float test does not allow for a place cut short.
+        np.multiply(positions[open_] + lows[open_] * 2.0**-DIGITS, 2.0**-place, dtype=np.float64),
         exact=lambda i: (int(positions[open_[i]]) << DIGITS) | int(lows[open_[i]]),
         size=place + DIGITS,
         digits=DIGITS,

@@ -61,7 +61,7 @@ _REACH_LAPLACE, _REACH_GAUSSIAN = 28.0, 7.3
 _LARGEST = 2**56
 
 
-@dataclass(frozen=True, slots=False)
+@dataclass(frozen=True)  # without slots: what is computed once is kept beside the fields
 class Law:
     """A law proportional to exp(-slope |x| - curvature x²), cut into blocks.
 
@@ -200,11 +200,15 @@ class Law:
 
     def thresholds(self, bits: int) -> tuple[list[int], list[int]]:
         """`boundaries`, kept for the few precisions that ever occur."""
-        if bits not in self._made:
-            if len(self._made) >= _KEPT:
+        made = self._made.get(bits)
+        if made is None:
+            made = self.boundaries(bits)
+            if (
+                len(self._made) >= _KEPT
+            ):  # another thread may read or clear at the same time, which is harmless
                 self._made.clear()
-            self._made[bits] = self.boundaries(bits)
-        return self._made[bits]
+            self._made[bits] = made
+        return made
 
     def locate(self, stream: Stream, *, value: int = 0, known: int = 0) -> int:
         """The index of the symbol that a uniform U falls into; its first `known` bits may be given."""

@@ -16,7 +16,10 @@ from sfumato.samplers.law import COARSE, FINE, Law, draw, gaussian, geometric, l
 from sfumato.samplers.stream import Stream
 from sfumato.samplers.table import Table
 
-__all__ = ["KINDS", "Kind", "Pool", "Pools", "table_of"]
+__all__ = ["FEW", "KINDS", "Kind", "Pool", "Pools", "table_of"]
+
+FEW = 16
+"""Vectors up to this length are served from the pools, which is faster and leaves no table behind."""
 
 _AHEAD = 1024  # draws made at once
 _PATIENCE = 16  # single draws of one law before a table is made for it
@@ -99,10 +102,10 @@ def one(stream: Stream, law: Law) -> int:
 class Pools:
     """A thread's pools of one kind of law."""
 
-    __slots__ = ("_kind", "_known", "_source", "_values")
+    __slots__ = ("_known", "_source", "_values", "kind")
 
     def __init__(self, kind: Kind, source: Callable[[], Stream]) -> None:
-        self._kind, self._source = kind, source
+        self.kind, self._source = kind, source
         # By identity first: a mechanism passes the same object every time, and to hash a fraction costs
         # more than a draw.
         self._known: dict[int, Pool] = {}
@@ -123,7 +126,7 @@ class Pools:
         if pool is None:
             if len(self._values) >= _POOLS:
                 self.clear()
-            pool = self._values[key] = Pool(self._kind, parameter, exact)
+            pool = self._values[key] = Pool(self.kind, parameter, exact)
         else:
             self._known.pop(id(pool.parameter), None)
         pool.parameter = parameter  # held, so that its identity is not given to another object

@@ -82,11 +82,9 @@ class Table:
         lower, upper = law.boundaries(self.prefix + self.suffix)
         put = object.__setattr__
         put(self, "lookup", self._slots(lower, upper))
-        # A boundary that rounds to 2**64 itself would not fit; a word at the last value is then undecided,
-        # which is safe.
-        top = 2**64 - 1
-        put(self, "_lower", np.array([min(value, top) for value in lower], np.uint64))
-        put(self, "_upper", np.array([min(value, top) for value in upper], np.uint64))
+        # The last symbol is a large one, so that every boundary is far from 1 and fits a word.
+        put(self, "_lower", np.array(lower, np.uint64))
+        put(self, "_upper", np.array(upper, np.uint64))
         put(self, "_kinds", np.array([kind for kind, _ in law.symbols], np.int8))
         put(self, "_blocks", np.array([block for _, block in law.symbols], np.int64))
         put(self, "_shape", (float(law.slope * law.width), float(law.curvature * law.width**2)))
