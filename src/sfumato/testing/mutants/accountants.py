@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -123,27 +123,33 @@ class Discretised:
         masses[-1] += truth
         return low, masses, 0.0
 
-    def delta(self, losses: Sequence[PrivacyLoss], epsilon: float) -> float:
-        """The hockey-stick divergence of the convolution."""
-        if not losses:
-            return 0.0
+    def _curve(self, losses: Sequence[PrivacyLoss]) -> Callable[[float], float]:
+        """The hockey-stick divergence of the convolution, as a function of epsilon."""
         start, total, kept = 0, np.ones(1), 1.0
         for loss in losses:
             low, masses, beyond = self._law(loss)
             start, total, kept = start + low, np.convolve(total, masses), kept * (1 - beyond)
         grid = (start + np.arange(len(total))) * self.step
-        gain = np.where(grid > epsilon, -np.expm1(np.minimum(0.0, epsilon - grid)), 0.0)
-        return min(1.0, float((gain * total).sum()) * (1 + 1e-9) + (1 - kept))
+
+        def delta(epsilon: float) -> float:
+            gain = np.where(grid > epsilon, -np.expm1(np.minimum(0.0, epsilon - grid)), 0.0)
+            return min(1.0, float((gain * total).sum()) * (1 + 1e-9) + (1 - kept))
+
+        return delta
+
+    def delta(self, losses: Sequence[PrivacyLoss], epsilon: float) -> float:
+        """The curve itself."""
+        return self._curve(losses)(epsilon)
 
     def epsilon(self, losses: Sequence[PrivacyLoss], delta: float) -> float:
         """The curve inverted by bisection, from above."""
-        goal = float(delta_of(delta))
-        if self.delta(losses, 0.0) <= goal:
+        goal, curve = float(delta_of(delta)), self._curve(losses)
+        if curve(0.0) <= goal:
             return 0.0
         low, high = 0.0, 64.0
-        if self.delta(losses, high) > goal:
+        if curve(high) > goal:
             return math.inf
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(losses, middle) > goal else (low, middle)
+            low, high = (middle, high) if curve(middle) > goal else (low, middle)
         return high
