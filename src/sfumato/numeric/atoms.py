@@ -26,7 +26,7 @@ Profile = Callable[[Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Finite losses and their probabilities, the relative error of those, and the absolute one of the losses."""
+    """Finite losses and their probabilities, with the relative error of these and the absolute one of those."""
 
     losses: Floats
     masses: Floats
@@ -56,7 +56,7 @@ def nothing(x: Floats) -> tuple[Floats, Floats]:
 
 
 def outcomes(terms: Sequence[Term]) -> tuple[Outcomes, list[Term]] | None:
-    """The joint outcomes of all terms with finitely many losses, and the other terms; None if there are too many."""
+    """The joint outcomes of all terms with finitely many losses, and the other terms; None if too many."""
     losses, masses = np.zeros(1), np.ones(1)
     relative = absolute = 0.0
     others: list[Term] = []

@@ -120,7 +120,7 @@ def _largest(terms: Sequence[Term]) -> tuple[float, float]:
     if any(math.isinf(top) for top, _ in tops):
         return math.inf, math.inf
     exact = sum((Fraction(top) * count for top, count in tops), Fraction(0))
-    return float_down(exact) * (1 - 64 * U), float_up(exact)
+    return float_down(exact) * (1 - 1e-13), float_up(exact)
 
 
 def _closed(terms: Sequence[Term]) -> Callable[[Floats], tuple[Floats, Floats]] | None:
@@ -193,8 +193,8 @@ def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
     best = Bracket(0.0, largest)
     if _contoured(terms):
         # The finite part may be as large as delta less the mass at infinity, rounded to the safe side.
-        found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U))
-        if found is not None and low_mass < high_mass:
+        found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U) if high_mass else delta)
+        if found is not None and high_mass:
             looser = contour.epsilon(terms, (delta - low_mass) * (1 + 2 * U))
             found = Bracket(looser.lower if looser is not None else 0.0, found.upper)
         if found is not None:

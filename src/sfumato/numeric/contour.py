@@ -303,6 +303,8 @@ def assembled(
     # All moduli are stated against M(c), which is e^log_m up to moved[0].
     against = 1 + 2 * float(moved[0])
     rounding = float(size @ (np.minimum(moved, 2.0) + 32 * U)) * against
+    # Whatever the order of summation, a sum errs by at most its length in units of U of its sizes.
+    rounding += 2 * (nodes + 8) * U * float(np.abs(weights).sum())
     edge = step * nodes
     cut = math.exp(log_rest) * (step / edge + 1) / (math.pi * edge) * against
     return Line(

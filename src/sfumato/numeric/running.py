@@ -47,6 +47,7 @@ class Running:
     """
 
     __slots__ = (
+        "_adds",
         "_answer",
         "_counts",
         "_decay",
@@ -71,6 +72,7 @@ class Running:
         self._errors = np.zeros(self._nodes.size)
         self._decay = np.zeros(len(_CROSSINGS))
         self._mu2 = self._top = self._logs = 0.0
+        self._adds = 0
         self._counts: dict[tuple[Law, tuple[float, ...]], int] = {}
         self._known: dict[tuple[Law, tuple[float, ...]], tuple[Complexes, Floats, Floats]] = {}
         self._opaque = False
@@ -82,8 +84,9 @@ class Running:
         self._counts[key] = self._counts.get(key, 0) + term.count
         self._answer = None
         mass = term.law.infinity(term.parameters)
-        self._logs += term.count * math.log1p(-min(mass, 1 - U)) * (1 + 8 * U)
-        self._top += term.count * term.law.support(term.parameters)[1] * (1 + 4 * U)
+        self._adds += 1
+        self._logs += term.count * math.log1p(-min(mass, 1 - U))
+        self._top = (self._top + term.count * term.law.support(term.parameters)[1]) * (1 + 4 * U)
         if term.law is GAUSSIAN:
             # Gaussian losses add up to a Gaussian loss: nothing is evaluated before a question.
             self._mu2 += term.count * term.parameters[0] ** 2
@@ -142,10 +145,15 @@ class Running:
             self._answer = found
         return self._answer
 
+    @property
+    def _slip(self) -> float:
+        """The relative error of sums that were added up one spend at a time."""
+        return (64 + 4 * self._adds) * U
+
     def _read(self) -> Bracket | None:
         """The bracket of the best contour, or None where there is none."""
         mass = -math.expm1(self._logs)
-        least, most = mass * (1 - 64 * U), mass * (1 + 64 * U) + (8 * U if mass else 0.0)
+        least, most = mass * (1 - self._slip), mass * (1 + self._slip)
         spare = (self._delta - most) * (1 - 2 * U)
         if spare <= 0:
             return None
@@ -174,7 +182,7 @@ class Running:
         c, step = float(_CROSSINGS[index]), float(self._steps[index])
         half = 0.5 * self._mu2
         far = _CROSSINGS[index + 1 :]
-        slip = self._errors[::_NODES][index + 1 :] + 32 * U * np.abs(real[index + 1 :])
+        slip = self._errors[::_NODES][index + 1 :] + self._slip * np.abs(real[index + 1 :])
         usable = slip < 0.1
         if not usable.any():
             return None
@@ -183,10 +191,10 @@ class Running:
         here = slice(index * _NODES, (index + 1) * _NODES)
         z = self._nodes[index]
         gauss = half * z * (z + 1)
-        errors = self._errors[here] + 32 * U * (np.abs(gauss) + np.abs(self._total[here]))
+        errors = self._errors[here] + self._slip * (np.abs(gauss) + np.abs(self._total[here]))
         alias = right_alias(c, step, max(epsilon - 3 / c, 0.0), *bounds, self._top)
         if errors[0] > 1e-4 or alias > 1e-7 * delta:
             return None
-        rest = float(self._decay[index]) - half * (step * _NODES) ** 2 * (1 - 16 * U)
+        rest = (float(self._decay[index]) - half * (step * _NODES) ** 2) * (1 - self._slip)
         moved = np.expm1(np.minimum(errors, 1.0))
         return assembled(c, step, self._total[here] + gauss, moved, min(rest, 0.0), bounds, self._top)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
+from sfumato.errors import InvalidParameter
 from sfumato.numeric.laws.base import Complexes, Floats, Quadrature
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
@@ -256,6 +257,10 @@ class GaussianMixture(Quadrature):
     def _mixture(self, parameters: npt.ArrayLike) -> Mixture:
         row = np.asarray(parameters, dtype=np.float64)
         sigma, (shifts, weights) = row[0], row[1:].reshape(2, -1)
+        if not (sigma > 0 and np.all(shifts >= 0) and np.all(weights >= 0)):
+            raise InvalidParameter(
+                "a Gaussian mixture needs sigma above 0 and shifts and weights of at least 0."
+            )
         keep = np.flatnonzero(weights > 0)
         order = keep[np.argsort(shifts[keep])]
         return Mixture(tuple(shifts[order] / sigma), tuple(weights[order]), self.remove)
@@ -329,9 +334,10 @@ def _threshold(mixture: Mixture, target: Floats) -> tuple[Floats, Floats]:
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     y = 0.5 * (low + high)
     miss = np.abs(mixture.log_ratio(y) - target) + 4 * LIBRARY * (1 + np.abs(target))
-    # At the ends of the bracket one probability is below Φ(-40) of the other side: no crossing is missed
-    # there.
-    return y, np.where((miss > 1e-3) | ~np.isfinite(miss), 1.0, miss)
+    # Where w is above the target everywhere, the threshold stays at the left end and nothing is missed:
+    # less # than Φ(-40) lies further left. Elsewhere a miss that large is not rounding, and makes the
+    # answer useless.
+    return y, np.where(low == -reach, 0.0, np.where(miss < 1e-3, miss, 1.0))
 
 
 GAUSSIAN_MIXTURE_REMOVE = GaussianMixture(True)

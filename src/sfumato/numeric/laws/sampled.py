@@ -56,8 +56,9 @@ def sampled_bounds(
     # Where rounding drowns the argument, the inner profile is at most 1.
     coarse = np.maximum(floor, up(np.maximum(factor, 0.0) + drift, 4 * LIBRARY))
     high = np.where(usable, high, np.where(gone, floor, coarse))
-    low = np.maximum(np.where(usable, low, 0.0), down(base, 4 * LIBRARY))
-    return np.clip(low, 0.0, 1.0), np.clip(np.maximum(high, floor), 0.0, 1.0)
+    high = np.where(x == np.inf, 0.0, np.maximum(high, floor))
+    low = np.minimum(np.maximum(np.where(usable, low, 0.0), down(base, 4 * LIBRARY)), high)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def _removed(x: Floats, rate: float) -> tuple[Floats, Floats, Floats, Floats, npt.NDArray[np.bool_]]:
