@@ -46,10 +46,11 @@ Shape: TypeAlias = int | tuple[int, ...]
 _KEY = 32
 _PAD = 16  # the cipher wants room for one more block than it writes
 _BUFFER = 1 << 15
+_AHEAD = 128  # words made ahead for single draws
 _CHUNK = 1 << 20  # bytes under one key
 _ZEROS = bytes(_CHUNK)
 _ZERO_VIEW = memoryview(_ZEROS)
-_HALF = 1 << 63
+_WORD = 2**64 - 1
 
 
 class Keystream:
@@ -63,7 +64,7 @@ class Keystream:
     pickled or copied.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_key", "_position", "_view")
+    __slots__ = ("__weakref__", "_buffer", "_key", "_position", "_view", "_words")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_BUFFER + _PAD)
@@ -74,6 +75,7 @@ class Keystream:
     def drop(self) -> None:
         """Forgets everything and starts again from the operating system."""
         self._view[:] = bytes(_BUFFER + _PAD)
+        self._words: list[int] = []
         self._key = os.urandom(_KEY)
         self._position = _BUFFER
 
@@ -87,6 +89,10 @@ class Keystream:
 
     def bits(self, count: int) -> int:
         """A uniform integer of `count` bits."""
+        if count <= 64:
+            if not self._words:
+                self._words = self.words64(_AHEAD).tolist()
+            return self._words.pop() >> (64 - count)
         size = (count + 7) >> 3
         if size > _BUFFER // 8:
             return int.from_bytes(self._bytes(size), "little") >> (8 * size - count)
@@ -325,7 +331,9 @@ def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational)
     """
     if isinstance(whole, np.ndarray):
         return _added(_local.laplace, whole, fraction, scale, "scale")
-    return ((int(whole) << 64) + _low(fraction) + _local.laplace.draw(scale, "scale") + _HALF) >> 64
+    if type(whole) is not int or type(fraction) is not int or not 0 <= fraction <= _WORD:
+        whole, fraction = int(whole), _low(fraction)
+    return continuous.unbiased(whole, fraction, _local.laplace.draw(scale, "scale"))
 
 
 @overload
@@ -349,7 +357,9 @@ def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Ratio
     """
     if isinstance(whole, np.ndarray):
         return _added(_local.gaussian, whole, fraction, variance, "variance")
-    return ((int(whole) << 64) + _low(fraction) + _local.gaussian.draw(variance, "variance") + _HALF) >> 64
+    if type(whole) is not int or type(fraction) is not int or not 0 <= fraction <= _WORD:
+        whole, fraction = int(whole), _low(fraction)
+    return continuous.unbiased(whole, fraction, _local.gaussian.draw(variance, "variance"))
 
 
 def _low(fraction: int | Words64) -> int:
@@ -368,7 +378,7 @@ def _added(
     flat = whole.ravel(), below.ravel()
     if whole.size <= pool.FEW:
         pairs = zip(flat[0].tolist(), flat[1].tolist(), strict=True)
-        sums = [continuous.rounded(w, f, pools.draw(parameter, name)) for w, f in pairs]
+        sums = [continuous.unbiased(w, f, pools.draw(parameter, name)) for w, f in pairs]
         out = np.array([continuous.saturated(value) for value in sums], np.int64)
     else:
         out = continuous.add(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), *flat)

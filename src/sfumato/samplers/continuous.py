@@ -17,7 +17,7 @@ from sfumato.samplers.law import Law, draw
 from sfumato.samplers.stream import Integers, Stream, Words64
 from sfumato.samplers.table import UNDECIDED, Table
 
-__all__ = ["DIGITS", "add", "floors", "one", "rounded", "saturated"]
+__all__ = ["DIGITS", "OFFSET", "add", "floors", "one", "rounded", "saturated", "unbiased"]
 
 DIGITS = 64
 """Fractional bits to which a point is known."""
@@ -26,6 +26,15 @@ _WIDEST = 48  # bits of a word that are left beside the prefix
 _CHUNK, _BATCH = 1 << 16, 1 << 19
 _LARGEST = 2**63 - 1
 _SAFE = 2**62  # a value up to this and a block of noise cannot overflow
+
+
+OFFSET = 1 << 126
+"""Added to points that are kept for single sums, so that all have the same length whatever the noise."""
+
+
+def unbiased(whole: int, fraction: int, noise: int) -> int:
+    """floor(whole + fraction / 2**64 + X + 1/2), given OFFSET + 2**63 + the floor of X 2**64."""
+    return (((whole << DIGITS) + fraction + noise) >> DIGITS) - (OFFSET >> DIGITS)
 
 
 def rounded(whole: int, fraction: int, noise: int) -> int:

@@ -26,6 +26,8 @@ _PATIENCE = 16  # single draws of one law before a table is made for it
 _TABLES = 48  # tables kept, of about a quarter of a megabyte each
 _POOLS = 512  # laws for which a thread keeps draws
 
+_HELD = continuous.OFFSET + (1 << 63)
+
 Kind: TypeAlias = str
 """A family of laws with one parameter."""
 
@@ -90,13 +92,13 @@ class Pool:
             discrete.fill(stream, table, ahead)
             self.values = ahead.tolist()
         else:
-            self.values = continuous.floors(stream, table, _AHEAD)
+            self.values = [point + _HELD for point in continuous.floors(stream, table, _AHEAD)]
         return self.values.pop()
 
 
 def one(stream: Stream, law: Law) -> int:
     """A single draw in exact arithmetic, in the form that pools hand out."""
-    return continuous.saturated(draw(stream, law)) if law.discrete else continuous.one(stream, law)
+    return continuous.saturated(draw(stream, law)) if law.discrete else continuous.one(stream, law) + _HELD
 
 
 class Pools:
@@ -112,7 +114,7 @@ class Pools:
         self._values: dict[tuple[int, int], Pool] = {}
 
     def draw(self, parameter: Rational, name: str) -> int:
-        """One draw of the law with this parameter: noise if discrete, the floor of X 2**64 if continuous."""
+        """One draw of the law with this parameter: the noise itself, or what `continuous.unbiased` takes."""
         pool = self._known.get(id(parameter))
         if pool is None or pool.parameter is not parameter:
             pool = self._find(parameter, name)
