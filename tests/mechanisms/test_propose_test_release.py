@@ -110,7 +110,15 @@ def test_unusable_input_is_refused():
         with pytest.raises(InvalidParameter):
             ProposeTestRelease(epsilon, delta, bound=bound, share=share)
     mechanism = ProposeTestRelease(1, "1e-6", bound=1)
-    for value, distance in ((1.0, -1), (1.0, 1.5), (1.0, True), (float("nan"), 0), (float("nan"), 10**6)):
+    for value, distance in (
+        (1.0, -1),
+        (1.0, 1.5),
+        (1.0, True),
+        (float("nan"), 0),
+        (float("nan"), 10**6),
+        ([1.0], 5),
+        ("1", 5),
+    ):
         with pytest.raises(InvalidValue):
             mechanism.release(value, distance)
     assert repr(mechanism) == "ProposeTestRelease(epsilon=1, delta=1e-06, bound=1, share=0.5)"

@@ -21,9 +21,9 @@ __all__ = ["EXAMPLES", "AboveThreshold"]
 class AboveThreshold(Mechanism):
     """Finds the first value that (noisily) reaches the threshold; the price does not grow with the tries.
 
-    Values are taken one at a time, so an iterator may compute each when it is asked for, and none after the
-    answer is computed. Each call of `first` is a new run and costs `loss`, to be paid before the first
-    value is read.
+    An iterator is asked for one value at a time, so it may compute each when it is asked, and none is
+    computed after the answer; lists and arrays are compared in blocks. Each call of `first` is a new run and
+    costs `loss`, to be paid before the first value is read.
 
     Attributes:
         epsilon: The pure price of one run.

@@ -13,7 +13,7 @@ from sfumato import random
 from sfumato.errors import InvalidValue
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._figures import freeze, shown
-from sfumato.mechanisms._scores import Number
+from sfumato.mechanisms._scores import Number, exact_number
 from sfumato.mechanisms._utility import failure_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.laplace import Laplace
@@ -92,7 +92,7 @@ class ProposeTestRelease(Mechanism):
         if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 0:
             raise InvalidValue("The distance must be a whole number of at least 0.")
         # Drawn in any case, so that a refused test takes no less time and a bad value fails the same way.
-        answer = self._laplace.release(value)
+        answer = self._laplace.release(exact_number(value))
         passed = int(distance) + random.discrete_laplace(1 / self._rate) > self.threshold
         return answer if passed else None
 

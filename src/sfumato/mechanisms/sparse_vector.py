@@ -24,8 +24,9 @@ __all__ = ["EXAMPLES", "NumericSparseVector", "SparseVector"]
 class SparseVector(Mechanism):
     """Finds the first `count` values that (noisily) reach the threshold, and stops; values below are free.
 
-    Values are taken one at a time, none after the last one found. It is not an exponential mechanism run
-    over time: the order of the values decides, and nothing is compared with anything but the threshold.
+    An iterator is asked for one value at a time, for none after the last one found. It is not an exponential
+    mechanism run over time: the order of the values decides, and each is compared with the threshold alone.
+    Each call of `above` is a new run and costs `loss`.
 
     Attributes:
         epsilon: The pure price of one run, all `count` findings included.
