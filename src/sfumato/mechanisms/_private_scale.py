@@ -61,7 +61,7 @@ def cauchy_tail(tail: arb) -> arb:
 def student_tail(tail: arb) -> arb:
     """The t with P(T > t) = `tail` for Student's t with 4 degrees of freedom and 0 < tail < 1/2.
 
-    2·√(q − 1) with q = cos(arccos(√a)/3)/√a and a = 4·tail·(1 − tail) (Shaw 2006, section 3).
+    2·√(q − 1) with q = cos(arccos(√a)/3)/√a and a = 4·tail·(1 − tail) (Shaw 2006).
     """
     root = (4 * tail * (1 - tail)).sqrt()
     return 2 * ((root.acos() / 3).cos() / root - 1).sqrt()

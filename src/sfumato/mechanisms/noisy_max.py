@@ -48,7 +48,7 @@ class NoisyMax(Mechanism):
         Between neighbours T moves by at most s and v_i by at most s, so the whole threshold T − v_i rises
         by at most 2s (by at most s if all scores move one way), and P(i wins) falls by at most a factor
         e^(2s/b): b = 2s/ε, or s/ε. The tie rule is part of T and costs nothing. Source: Dwork, Roth 2014,
-        Claim 3.9 (for counts, which are monotone); Ding, Kifer, Steinke, Sun, Winslett, Xu, Zhang 2021 for
+        Claim 3.9 (for counts, which are monotone); Ding, Kifer et al. 2021 for
         exponential noise = permute-and-flip. Lap(Δ/ε) without monotone scores is not `epsilon`-DP.
         Conditions: public candidates; the sensitivity bounds every score.
     """

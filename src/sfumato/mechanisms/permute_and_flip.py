@@ -34,11 +34,14 @@ class PermuteAndFlip(Mechanism):
         monotone: A promise that all scores move the same way between any two neighbours; doubles the rate.
 
     Privacy:
-        Claim: `epsilon`-DP, and no better than ε²/2-zCDP in general. Source: McKenna, Sheldon 2020, Thm. 1
-        (monotone: the remark after it), applied to the integer scores of `ScoreGrid` with their sensitivity
-        s at rate ε/(2s), or ε/s. Conditions: public candidates; the sensitivity bounds every score.
-        Flipping all coins and taking one of the heads uniformly is the same law: given the heads, the first
-        of them in a random order is uniform.
+        Claim: `epsilon`-DP; for zCDP only the ε²/2 of any such mechanism, as its loss is not of bounded
+        range.
+        Source: McKenna, Sheldon 2020, applied to the integer scores of `ScoreGrid` with their sensitivity s
+        at rate r = ε/(2s), or ε/s if monotone. Proof: it is report-noisy-max with exponential noise (Ding,
+        Kifer et al. 2021), whose tail min(1, e^(−rt)) falls by at most e^(−2sr) when the threshold that
+        `NoisyMax` describes rises by 2s (monotone: by e^(−sr), s). Conditions: public candidates; the
+        sensitivity bounds every score. Flipping all coins and taking one of the heads uniformly is the same
+        law: given the heads, the first of them in a random order is uniform.
     """
 
     epsilon: Fraction

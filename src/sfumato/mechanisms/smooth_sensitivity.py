@@ -61,13 +61,13 @@ class SmoothSensitivity(Mechanism):
             extremes have product 1 and sum 2·cosh D. With |y−y'| = s·min(σ, σ') and σ, σ' a factor e^λ
             apart, D is the distance to a point that moves along a geodesic at unit speed in λ, hence
             convex, so that the worst λ in [0, β] is 0 or β. Both are held to ε, which gives s. Sources: the
-            framework is Nissim, Raskhodnikova, Smith 2007, Lemma 2.6; Bun, Steinke 2019, Thm. 31 has
+            framework is Nissim, Raskhodnikova, Smith 2007, section 2; Bun, Steinke 2019 has
             Student's t with the bound s(d+1)/(2√d) + (d+1)β in place of the exact value.
 
         Laplace: σ = 2S/ε, so a shift costs at most ε/2. With σ/σ' = e^λ, the loss at an output |z|σ away is
         at most ε/2 − λ + |z|(e^λ − 1), |z| standard exponential. For λ ≤ 0 that is at most ε/2 + β ≤ ε; for
         λ > 0, E[(1 − e^(ε−L))+] ≤ (1 − e^−λ)·exp(−(ε/2 + λ)/(e^λ − 1)), which increases in λ, and `beta` is
-        the largest β at which it is at most δ. (The source's Lemma 2.6 has the smaller β = ε/(2 ln(2/δ)).)
+        the largest β at which it is at most δ. (The source has the smaller β = ε/(2 ln(2/δ)).)
 
         The private scale shows nowhere but in the answer: answers lie on a grid fixed by `bound`, the noise
         is drawn by scaling one lazily known real number (no table per scale), `error` and `variance` do not

@@ -120,7 +120,7 @@ class NumericSparseVector(Mechanism):
         Claim: `epsilon` = (1 − share)·ε for the places (`Gate`) + share·ε for the numbers: `count` discrete
         Laplace releases of scale count·s/(share·ε) in grid units, composed. The noise that decided a
         comparison is never told: a number gets noise of its own. Sources: Lyu, Su, Li 2017, Alg. 7 with ε3;
-        Dwork, Roth 2014, Alg. 3 and Thm. 3.27 (which states the same total for its own split).
+        Dwork, Roth 2014, Alg. 3 (which states the same total for its own split).
     """
 
     epsilon: Fraction

@@ -38,8 +38,8 @@ class TopK(Mechanism):
         Claim: `count` adaptive choices of bounded range ε/count each: `epsilon`-DP by basic composition, and
         ε²/(8·count)-zCDP, which for long lists is worth much more. Each choice is an exponential mechanism
         on the candidates still there, which are public given the choices before. Sources: Durfee, Rogers
-        2019, Lemma 4.2 (one-shot Gumbel = peeling) and Cesar, Rogers 2021, Lemma 3.4 (adaptive composition
-        through zCDP). Conditions: those of `Exponential`.
+        2019 (one-shot Gumbel = peeling) and Cesar, Rogers 2021, Lemma 3.4 (adaptive composition through
+        zCDP). Conditions: those of `Exponential`.
     """
 
     epsilon: Fraction
