@@ -26,7 +26,7 @@ Profile = Callable[[Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Finite losses and their probabilities, with the relative error of these and the absolute one of those."""
+    """Finite losses, absolutely accurate to `absolute`, and probabilities, relatively to `relative`."""
 
     losses: Floats
     masses: Floats

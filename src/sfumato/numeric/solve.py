@@ -74,8 +74,7 @@ def _log(value: float, target: float) -> float:
 def fall(
     f: Callable[[float], float], target: float, low: float, high: float, *, guess: float, tolerance: float
 ) -> tuple[float, float]:
-    """Two points around where a falling function crosses a target: above it at the first, not at the
-    second.
+    """Two points around where a falling function crosses a target: above it at the first only.
 
     Both ends were evaluated, so each is certain whatever the function does in between. The interval is
     closed in around the guess by steps that grow, then halved. `low` must be above the target and `high`
