@@ -66,6 +66,10 @@ def test_what_was_read_is_erased():
     words = stream.words32(20)
     assert words.tobytes() not in bytes(stream._buffer)
     assert bytes(stream._buffer[: stream._position]) == bytes(stream._position)
+    # Single words are taken from a list, and leave it.
+    short = stream.bits(64)
+    assert short not in stream._words
+    assert len(stream._words) == random._AHEAD - 1
     # The unread part is there, so that the test above is not empty.
     assert any(stream._buffer[stream._position :])
 
@@ -103,7 +107,8 @@ def _fingerprint() -> bytes:
     draws = [random.discrete_laplace(scale) for _ in range(20)] + [
         random.add_gaussian(0, 0, units) for _ in range(20)
     ]
-    return repr((draws, random.token(), random.integers(2**60, 3).tolist())).encode()
+    words = [random.integers(2**60) for _ in range(5)]
+    return repr((draws, random.token(), words, random.integers(2**60, 3).tolist())).encode()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

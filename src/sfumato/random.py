@@ -56,9 +56,10 @@ _WORD = 2**64 - 1
 class Keystream:
     """AES-256-CTR keyed by the operating system, with fast key erasure.
 
-    Small requests are cut from a buffer and zeroed there as they are read. Every refill, and every large
-    request, uses a key of its own that is forgotten at once: the first bytes of a refill are the next key.
-    So no state that exists after a read can reproduce what was read. A key encrypts at most 2**16 blocks.
+    Small requests are cut from a buffer and zeroed there as they are read; single words come from a short
+    list that they leave. Every refill, and every large request, uses a key of its own that is forgotten at
+    once: the first bytes of a refill are the next key. So no state that exists after a read can reproduce
+    what was read. A key encrypts at most 2**16 blocks.
 
     One belongs to one thread; it is not safe to share. A forked child starts from a fresh key. It cannot be
     pickled or copied.
