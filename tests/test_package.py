@@ -42,7 +42,7 @@ def test_the_core_imports_only_its_four_dependencies():
     third_party = _modules_after(f"import sfumato as sf; [getattr(sf, n) for n in {sf.__all__!r}]")
     third_party -= set(sys.stdlib_module_names) | {"sfumato", "__mp_main__"}
     ours = {"numpy", "scipy", "cryptography", "flint"}
-    brought_along = {"_cffi_backend", "cffi", "pycparser", "charset_normalizer", "threadpoolctl"}
+    brought_along = {"_cffi_backend", "cffi", "pycparser", "cython_runtime"}
     assert {name for name in third_party if not name.startswith("_")} <= ours | brought_along
 
 

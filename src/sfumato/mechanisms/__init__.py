@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.propose_test_release import ProposeTestRelease
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.sample_and_aggregate import SampleAndAggregate
-    from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
+    from sfumato.mechanisms.smooth_sensitivity import Median, SmoothSensitivity, median_of
     from sfumato.mechanisms.sparse_vector import NumericSparseVector, SparseVector
     from sfumato.mechanisms.staircase import Staircase
     from sfumato.mechanisms.top_k import TopK
@@ -43,6 +43,7 @@ __all__ = [
     "Geometric",
     "Laplace",
     "Mechanism",
+    "Median",
     "NoisyMax",
     "NumericSparseVector",
     "PermuteAndFlip",
@@ -56,6 +57,7 @@ __all__ = [
     "TreeCounter",
     "TruncatedLaplace",
     "examples",
+    "median_of",
     "modules",
 ]
 
@@ -68,6 +70,7 @@ _HOME = {
     "Gaussian": "gaussian",
     "Geometric": "geometric",
     "Laplace": "laplace",
+    "Median": "smooth_sensitivity",
     "NoisyMax": "noisy_max",
     "NumericSparseVector": "sparse_vector",
     "PermuteAndFlip": "permute_and_flip",
@@ -80,6 +83,7 @@ _HOME = {
     "TopK": "top_k",
     "TreeCounter": "tree_counter",
     "TruncatedLaplace": "truncated_laplace",
+    "median_of": "smooth_sensitivity",
 }
 
 
