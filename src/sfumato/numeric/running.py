@@ -20,6 +20,7 @@ from sfumato.numeric.contour import Line, assembled, inverted, right_alias
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Quadrature, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
+from sfumato.numeric.laws.pure import DOUBLE, PURE
 from sfumato.numeric.rounding import U
 
 __all__ = ["Running"]
@@ -139,11 +140,17 @@ class Running:
             NotCertified: if no method can bracket it.
         """
         if self._answer is None:
-            found = None if self._opaque or len(self._counts) < 2 else self._read()
+            found = None if self._opaque or self._simple else self._read()
             if found is None or not found.meets():
                 found = compose.epsilon([self.terms], self._delta)
             self._answer = found
         return self._answer
+
+    @property
+    def _simple(self) -> bool:
+        """Whether a closed form answers: one kind of event, and either one of it or of a kind that adds up."""
+        ((law, _), count), *others = self._counts.items()
+        return not others and (count == 1 or law in (GAUSSIAN, PURE, DOUBLE))
 
     @property
     def _slip(self) -> float:
