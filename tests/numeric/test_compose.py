@@ -37,7 +37,7 @@ Real = Any
 
 
 def atoms(term: Term) -> list[tuple[Real, Real]]:
-    """The losses of one discrete event with their probabilities, from the definition; the rest is at infinity."""
+    """The losses of one discrete event with their probabilities; the rest is at infinity."""
     if term.law is DISCRETE_LAPLACE:
         a, s = mp.mpf(term.parameters[0]), int(term.parameters[1])
         norm = (1 - mp.exp(-a)) / (1 + mp.exp(-a))
@@ -202,7 +202,8 @@ def test_epsilon_and_delta_are_each_others_inverse() -> None:
 
 
 def test_renyi_sums_over_events_and_matches_the_published_curve() -> None:
-    # dp_accounting's table for 50 Poisson(.01) Gaussians of sigma 2.5; at small orders it lists upper bounds.
+    # dp_accounting's table for 50 Poisson(.01) Gaussians of sigma 2.5; at small orders it lists upper
+    # bounds.
     term = Term(SAMPLED_GAUSSIAN_REMOVE, (0.01, 2.5), 50)
     for alpha, bound, tolerance in (
         (1.5, 0.000670579741, 0.04),

@@ -35,8 +35,8 @@ def gaussian(epsilon: Real, mu: Real) -> Real:
 def slow_delta(epsilon: float, mu: float, laplace: list[float], pure: list[float]) -> Real:
     """The profile of one Gaussian, up to one Laplace, and any number of randomized responses.
 
-    E[delta_Gaussian(epsilon - L)] over the losses L of the others: their atoms are enumerated, and the density of the
-    Laplace loss is integrated.
+    E[delta_Gaussian(epsilon - L)] over the losses L of the others: their atoms are enumerated, and the
+    density of the Laplace loss is integrated.
     """
     with mp.workdps(20):
         m = mp.mpf(mu)
@@ -107,7 +107,8 @@ def test_a_sampled_event_with_a_gaussian_one(law: Law, sign: int) -> None:
 
 
 REFERENCE = [
-    # Reference table: contour integrals bracketed by dp_accounting's pessimistic discretisation, and closed forms.
+    # Reference table: contour integrals bracketed by dp_accounting's pessimistic discretisation, and
+    # closed forms.
     ([Term(LAPLACE, (0.1,), 1000)], 1e-6, 18.950287367539538, 1e-9),
     ([Term(GAUSSIAN, (1.0,))], 1e-6, 4.886554117462212, 1e-11),
     ([Term(SAMPLED_GAUSSIAN_REMOVE, (0.004, 1.0), 15000)], 1e-5, 2.719356925484683, 1e-8),
@@ -151,7 +152,8 @@ def test_a_thousand_different_losses(k: int, truth: float) -> None:
 
 
 def test_heavy_tails_are_certified_not_guessed() -> None:
-    # q = .001, T = 1000: a contour laid out as for light tails is wrong here, because its right aliases are not small.
+    # q = .001, T = 1000: a contour laid out as for light tails is wrong here, because its right aliases
+    # are not small.
     for law, truth in ((SAMPLED_GAUSSIAN_REMOVE, 0.148901557966), (SAMPLED_GAUSSIAN_ADD, 0.117868149498)):
         found = contour.epsilon([Term(law, (0.001, 1.0), 1000)], 1e-5)
         assert found is not None
@@ -169,7 +171,8 @@ def test_contours_decline_what_they_cannot_certify() -> None:
 
 
 def test_aliases_only_ever_overestimate() -> None:
-    # The lemma itself: with steps far too wide the finite sum is above the truth, and the lower bound below it.
+    # The lemma itself: with steps far too wide the finite sum is above the truth, and the lower bound
+    # below it.
     composition = contour.Composition.of(terms_of(0.8, [0.4], [0.3]))
     c = 3.0
     for step in (0.5, 1.5, 3.0, 5.0):

@@ -1,4 +1,4 @@
-"""Every law against its definition in 26-digit arithmetic: profile, moments, decay, support, Rényi divergence."""
+"""Every law against its definition in 26-digit arithmetic: profile, moments, decay, Rényi divergence."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def test_renyi_is_from_above_with_the_right_limits(
 def test_renyi_of_bounded_range_matches_the_published_order_one() -> None:
     # Dong, Durfee, Rogers 2020 as tabulated by dp_accounting: order 1 at epsilon 1 is 0.123301561.
     assert BOUNDED_RANGE.renyi(1.0, (1.0,)) == pytest.approx(0.123301561, rel=2e-6)
-    assert 0.123301561 - 1e-9 <= BOUNDED_RANGE.renyi(1.0, (1.0,))
+    assert BOUNDED_RANGE.renyi(1.0, (1.0,)) >= 0.123301561 - 1e-9
     best = max(
         float(mp.log(p * mp.exp(4 * t) + (1 - p) * mp.exp(4 * (t - 1)))) / 4
         for t in np.linspace(0.001, 0.999, 999)
