@@ -236,8 +236,11 @@ def timing_channel(report: Report) -> None:
     )
     opendp = _opendp()
     worst = 0.0
-    laplace, gaussian = sf.Laplace(epsilon=1, sensitivity=1), sf.Gaussian(sigma=1, sensitivity=1)
-    geometric, discrete = sf.Geometric(epsilon=1, sensitivity=1), sf.DiscreteGaussian(sigma=1, sensitivity=1)
+    # The same scales as OpenDP's here: 1, and the sigma of epsilon 1 and delta 1e-6.
+    laplace = sf.Laplace(epsilon=1, sensitivity=1)
+    gaussian = sf.Gaussian(epsilon=1, delta=1e-6, sensitivity=1)
+    geometric = sf.Geometric(epsilon=1, sensitivity=1)
+    discrete = sf.DiscreteGaussian(epsilon=1, delta=1e-6, sensitivity=1)
     # At 0 the answer is as small as the noise, and at 1000 it is not: integers change length at other places.
     for law, ours, value in (
         ("Laplace", laplace, 0.0),
