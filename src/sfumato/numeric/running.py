@@ -148,7 +148,7 @@ class Running:
 
     @property
     def _simple(self) -> bool:
-        """Whether a closed form answers: one kind of event, and either one of it or of a kind that adds up."""
+        """Whether a closed form answers: one event, or events of one kind that adds up."""
         ((law, _), count), *others = self._counts.items()
         return not others and (count == 1 or law in (GAUSSIAN, PURE, DOUBLE))
 
