@@ -27,7 +27,10 @@ F = Fraction
 def exact_delta(sigma, epsilon):
     """Balle, Wang 2018, Thm. 8, to 60 digits: an implementation apart from the one under test."""
     with mpmath.workdps(60):
-        s, e = mpmath.mpf(sigma.numerator) / sigma.denominator, mpmath.mpf(epsilon.numerator) / epsilon.denominator
+        s, e = (
+            mpmath.mpf(sigma.numerator) / sigma.denominator,
+            mpmath.mpf(epsilon.numerator) / epsilon.denominator,
+        )
         return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.e**e * mpmath.ncdf(-1 / (2 * s) - e * s)
 
 
@@ -88,7 +91,9 @@ def test_laplace_scale_with_delta_holds_and_is_the_least():
     assert float(laplace_scale(1, "0.1")) == pytest.approx(1 / (1 - 2 * math.log(0.9)), rel=1e-5)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), [(1, "1e-6", 1), ("0.1", "1e-3", 3), (5, "1e-9", 2)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"), [(1, "1e-6", 1), ("0.1", "1e-3", 3), (5, "1e-9", 2)]
+)
 def test_discrete_gaussian_variance_holds(epsilon, delta, sensitivity):
     variance = discrete_gaussian_variance(epsilon, delta, sensitivity)
     assert F(DiscreteGaussianLoss(variance, F(sensitivity)).delta(epsilon)) <= F(delta)
@@ -112,14 +117,18 @@ def test_noise_multiplier_holds_and_is_the_least():
     assert loss(sigma).delta(1) <= 1e-6
     assert loss(sigma * (1 - F(1, 10**5))).delta(1) > 1e-6
     # Without sampling it is the analytic Gaussian times √steps.
-    assert noise_multiplier(1, "1e-6", 1, 100) == pytest.approx(10 * float(gaussian_sigma(1, "1e-6")), rel=1e-12)
+    assert noise_multiplier(1, "1e-6", 1, 100) == pytest.approx(
+        10 * float(gaussian_sigma(1, "1e-6")), rel=1e-12
+    )
 
 
 def test_generic_calibration_is_one_sided():
     found = calibrate(lambda x: PureLoss(1 / x) * 3, "0.7", 0, low="0.1", high=100)
     assert 3 / F(str(found)) <= F("0.7")
     assert found == pytest.approx(3 / 0.7, rel=1e-6)
-    gaussian = calibrate(lambda x: GaussianLoss(1 / (2 * x * x)), 1, "1e-6", low="0.1", high=100, tolerance=1e-9)
+    gaussian = calibrate(
+        lambda x: GaussianLoss(1 / (2 * x * x)), 1, "1e-6", low="0.1", high=100, tolerance=1e-9
+    )
     least = float(gaussian_sigma(1, "1e-6"))
     assert least <= gaussian <= least * (1 + 2e-9)
 

@@ -67,7 +67,12 @@ def test_basic_prices_a_curve_at_a_given_delta():
 
 def test_concentrated_sums_rho_and_delta():
     budget = ConcentratedFilter(1, "1e-6")
-    for loss in (GaussianLoss("0.2"), PureLoss("0.2"), BoundedRangeLoss("0.4"), DiscreteGaussianLoss(5, F(1), False)):
+    for loss in (
+        GaussianLoss("0.2"),
+        PureLoss("0.2"),
+        BoundedRangeLoss("0.4"),
+        DiscreteGaussianLoss(5, F(1), False),
+    ):
         budget = budget.after(loss)
     assert budget.spent == (F("0.34"), 0)
     budget = budget.after(ConcentratedLoss("0.1", "1e-6"))
@@ -85,7 +90,12 @@ def test_gaussian_admits_only_losses_with_a_mu():
     assert budget.remaining == F("0.1")
     assert budget.after(NO_LOSS) == budget
     # A discrete Gaussian has the same ρ, but it is not dominated by that μ.
-    for loss in (DiscreteGaussianLoss(100, F(1)), ConcentratedLoss("0.01"), PureLoss("0.01"), GaussianLoss("0.01").sampled("0.5")):
+    for loss in (
+        DiscreteGaussianLoss(100, F(1)),
+        ConcentratedLoss("0.01"),
+        PureLoss("0.01"),
+        GaussianLoss("0.01").sampled("0.5"),
+    ):
         with pytest.raises(UnsupportedLoss, match="μ"):
             budget.after(loss)
     with pytest.raises(BudgetExceeded):

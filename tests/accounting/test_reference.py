@@ -1,6 +1,7 @@
 """Published and independently computed values, row by row: met within their tolerance, never below the truth.
 
-Rows that are published *upper bounds*, single directions, or three-digit figures are read as what they are; each test says which.
+Rows that are published *upper bounds*, single directions, or three-digit figures are read as what they are;
+each test says which.
 """
 
 from __future__ import annotations
@@ -86,13 +87,18 @@ def poisson_exchange_delta(sigma, sensitivity, rate, epsilon):
 
 def solve(delta_of, target, low, high):
     """The parameter at which a decreasing curve meets the target."""
-    return math.exp(brentq(lambda u: delta_of(math.exp(u)) - target, math.log(low), math.log(high), xtol=1e-9))
+    return math.exp(
+        brentq(lambda u: delta_of(math.exp(u)) - target, math.log(low), math.log(high), xtol=1e-9)
+    )
 
 
-# ── single curves ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── single curves
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("scale", "sensitivity", "rate", "way", "epsilon", "expected"), rows("laplace delta(eps)"))
+@pytest.mark.parametrize(
+    ("scale", "sensitivity", "rate", "way", "epsilon", "expected"), rows("laplace delta(eps)")
+)
 def test_laplace_curve(scale, sensitivity, rate, way, epsilon, expected):
     loss = LaplaceLoss(exact(sensitivity) / exact(scale)).sampled(rate)
     found = loss.profile(WAY[way], epsilon)
@@ -100,7 +106,9 @@ def test_laplace_curve(scale, sensitivity, rate, way, epsilon, expected):
     assert loss.delta(epsilon) >= found * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(("sigma", "sensitivity", "rate", "way", "epsilon", "expected"), rows("gaussian delta(eps)"))
+@pytest.mark.parametrize(
+    ("sigma", "sensitivity", "rate", "way", "epsilon", "expected"), rows("gaussian delta(eps)")
+)
 def test_gaussian_curve(sigma, sensitivity, rate, way, epsilon, expected):
     if way == "REPLACE":
         assert poisson_exchange_delta(sigma, sensitivity, rate, epsilon) == pytest.approx(expected, abs=1e-7)
@@ -140,13 +148,19 @@ def power(loss, fpr):
     grid = np.linspace(-8, 40, 97)
     best = int(np.argmin([line(x) for x in grid]))
     low, high = grid[max(0, best - 1)], grid[min(96, best + 1)]
-    return min(line(minimize_scalar(line, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).x), line(0.0))
+    return min(
+        line(minimize_scalar(line, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).x),
+        line(0.0),
+    )
 
 
-# ── calibration ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── calibration
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("sensitivity", "rate", "way", "epsilon", "delta", "expected"), rows("laplace scale calibration"))
+@pytest.mark.parametrize(
+    ("sensitivity", "rate", "way", "epsilon", "delta", "expected"), rows("laplace scale calibration")
+)
 def test_laplace_calibration(sensitivity, rate, way, epsilon, delta, expected):
     # The published scales are for δ = 0 whatever the δ column says; with δ used, less noise is enough.
     del way
@@ -161,11 +175,14 @@ def test_laplace_calibration(sensitivity, rate, way, epsilon, delta, expected):
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "rate", "way", "epsilon", "delta", "expected"), rows("analytic/subsampled gaussian calibration")
+    ("sensitivity", "rate", "way", "epsilon", "delta", "expected"),
+    rows("analytic/subsampled gaussian calibration"),
 )
 def test_gaussian_calibration(sensitivity, rate, way, epsilon, delta, expected):
     if way == "REPLACE":
-        sigma = solve(lambda s: poisson_exchange_delta(s, sensitivity, rate, epsilon), delta, expected / 2, expected * 2)
+        sigma = solve(
+            lambda s: poisson_exchange_delta(s, sensitivity, rate, epsilon), delta, expected / 2, expected * 2
+        )
         assert sigma == pytest.approx(expected, abs=5e-4)
         return
     if rate == 1:
@@ -177,7 +194,9 @@ def test_gaussian_calibration(sensitivity, rate, way, epsilon, delta, expected):
     assert solve(one_way, delta, expected * 0.8, expected * 1.3) == pytest.approx(expected, abs=5e-4)
 
 
-@pytest.mark.parametrize(("sensitivity", "rate", "way", "epsilon", "delta", "expected"), rows("discrete gaussian calibration"))
+@pytest.mark.parametrize(
+    ("sensitivity", "rate", "way", "epsilon", "delta", "expected"), rows("discrete gaussian calibration")
+)
 def test_discrete_gaussian_calibration(sensitivity, rate, way, epsilon, delta, expected):
     del way
     if rate == 1:
@@ -199,21 +218,26 @@ def test_analytic_gaussian_to_twelve_digits_never_below(epsilon, delta, expected
     assert F(expected) * (1 - F(1, 2**52)) <= sigma <= F(expected) * (1 + F(1, 10**12))
 
 
-@pytest.mark.parametrize(("sensitivity", "epsilon", "delta", "k", "expected"), rows("smallest laplace scale for k queries"))
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon", "delta", "k", "expected"), rows("smallest laplace scale for k queries")
+)
 def test_smallest_laplace_scale(sensitivity, epsilon, delta, k, expected):
     scale = laplace_scale(epsilon, delta, k=k, sensitivity=exact(sensitivity))
     assert float(scale) == pytest.approx(expected, abs=0.1)
     assert (LaplaceLoss(exact(sensitivity) / scale) * k).epsilon(delta) <= epsilon * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("sensitivity", "epsilon", "delta", "k", "expected"), rows("smallest gaussian sigma"))
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon", "delta", "k", "expected"), rows("smallest gaussian sigma")
+)
 def test_smallest_gaussian_sigma(sensitivity, epsilon, delta, k, expected):
     sigma = noise_multiplier(epsilon, delta, 1, k) * sensitivity
     # The published δ has eight digits, and so has the answer.
     assert sigma == pytest.approx(expected, rel=1e-7)
 
 
-# ── composition ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── composition
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_composed_gaussians():
@@ -248,7 +272,8 @@ def test_composed_mixtures_of_gaussians():
     _, epsilon, delta, tolerance = rows("composed accountant values")[4]
     parameters = [((1.0, 0.0, 1.0, 2.0, 0.2, 0.6, 0.2), 3), ((2.0, 0.0, 2.0, 3.0, 0.33, 0.34, 0.33), 2)]
     ways = [
-        [Term(law, row, count) for row, count in parameters] for law in (GAUSSIAN_MIXTURE_REMOVE, GAUSSIAN_MIXTURE_ADD)
+        [Term(law, row, count) for row, count in parameters]
+        for law in (GAUSSIAN_MIXTURE_REMOVE, GAUSSIAN_MIXTURE_ADD)
     ]
     found = numeric.epsilon(ways, delta)
     # The published figure is a pessimistic discretisation: an upper bound with a tolerance of 1e-6.
@@ -257,8 +282,9 @@ def test_composed_mixtures_of_gaussians():
 
 
 def test_composed_truncated_samples():
-    # The published pair is a stated upper bound: with the probability t that a batch overflows, a Gaussian of half the noise on a
-    # Poisson sample under exchange, else the plain sampled Gaussian. A mixture of pairs that shows which was drawn has the mixed curve.
+    # The published pair is a stated upper bound: with the probability t that a batch overflows, a Gaussian of
+    # half the noise on a Poisson sample under exchange, else the plain sampled Gaussian. A mixture of pairs
+    # that shows which was drawn has the mixed curve.
     _, epsilon, delta, tolerance = rows("composed accountant values")[5]
 
     def mixed(n, rate, batch, way):
@@ -271,7 +297,9 @@ def test_composed_truncated_samples():
                 overflow * poisson_exchange_delta(0.5, 1.0, share, x) + (1 - overflow) * plain.profile(way, x)
                 for x in np.asarray(epsilons).ravel().tolist()
             ]
-            return np.clip(np.array(values) * (1 + 1e-12), np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0))), 1.0)
+            return np.clip(
+                np.array(values) * (1 + 1e-12), np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0))), 1.0
+            )
 
         return Term(Profile(curve, "truncated sample"), ())
 
@@ -298,14 +326,16 @@ def test_composed_approximate_pairs():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "k", "total", "expected"), rows("OPTIMAL (KOV/Murtagh-Vadhan) homogeneous composition")
+    ("epsilon", "delta", "k", "total", "expected"),
+    rows("OPTIMAL (KOV/Murtagh-Vadhan) homogeneous composition"),
 )
 def test_optimal_composition(epsilon, delta, k, total, expected):
     found = optimal(epsilon, k, total, each=delta)
     if expected is None:
         assert found == math.inf
     else:
-        # The published figures are on the lattice of whole ε that Theorem 3.3 states; the exact curve lies between two points.
+        # The published figures are on the lattice of whole ε that Theorem 3.3 states; the exact curve lies
+        # between two points.
         assert expected - 2 * epsilon <= found <= expected + 1e-7
 
 
@@ -322,7 +352,8 @@ def test_gaussian_epsilon(mu, delta, expected):
     assert expected * (1 - 1e-15) <= found <= expected * (1 + 1e-12)
 
 
-# ── Rényi ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Rényi
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _moment(rate, sigma, order):
@@ -330,7 +361,9 @@ def _moment(rate, sigma, order):
 
     def integrand(x):
         shift = (2 * x - 1) / (2 * sigma**2)
-        return math.exp(norm.logpdf(x, 0, sigma) + order * np.logaddexp(math.log1p(-rate), math.log(rate) + shift))
+        return math.exp(
+            norm.logpdf(x, 0, sigma) + order * np.logaddexp(math.log1p(-rate), math.log(rate) + shift)
+        )
 
     return quad(integrand, -30, order + 30, points=[0, order], epsabs=0, epsrel=1e-12, limit=500)[0]
 
@@ -374,7 +407,8 @@ def test_opacus_accountants():
     (_, rdp), _, (_, prv) = rows("sigma=1.5,q=.04,T=2250,delta=1e-5")
     total = gaussian("1.5", 1).sampled("0.04") * 2250
     truth = total.epsilon("1e-5")
-    # Their figure includes 0.01 of stated error; the central limit's 6.59 to 6.60 is *below* the truth: no bound at all.
+    # Their figure includes 0.01 of stated error; the central limit's 6.59 to 6.60 is *below* the truth: no
+    # bound at all.
     assert 6.60 < truth <= prv
     assert truth == pytest.approx(prv, abs=0.01)
     # Their orders are a list; the best order is at least as good.
@@ -383,7 +417,8 @@ def test_opacus_accountants():
     assert found == pytest.approx(rdp, rel=1e-3)
 
 
-# ── composed truths ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── composed truths
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 TRUTHS = {row[0]: row[1] for row in rows("composed truth to ~1e-6")}
 
@@ -403,17 +438,26 @@ def test_thousand_laplaces():
 
 
 def test_stochastic_gradient_descent():
-    meets((gaussian(1, 1).sampled("0.004") * 15000).epsilon("1e-5"), truth("Poisson subsampled Gaussian q=.004"))
+    meets(
+        (gaussian(1, 1).sampled("0.004") * 15000).epsilon("1e-5"), truth("Poisson subsampled Gaussian q=.004")
+    )
 
 
 def test_stochastic_gradient_descent_with_little_noise():
     meets((gaussian("0.6", 1).sampled("0.001") * 100000).epsilon("1e-5"), truth("q=1e-3 sigma=.6"))
 
 
-@pytest.mark.parametrize(("k", "start"), [(5, "hetero"), (25, "same k=25"), (50, "same k=50"), (100, "same k=100"), (500, "same k=500")])
+@pytest.mark.parametrize(
+    ("k", "start"),
+    [(5, "hetero"), (25, "same k=25"), (50, "same k=50"), (100, "same k=100"), (500, "same k=500")],
+)
 def test_many_different_losses(k, start):
     source = np.random.default_rng(20240601)
-    laplace, sigma, pure = source.uniform(0.001, 0.1, 500), source.uniform(20, 200, 500), source.uniform(0.001, 0.1, 100)
+    laplace, sigma, pure = (
+        source.uniform(0.001, 0.1, 500),
+        source.uniform(20, 200, 500),
+        source.uniform(0.001, 0.1, 100),
+    )
     total = compose(
         [
             *(LaplaceLoss(F(x)) for x in laplace[:k].tolist()),
@@ -428,7 +472,9 @@ def test_noise_multiplier():
     expected = truth("noise multiplier")
     found = noise_multiplier(2, "1e-5", "0.004", 15000)
     assert expected * (1 - 1e-9) <= found <= expected + 1e-5
-    assert (GaussianLoss(1 / (2 * F(str(found)) ** 2)).sampled("0.004") * 15000).epsilon("1e-5") <= 2 * (1 + 1e-6)
+    assert (GaussianLoss(1 / (2 * F(str(found)) ** 2)).sampled("0.004") * 15000).epsilon("1e-5") <= 2 * (
+        1 + 1e-6
+    )
 
 
 def test_every_table_is_used():

@@ -1,4 +1,4 @@
-"""From Rényi curves to (ε, δ): the best order is found, published values are met, no answer is below the truth."""
+"""From Rényi curves to (ε, δ): the best order is found, and no answer is below the truth."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sfumato.loss import (
     LaplaceLoss,
     PureLoss,
     RenyiLoss,
+    _renyi,
     compose,
 )
-from sfumato.loss import _renyi
 
 
 def by_list(curve, delta, orders):
@@ -61,7 +61,9 @@ def test_published_pure_curve_at_orders_2_to_32():
 
 
 def test_published_gaussian_and_opendp_values():
-    assert ConcentratedLoss(1 / (2 * Fraction("4.530877117") ** 2)).epsilon(1e-6) == pytest.approx(1.0, abs=1e-7)
+    assert ConcentratedLoss(1 / (2 * Fraction("4.530877117") ** 2)).epsilon(1e-6) == pytest.approx(
+        1.0, abs=1e-7
+    )
     # OpenDP's curve of ρ = (1/4)²/2; the exact Gaussian is smaller.
     assert ConcentratedLoss(Fraction(1, 32)).epsilon(1e-3) == pytest.approx(0.6880024554878085, rel=1e-14)
     assert ConcentratedLoss(Fraction(1, 32)).delta(0) == pytest.approx(0.1508457845622862, rel=1e-14)
@@ -96,7 +98,8 @@ def test_orders_are_checked():
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_order_one_is_kullback_leibler_and_order_infinity_is_max_divergence(epsilon):
-    # Randomized response: KL = ε·tanh(ε/2). Laplace: ε + e^−ε − 1. Exponential mechanism: Dong, Durfee, Rogers 2020.
+    # Randomized response: KL = ε·tanh(ε/2). Laplace: ε + e^−ε − 1. Exponential mechanism: Dong, Durfee,
+    # Rogers 2020.
     top = math.exp(epsilon)
     for loss, kl in [
         (PureLoss(epsilon), epsilon * math.tanh(epsilon / 2)),

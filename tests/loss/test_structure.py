@@ -1,4 +1,4 @@
-"""Samples, groups, parallel parts: the rules that the textbooks state, the ones that they get wrong, and planted bugs."""
+"""Samples, groups, parallel parts: the rules, the ones that textbooks get wrong, planted bugs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ curved = st.sampled_from(
 rates = st.sampled_from([F(1, 1000), F(1, 10), F(1, 2), F(9, 10)])
 
 
-# ── the law that was drawn ───────────────────────────────────────────────────────────────────────────────────────────
+# ── the law that was drawn
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_discrete_gaussian_is_not_dominated_by_the_gaussian():
@@ -54,7 +55,11 @@ def test_discrete_gaussian_is_not_dominated_by_the_gaussian():
     assert discrete.delta(1) == pytest.approx(0.14135, abs=1e-5)
     assert continuous.delta(1) == pytest.approx(0.12694, abs=1e-5)
     # A vector carries ρ only, so its curve is the concentrated one, above both.
-    assert DiscreteGaussianLoss(1, F(1), False).delta(1) == ConcentratedLoss(F(1, 2)).delta(1) > discrete.delta(1)
+    assert (
+        DiscreteGaussianLoss(1, F(1), False).delta(1)
+        == ConcentratedLoss(F(1, 2)).delta(1)
+        > discrete.delta(1)
+    )
 
 
 def test_loss_above_epsilon_is_sufficient_not_necessary():
@@ -66,8 +71,9 @@ def test_loss_above_epsilon_is_sufficient_not_necessary():
 
 
 def test_epsilon_delta_is_about_events_not_outputs():
-    # Releasing all of a uniform 20-bit value: each output's probability is below δ = 1e-5, so a check output by output
-    # ("p(x) ≤ e^ε·q(x) + δ") passes. The event "the output is in the right half" shows that nothing is private.
+    # Releasing all of a uniform 20-bit value: each output's probability is below δ = 1e-5, so a check output
+    # by output ("p(x) ≤ e^ε·q(x) + δ") passes. The event "the output is in the right half" shows that nothing
+    # is private.
     outcomes, delta = 2**20, 1e-5
     p, q = np.zeros(outcomes), np.zeros(outcomes)
     p[: outcomes // 2], q[outcomes // 2 :] = 2 / outcomes, 2 / outcomes
@@ -75,12 +81,18 @@ def test_epsilon_delta_is_about_events_not_outputs():
     assert np.maximum(p - q, 0).sum() == 1.0
 
 
-@pytest.mark.parametrize(("rate", "shift", "split"), [("0.5", 3, (1, 2)), ("0.05", 4, (2, 2)), ("3", 5, (1, 4)), ("1", 4, (1, 1, 2))])
+@pytest.mark.parametrize(
+    ("rate", "shift", "split"),
+    [("0.5", 3, (1, 2)), ("0.05", 4, (2, 2)), ("3", 5, (1, 4)), ("1", 4, (1, 1, 2))],
+)
 def test_discrete_laplace_vector_is_dominated_by_one_coordinate(rate, shift, split):
     whole = DiscreteLaplaceLoss(rate, shift)
     parts = compose([DiscreteLaplaceLoss(rate, s) for s in split])
     for share in (0.0, 0.1, 0.5, 0.9, 0.99):
-        assert parts.delta(share * float(whole.pure)) <= whole.delta(share * float(whole.pure)) * (1 + 1e-4) + 1e-12
+        assert (
+            parts.delta(share * float(whole.pure))
+            <= whole.delta(share * float(whole.pure)) * (1 + 1e-4) + 1e-12
+        )
 
 
 @pytest.mark.parametrize("split", [(0.5, 0.5), (0.2, 0.8), (0.25, 0.25, 0.5)])
@@ -90,7 +102,8 @@ def test_laplace_vector_is_dominated_by_one_coordinate(split):
         assert parts.delta(epsilon) <= whole.delta(epsilon) * (1 + 1e-4)
 
 
-# ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── samples
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @settings(max_examples=60)
@@ -182,7 +195,8 @@ def test_both_directions_are_composed_apart():
     assert loss.delta(1) == remove
 
 
-# ── groups ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── groups
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_group_privacy_of_pure_and_laplace_is_k_epsilon():
@@ -215,7 +229,8 @@ def test_textbook_group_form_and_the_tighter_profile(k):
 
 
 def test_group_rule_is_above_the_family_law():
-    # The general chain on a Gaussian must not beat the exact law at kμ (planted bug: reading δ at ε instead of ε/k does).
+    # The general chain on a Gaussian must not beat the exact law at kμ (planted bug: reading δ at ε instead
+    # of ε/k does).
     one = GaussianLoss(F(1, 8))
     general, law = GroupLoss(one, 3), one.group(3)
     for epsilon in (0.5, 1.0, 3.0):
@@ -244,7 +259,8 @@ def test_group_of_a_sample():
     assert loss.group(2).adjacency == "add-remove"
 
 
-# ── parallel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── parallel
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_parallel_parts_cost_the_largest_under_add_remove():

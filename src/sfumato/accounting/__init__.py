@@ -1,7 +1,8 @@
 """Accounting: what several releases cost together, and how much noise a target asks for.
 
-`compare(losses, delta)` shows every accountant side by side. An accountant with `adaptive = False` is for a plan fixed in advance;
-budgets that react to answers are gated by a filter. `calibrate` and its relatives go from a target to the noise.
+`compare(losses, delta)` shows every accountant side by side. An accountant with `adaptive = False` is for a
+plan fixed in advance; budgets that react to answers are gated by a filter. `calibrate` and its relatives go
+from a target to the noise.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from sfumato.accounting._calibrate import (
     noise_multiplier,
 )
 from sfumato.accounting._filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter
+from sfumato.accounting._shuffle import shuffled, shuffled_closed_form, shuffled_delta, shuffled_response
+from sfumato.accounting._tally import Tally
 
 __all__ = [
     "ACCOUNTANTS",
@@ -25,6 +28,7 @@ __all__ = [
     "Filter",
     "GaussianFilter",
     "RenyiFilter",
+    "Tally",
     "advanced",
     "basic",
     "calibrate",
@@ -35,4 +39,8 @@ __all__ = [
     "laplace_scale",
     "noise_multiplier",
     "optimal",
+    "shuffled",
+    "shuffled_closed_form",
+    "shuffled_delta",
+    "shuffled_response",
 ]

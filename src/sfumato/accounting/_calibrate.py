@@ -192,8 +192,9 @@ def _around(excess: Callable[[float], float], guess: float, most: float = math.i
 def _search(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
     """The end that holds of a bracket [fails, holds], once it is narrower than `tolerance`.
 
-    Secant steps on (log x, log δ) through the two closest points so far, each aimed a little past the root so that the answer
-    closes the bracket from the other side; a halving step where the secant leaves the bracket or does not pay.
+    Secant steps on (log x, log δ) through the two closest points so far, each aimed a little past the root so
+    that the answer closes the bracket from the other side; a halving step where the secant leaves the bracket
+    or does not pay.
     """
     left, right = math.log(low), math.log(high)
     seen = [(left, excess(low)), (right, excess(high))]

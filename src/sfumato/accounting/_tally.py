@@ -19,9 +19,9 @@ class Tally:
     """The total ε at a fixed δ after each of many losses, in constant time a spend.
 
     Privacy:
-        Claim: `epsilon()` is the numerical accountant's figure for the losses added so far, certified and rounded up (see
-        `numeric.running`). Condition: like that accountant it is for a plan fixed in advance; as a retrospective figure it
-        never gates. Budgets are gated by a filter.
+        Claim: `epsilon()` is the numerical accountant's figure for the losses added so far, certified and
+        rounded up (see `numeric.running`). Condition: like that accountant it is for a plan fixed in advance;
+        as a retrospective figure it never gates. Budgets are gated by a filter.
     """
 
     __slots__ = ("_bare", "_delta", "_losses", "_point", "_pure", "_terms", "_ways", "_witness")

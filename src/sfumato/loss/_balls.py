@@ -6,13 +6,31 @@ precision.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from flint import arb, fmpq
 
-from sfumato.numeric.exact import float_up
+__all__ = ["ball", "exact_upper", "float_up", "sqrt_up", "sum_of_powers", "upper"]
 
-__all__ = ["ball", "exact_upper", "sum_of_powers", "upper"]
+
+def float_up(exact: Fraction) -> float:
+    """The least float that is not below `exact`, in whole numbers: cheap for thousands of losses."""
+    numerator, denominator = exact.numerator, exact.denominator
+    try:
+        x = numerator / denominator  # correctly rounded
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.nextafter(math.inf, 0.0)
+    a, b = x.as_integer_ratio()
+    return x if a * denominator >= numerator * b else math.nextafter(x, math.inf)
+
+
+def sqrt_up(exact: Fraction) -> float:
+    """A float that is not below the square root, and is it where the root is a float."""
+    root = math.sqrt(float_up(exact))
+    # The square root is correctly rounded, so the next float is surely above; mostly it is not needed.
+    a, b = root.as_integer_ratio()
+    return root if a * a * exact.denominator >= exact.numerator * b * b else math.nextafter(root, math.inf)
 
 
 def ball(value: Fraction | float | int) -> arb:

@@ -31,8 +31,8 @@ def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
     """One direction of a composition as one term.
 
     Privacy:
-        The composed curve itself, rounded up; for ε < 0 the swapped pair is read, H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P).
-        Its mass at infinity is at most the sum of the parts'.
+        The composed curve itself, rounded up; for ε < 0 the swapped pair is read, H_α(P‖Q) = 1 − α +
+        α·H_{1/α}(Q‖P). Its mass at infinity is at most the sum of the parts'.
     """
     terms = tuple(directions[way])
     if len(terms) == 1 and terms[0].count == 1:

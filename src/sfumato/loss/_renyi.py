@@ -21,8 +21,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from sfumato.loss._balls import ball, upper
-from sfumato.numeric.exact import float_up
+from sfumato.loss._balls import ball, float_up, upper
 
 __all__ = ["LEAST_ORDER", "delta", "delta_at", "epsilon", "epsilon_at", "product_up"]
 
@@ -83,10 +82,10 @@ def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
 
 
 def _best_order(objective: Callable[[float], float]) -> float:
-    """The minimiser over (1, 2**40] of an objective quasi-convex in the order: walk downhill, then golden section.
+    """The minimiser over (1, 2**40] of a quasi-convex objective: walk downhill, then golden section.
 
-    The walk goes no further than one step past the minimum, since high orders may be costly to evaluate. Beyond the orders that a
-    curve knows it is infinite, and ties go to the lower order.
+    The walk goes no further than one step past the minimum, since high orders may be costly to evaluate.
+    Beyond the orders that a curve knows it is infinite, and ties go to the lower order.
     """
 
     def at(u: float) -> float:

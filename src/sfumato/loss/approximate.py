@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
+from sfumato.loss._balls import float_up
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.loss.pure import PureLoss
-from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
+from sfumato.numeric.exact import Rational, as_fraction, delta_of, nonnegative, positive
 from sfumato.numeric.laws import DOUBLE, Term
 
 __all__ = ["ApproximateLoss", "ConcentratedLoss", "RenyiLoss"]

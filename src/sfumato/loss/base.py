@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
+from sfumato.loss._balls import float_up
 from sfumato.numeric import compose
-from sfumato.numeric.exact import Rational, as_fraction, as_integer, delta_of, float_down, float_up
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, delta_of, float_down
 from sfumato.numeric.laws import Term
 
 __all__ = ["Adjacency", "PrivacyLoss", "Scheme", "register"]
@@ -50,6 +51,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
     __slots__ = ()
     wire: ClassVar[str] = ""
+    # Whether the pair is only an envelope of several, so that a composition's Rényi curve may be tighter.
+    _envelope: ClassVar[bool] = False
     # Whether the Rényi curve is that of the pair itself, so that many can be summed at once.
     _plain_pair: ClassVar[bool] = False
 

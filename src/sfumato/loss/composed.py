@@ -10,11 +10,13 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
+from sfumato.loss import _renyi
+from sfumato.loss._balls import float_up
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric import compose as numeric_compose
-from sfumato.numeric.exact import as_integer, float_up
+from sfumato.numeric.exact import as_integer
 from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.
@@ -158,6 +160,18 @@ class ComposedLoss(PrivacyLoss):
             for way in range(both)
         )
 
+    def _delta(self, epsilon: float) -> float:
+        found = PrivacyLoss._delta(self, epsilon)
+        if not any(part._envelope for part, _ in self.parts):
+            return found
+        return min(found, _renyi.delta(self.curve(), epsilon, self.failure))
+
+    def _epsilon(self, delta: Fraction) -> float:
+        found = PrivacyLoss._epsilon(self, delta)
+        if delta <= self.failure or not any(part._envelope for part, _ in self.parts):
+            return found
+        return min(found, _renyi.epsilon(self.curve(), delta - self.failure))
+
     def _group(self, size: int) -> PrivacyLoss:
         return compose([repeat(part.group(size), count) for part, count in self.parts])
 
@@ -213,14 +227,15 @@ def _sum(values: Iterable[Fraction]) -> Fraction:
 
 
 def _total(values: Sequence[tuple[Fraction | None, int]]) -> Fraction | None:
-    known = [value * count for value, count in values if value is not None]
-    return _sum(known) if len(known) == len(values) else None
+    if any(value is None for value, _ in values):
+        return None
+    return _sum(value * count for value, count in values if value is not None)
 
 
 def _totals(
     values: Sequence[tuple[tuple[Fraction, Fraction] | None, int]],
 ) -> tuple[Fraction, Fraction] | None:
-    known = [(value[0] * count, value[1] * count) for value, count in values if value is not None]
-    if len(known) < len(values):
+    if any(value is None for value, _ in values):
         return None
+    known = [(value[0] * count, value[1] * count) for value, count in values if value is not None]
     return _sum(first for first, _ in known), _sum(second for _, second in known)

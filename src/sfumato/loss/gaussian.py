@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
-from sfumato.loss._balls import ball, upper
+from sfumato.loss._balls import sqrt_up
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.numeric.exact import Rational, as_integer, float_down, nonnegative, positive, probability
 from sfumato.numeric.laws import DISCRETE_GAUSSIAN, GAUSSIAN, Term
@@ -19,7 +19,7 @@ __all__ = ["DiscreteGaussianLoss", "GaussianLoss", "mu_of"]
 
 def mu_of(rho: Fraction) -> float:
     """√(2ρ) rounded up."""
-    return upper((2 * ball(rho)).sqrt())
+    return sqrt_up(2 * rho)
 
 
 @register
@@ -85,6 +85,10 @@ class GaussianLoss(PrivacyLoss):
 
     def _size(self) -> Fraction:
         return self.rho
+
+    def __hash__(self) -> int:
+        # A fraction's own hash inverts its denominator modulo a prime, which is slow for thousands of losses.
+        return hash((self.rho.numerator, self.rho.denominator))
 
 
 @register

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from flint import arb
 
-from sfumato.loss._balls import ball, upper
+from sfumato.loss._balls import ball, float_up, upper
 from sfumato.loss.base import PrivacyLoss, register
-from sfumato.numeric.exact import as_integer, float_up, nonnegative, positive
+from sfumato.numeric.exact import as_integer, nonnegative, positive
 from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
 
 __all__ = ["BoundedRangeLoss", "DiscreteLaplaceLoss", "LaplaceLoss", "PureLoss", "ResponseLoss"]
@@ -52,6 +52,10 @@ class PureLoss(PrivacyLoss):
 
     def _size(self) -> Fraction:
         return self.pure
+
+    def __hash__(self) -> int:
+        # A fraction's own hash inverts its denominator modulo a prime, which is slow for thousands of losses.
+        return hash((self.wire, self.pure.numerator, self.pure.denominator))
 
 
 @register
@@ -94,6 +98,10 @@ class LaplaceLoss(PrivacyLoss):
 
     def _size(self) -> Fraction:
         return self.pure
+
+    def __hash__(self) -> int:
+        # A fraction's own hash inverts its denominator modulo a prime, which is slow for thousands of losses.
+        return hash((self.wire, self.pure.numerator, self.pure.denominator))
 
 
 @register
@@ -176,6 +184,7 @@ class BoundedRangeLoss(PrivacyLoss):
     """
 
     wire: ClassVar[str] = "bounded-range.1"
+    _envelope = True
     pure: Fraction = field()
 
     def __post_init__(self) -> None:
@@ -212,3 +221,7 @@ class BoundedRangeLoss(PrivacyLoss):
 
     def _size(self) -> Fraction:
         return self.pure
+
+    def __hash__(self) -> int:
+        # A fraction's own hash inverts its denominator modulo a prime, which is slow for thousands of losses.
+        return hash((self.wire, self.pure.numerator, self.pure.denominator))
