@@ -145,24 +145,23 @@ class _Curve:
         at_left, at_right = self.bounds(left)[end], self.bounds(right)[end]
         if at_left <= delta:
             return left if end else 0.0
+        away = 1e-14 * (right - left) + 2 * U * right
         for _ in range(60):
-            if right - left <= 4 * U * right or at_left == at_right:
+            if right - left <= 4 * away or at_left == at_right:
                 break
             share = (at_left - delta) / (at_left - at_right)
             guess = left + math.log1p(share * math.expm1(right - left))
-            nudge = max(2 * U * right, 1e-14 * (right - left))
-            guess = guess + nudge if end else guess - nudge
+            guess = guess + away if end else guess - away
             if not left < guess < right:
                 guess = 0.5 * (left + right)
             value = self.bounds(guess)[end]
-            if value > delta:
-                done = (guess - left) <= 4 * nudge
-                left, at_left = guess, value
-            else:
-                done = (right - guess) <= 4 * nudge
-                right, at_right = guess, value
-            if done or (value - delta) ** 2 <= (1e-14 * delta) ** 2:
+            kept = value <= delta if end else value > delta
+            close = abs(value - delta) <= 1e-13 * delta
+            left, at_left = (guess, value) if value > delta else (left, at_left)
+            right, at_right = (guess, value) if value <= delta else (right, at_right)
+            if kept and close:
                 break
+            away = away if kept else 4 * away
         return right if end else left
 
 
