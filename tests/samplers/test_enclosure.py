@@ -7,7 +7,7 @@ from flint import arb, fmpz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.samplers.enclosure import below_one, exp_minus, quotient
+from sfumato.samplers.enclosure import _series, _squared, below_one, exp_minus, quotient
 
 BITS = [1, 8, 64, 128, 176, 512, 1024]
 ARGUMENTS = [
@@ -68,3 +68,20 @@ def test_complement_and_quotient_are_outward():
     assert lower <= upper
     assert abs(lower - truth) < 2**16
     assert quotient((0, 5), (0, 3), bits) == (0, 1 << bits)
+
+
+def test_each_stage_is_enclosed_before_guard_bits_hide_it(precise, tools):
+    """At few bits, where every rounding shows: the series alone, and the argument's own rounding with it."""
+    for precision in (12, 13, 16, 20):
+        one = 1 << precision
+        for y in range(0, one >> 8, max(1, one >> 14)):
+            lower, upper = _series(y, precision, one)
+            truth = tools.exp_ball(Fraction(y, one)) * arb(2) ** precision
+            assert arb(fmpz(lower)) <= truth
+            assert truth <= arb(fmpz(upper))
+    for k in range(1, 2000):
+        x = Fraction(k, 1999) / 3
+        lower, upper = _squared(x.numerator, x.denominator, 8, 16)
+        truth = tools.exp_ball(x) * arb(2) ** 16
+        assert arb(fmpz(lower)) <= truth
+        assert truth <= arb(fmpz(upper))

@@ -8,6 +8,7 @@ import pytest
 from flint import arb, fmpz
 
 from sfumato.samplers import selection
+from sfumato.samplers.enclosure import exp_minus
 
 
 def test_the_table_encloses_the_exponential(precise, tools):
@@ -22,10 +23,12 @@ def test_the_table_encloses_the_exponential(precise, tools):
     assert int(lower[-1]) == 0
 
 
-@pytest.mark.parametrize("rate", ["1/1000", "1/3", "17", "1e-12"])
+@pytest.mark.parametrize("rate", ["1/1000", "1/3", "17", "1e-12", "edge"])
 def test_steps_are_never_above_the_exact_exponent(rate):
     """q <= 256 rate gap for any gap: what the bounds of all weights rest on."""
-    rate = Fraction(rate)
+    # The last one makes 256 rate gap an integer less a relative 2**-50, where a product rounded up would be
+    # too large.
+    rate = Fraction(2**50 - 1, 2**58) if rate == "edge" else Fraction(rate)
     gaps = np.array([0, 1, 2, 3, 255, 10**6, 2**53 + 1, 2**62 + 3, 2**63, 2**64 - 1], np.uint64)
     gaps = np.concatenate([gaps, np.arange(0, 3000, dtype=np.uint64)])
     _, q = selection._steps(gaps, rate)
@@ -33,6 +36,17 @@ def test_steps_are_never_above_the_exact_exponent(rate):
         exact = 256 * rate * gap
         assert 0 <= step <= exact
         assert step >= min(exact * (1 - Fraction(1, 2**40)) - 1, selection._LAST)
+
+
+@pytest.mark.parametrize("bits", [1, 5, 42, 61])
+def test_every_cap_is_at_least_its_weight(bits):
+    """All entries, against integers of 200 bits: a cap below its weight would be a wrong law."""
+    caps = selection._caps(bits)
+    assert caps.size == selection._LAST + 1
+    for q in range(0, caps.size, 37):
+        assert int(caps[q]) << 200 >= exp_minus(Fraction(q, 256), 200)[1] << bits
+    assert int(caps[0]) <= (1 << bits) + 1
+    assert int(caps.min()) == 1
 
 
 def softmax(scores: np.ndarray, rate: Fraction) -> np.ndarray:

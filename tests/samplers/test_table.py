@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from sfumato.errors import InvalidParameter
+from sfumato.samplers import continuous, discrete
 from sfumato.samplers import law as laws
 from sfumato.samplers.law import SURE, Law
 from sfumato.samplers.table import UNDECIDED, Table, fall
@@ -88,6 +89,22 @@ def test_float_chances_agree_with_exact_ones(exponent):
                 lower, upper = laws.box_chance(law, block, place, place, 200)
                 assert abs(Fraction(value) - Fraction(lower, 2**200)) < Fraction(1, 2**46)
                 assert abs(Fraction(value) - Fraction(upper, 2**200)) < Fraction(1, 2**46)
+
+
+def test_floats_and_exact_arithmetic_decide_alike(tools):
+    """The same bits, with every acceptance decided by floats and then by integers, give the same draws."""
+    for scale in (Fraction(700), Fraction(10**9)):
+        for law in (laws.laplace(scale), laws.gaussian(scale**2), laws.geometric(1 / scale)):
+            drawn = []
+            for margin in (2.0**-44, 2.0):
+                out = np.empty(4000, np.int64)
+                discrete.fill(tools.Seeded(5), Table(law, margin=margin), out)
+                drawn.append(out.tolist())
+            assert drawn[0] == drawn[1]
+        for law in (laws.laplace(scale, discrete=False), laws.gaussian(scale**2, discrete=False)):
+            tables = Table(law), Table(law, margin=2.0)
+            points = [continuous.floors(tools.Seeded(5), table, 4000) for table in tables]
+            assert points[0] == points[1]
 
 
 def test_blocks_too_wide_for_the_series_are_refused():

@@ -33,7 +33,13 @@ def exp_minus(x: Fraction, bits: int) -> Enclosure:
         return 0, 1
     whole = numerator // denominator
     halvings = whole.bit_length() + _SHRINK
-    precision = bits + halvings + 16
+    shift = halvings + 16
+    lower, upper = _squared(numerator, denominator, halvings, bits + shift)
+    return lower >> shift, min(-((-upper) >> shift), 1 << bits)
+
+
+def _squared(numerator: int, denominator: int, halvings: int, precision: int) -> Enclosure:
+    """An enclosure of 2**precision * exp(-x), x = numerator / denominator < 2**(halvings - _SHRINK)."""
     one = 1 << precision
     # y <= 2**precision * x / 2**halvings < y + 1
     y = (numerator << (precision - halvings)) // denominator
@@ -41,8 +47,7 @@ def exp_minus(x: Fraction, bits: int) -> Enclosure:
     for _ in range(halvings):
         lower = (lower * lower) >> precision
         upper = -((-upper * upper) >> precision)
-    shift = precision - bits
-    return lower >> shift, min(-((-upper) >> shift), 1 << bits)
+    return lower, upper
 
 
 def _series(y: int, precision: int, one: int) -> Enclosure:

@@ -45,6 +45,11 @@ def _powers() -> tuple[Words64, Words64]:
     return np.array(lower, np.uint64), np.array(upper, np.uint64)
 
 
+def _caps(bits: int) -> Words64:
+    """Integers at least 2**bits exp(-q / 256), and at least 1: shifted, which rounds down, and 1 more."""
+    return (_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)
+
+
 def _gaps(scores: Integers) -> Words64:
     """Distances from the maximum: below 2**64, so that arithmetic modulo 2**64 gives them exactly."""
     unsigned: Words64 = scores.view(np.uint64)
@@ -65,9 +70,7 @@ def choose(stream: Stream, scores: Integers, rate: Fraction) -> int:
     bits = _BITS - scores.size.bit_length()
     gaps = _gaps(scores)
     _, q = _steps(gaps, rate)
-    # The shifted table is rounded down and 1 is added: at least 2**bits exp(-q / 256), and the sum stays
-    # below 2**63.
-    bounds = ((_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)).take(q, mode="clip")
+    bounds = _caps(bits).take(q, mode="clip")  # their sum stays below 2**63
     sums = np.cumsum(bounds, out=np.empty_like(bounds))
     total = int(sums[-1])
     while True:
