@@ -13,8 +13,10 @@ from sfumato.numeric import grid, grid_dots, grid_fft
 from sfumato.numeric.grid_fft import Part, compose
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.laws.base import Floats, Term
+from sfumato.numeric.laws.discrete_gaussian import DISCRETE_GAUSSIAN
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.laplace import LAPLACE
+from sfumato.numeric.laws.profile import Profile
 from sfumato.numeric.laws.pure import DOUBLE, PURE
 from sfumato.numeric.laws.sampled import SAMPLED_GAUSSIAN_REMOVE
 from sfumato.numeric.rounding import U
@@ -210,3 +212,32 @@ def test_spreading_really_costs_no_more_than_the_kernel() -> None:
             assert composed.lower(epsilon) <= float(high) * (1 + 1e-12)
             assert composed.upper(epsilon)[0] >= float(low) * (1 - 1e-12)
             assert composed.lower(epsilon) > 0.9 * float(low)
+
+
+def test_a_laws_own_arrays_are_left_alone() -> None:
+    held = {}
+
+    def curve(epsilon: Floats) -> Floats:
+        held["value"] = np.full(len(epsilon), 0.25)
+        return held["value"]
+
+    grid_dots.connect(Profile(curve, "flat", ends=(-0.5, 0.5)), (), 0.5, 0.1, count=12)
+    assert (held["value"] == 0.25).all()
+
+
+def test_discrete_gaussians_are_a_lattice_without_ends() -> None:
+    """Against plain convolution of the atoms, far into the tails."""
+    variance, count = 4.0, 3
+    k = np.arange(-90, 91)
+    weight = np.exp(-(k**2) / (2 * variance))
+    law = np.ones(1)
+    for _ in range(count):
+        law = np.convolve(law, weight / weight.sum())
+    # The loss of k under a shift of 1 is (2k + 1)/(2·variance), up to sign; three of them add their k.
+    loss = (2 * np.arange(-90 * count, 90 * count + 1) + count) / (2 * variance)
+    for epsilon in (0.3, 1.1, 3.0):
+        truth = float(law @ -np.expm1(np.minimum(epsilon - loss, 0.0)))
+        bracket = grid.delta([Term(DISCRETE_GAUSSIAN, (variance, 1.0), count)], epsilon)
+        assert bracket.lower <= truth * (1 + 1e-12)
+        assert truth * (1 - 1e-12) <= bracket.upper
+        assert bracket.width <= 1e-6 * truth

@@ -132,7 +132,7 @@ def _connect(
     # left is safe.
     hair = 4 * U * (abs(top) + steps)
     hair[-1] = 0.0
-    lower, upper = law.bounds(loss - hair, parameters)
+    lower, upper = (np.array(end) for end in law.bounds(loss - hair, parameters))  # a law may keep its arrays
     bottom, summit = law.support(parameters)
     if top >= summit:
         upper[-1] = law.infinity(parameters)
