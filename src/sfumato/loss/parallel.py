@@ -101,6 +101,11 @@ class ParallelLoss(PrivacyLoss):
         return self._pair(lambda part: part.approximate)
 
     @property
+    def failure(self) -> Fraction:
+        """The largest (the two largest together under exchange), so that `renyi` holds for every case."""
+        return self._largest(lambda part: part.failure) or Fraction(0)
+
+    @property
     def mu(self) -> float | None:
         """That of the costliest case, where every part has a μ."""
         found = [case.mu for case in self.cases()]

@@ -86,6 +86,11 @@ class SampledLoss(PrivacyLoss):
         return self.inner.concentrated
 
     @property
+    def failure(self) -> Fraction:
+        """The inner one."""
+        return self.inner.failure
+
+    @property
     def approximate(self) -> tuple[Fraction, Fraction] | None:
         """(log(1 + q(e^ε − 1)), qδ) of the inner point, ε rounded up."""
         point = self.inner.approximate
