@@ -168,7 +168,7 @@ class ComposedLoss(PrivacyLoss):
 
     def _epsilon(self, delta: Fraction) -> float:
         found = PrivacyLoss._epsilon(self, delta)
-        if delta <= self.failure or not any(part._envelope for part, _ in self.parts):
+        if not any(part._envelope for part, _ in self.parts) or delta <= self.failure:
             return found
         return min(found, _renyi.epsilon(self.curve(), delta - self.failure))
 
