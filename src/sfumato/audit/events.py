@@ -244,7 +244,7 @@ def best_events(
             over, under = counts if direction == "left over right" else counts[::-1]
             inside, other = np.cumsum(over[order]), np.cumsum(under[order])
             for at, delta in enumerate(deltas):
-                hopes = epsilon_floor(inside, inside[-1], other, other[-1], delta=delta, alpha=alpha)
+                hopes = _hopes(inside, other, delta, alpha)
                 take = int(np.argmax(hopes)) + 1
                 known = best[at]
                 if known is None or hopes[take - 1] > known.hope:
@@ -253,6 +253,22 @@ def best_events(
                     event = Event(_words(feature, cells, kind, order[:take]), feature, cells, chosen)
                     best[at] = Learned(event, direction, float(hopes[take - 1]))
     return [learned for learned in best if learned is not None]
+
+
+def _hopes(
+    inside: NDArray[np.float64], other: NDArray[np.float64], delta: float, alpha: float
+) -> NDArray[np.float64]:
+    """What each event proves by the samples it is chosen with: cautious about rare ones, which are lucky.
+
+    Where that is nothing for all of them, they are ranked by what they prove at an error rate of 5 %, below
+    any that proves something: there are three times as many held-out samples.
+    """
+
+    def floors(rate: float) -> NDArray[np.float64]:
+        return epsilon_floor(inside, inside[-1], other, other[-1], delta=delta, alpha=rate)
+
+    strict = floors(alpha)
+    return strict if strict.max() > 0 or alpha >= 0.05 else floors(0.05) - 1e6
 
 
 def _orders(
