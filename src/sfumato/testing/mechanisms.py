@@ -233,7 +233,7 @@ def _laws(example: Example, side: Side, drawn: NDArray[Any], exact: bool) -> Ite
         yield "coverage", coverage_finding(rows, width, confidence, exact=exact, slack=_SLACK)
     first = errors.reshape(len(errors), -1)[:, 0]
     variance, bias = mechanism.variance, mechanism.bias
-    if variance is not None:
+    if variance is not None and math.isfinite(variance):
         yield "variance", variance_finding(first, variance, mean=bias)
         if bias is not None:
             yield "bias", mean_finding(first, bias, deviation=math.sqrt(variance))
