@@ -25,6 +25,8 @@ from sfumato.samplers.stream import Booleans, Integers, Stream, Words32, Words64
 
 __all__ = [
     "Keystream",
+    "add_discrete_gaussian",
+    "add_discrete_laplace",
     "add_gaussian",
     "add_laplace",
     "bernoulli",
@@ -51,6 +53,8 @@ _CHUNK = 1 << 20  # bytes under one key
 _ZEROS = bytes(_CHUNK)
 _ZERO_VIEW = memoryview(_ZEROS)
 _WORD = 2**64 - 1
+_REST = 2**29
+_BIAS = pool.BIAS - _REST
 
 
 class Keystream:
@@ -259,7 +263,8 @@ def _vector(pools: pool.Pools, parameter: Rational, name: str, size: Shape) -> I
     shape = _shape(size)
     count = math.prod(shape)
     if count <= pool.FEW:
-        return np.array([pools.draw(parameter, name) for _ in range(count)], np.int64).reshape(shape)
+        draws = [pools.draw(parameter, name) - pool.BIAS for _ in range(count)]
+        return np.array(draws, np.int64).reshape(shape)
     out = np.empty(count, np.int64)
     discrete.fill(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), out)
     return out.reshape(shape)
@@ -277,7 +282,7 @@ def geometric(rate: Rational, size: Shape | None = None) -> int | Integers:
     """
     if size is not None:
         return _vector(_local.geometric, rate, "rate", size)
-    return _local.geometric.draw(rate, "rate")
+    return _local.geometric.draw(rate, "rate") - pool.BIAS
 
 
 @overload
@@ -292,7 +297,7 @@ def discrete_laplace(scale: Rational, size: Shape | None = None) -> int | Intege
     """
     if size is not None:
         return _vector(_local.discrete_laplace, scale, "scale", size)
-    return _local.discrete_laplace.draw(scale, "scale")
+    return _local.discrete_laplace.draw(scale, "scale") - pool.BIAS
 
 
 @overload
@@ -308,7 +313,21 @@ def discrete_gaussian(variance: Rational, size: Shape | None = None) -> int | In
     """
     if size is not None:
         return _vector(_local.discrete_gaussian, variance, "variance", size)
-    return _local.discrete_gaussian.draw(variance, "variance")
+    return _local.discrete_gaussian.draw(variance, "variance") - pool.BIAS
+
+
+def add_discrete_laplace(value: int, scale: Rational) -> int:
+    """The value plus a discrete Laplace draw, of any size.
+
+    The noise never exists as a number of its own length, so that time can follow the sum but not the noise.
+    """
+    # In two steps, because the interpreter is quicker to see that two long integers are equal.
+    return value + _local.discrete_laplace.draw(scale, "scale") - _BIAS - _REST
+
+
+def add_discrete_gaussian(value: int, variance: Rational) -> int:
+    """The value plus a discrete Gaussian draw, of any size; see `add_discrete_laplace`."""
+    return value + _local.discrete_gaussian.draw(variance, "variance") - _BIAS - _REST
 
 
 @overload

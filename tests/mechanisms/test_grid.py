@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._grid import (
+    BIAS,
     LIMIT,
     WIDENING,
     Grid,
     bounded_add,
     bounded_sum,
+    float_of,
     floor_log2,
     integer_of,
     integers_of,
@@ -246,3 +248,8 @@ def test_sums_keep_shapes_and_cross_blocks() -> None:
     total = bounded_sum(values, np.ones_like(values))
     assert (total == values + 1).all()
     assert bounded_sum(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64)).shape == (0, 2)
+
+
+@given(st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-(2**54), 2**54) | st.sampled_from([0, 2**53 + 1]))
+def test_a_biased_integer_becomes_the_float_that_it_stands_for(y: int) -> None:
+    assert float_of(BIAS + y) == float(y)

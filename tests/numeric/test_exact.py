@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import (
     as_fraction,
     as_integer,
+    decimal_up,
     delta_of,
     float_down,
     float_up,
@@ -80,3 +81,17 @@ def test_directed_rounding_beyond_the_floats():
     assert float_down(Fraction(10) ** 400) == math.nextafter(math.inf, 0)
     assert float_down(-(Fraction(10) ** 400)) == -math.inf
     assert float_up(Fraction(1, 10**400)) == math.nextafter(0, 1)
+
+
+@given(st.fractions(min_value=-(10**20), max_value=10**20))
+def test_a_figure_that_is_read_as_its_decimal_is_not_below(x):
+    shown = decimal_up(x)
+    assert as_fraction(shown, "figure") >= x
+    assert as_fraction(math.nextafter(shown, -math.inf), "figure") < x or shown == float(x)
+
+
+def test_three_tenths_are_shown_as_three_tenths():
+    assert decimal_up(Fraction(3, 10)) == 0.3
+    assert float_up(Fraction(3, 10)) == 0.30000000000000004
+    assert decimal_up(Fraction(1, 3)) > 1 / 3
+    assert decimal_up(Fraction(10) ** 400) == math.inf

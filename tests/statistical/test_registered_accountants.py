@@ -13,16 +13,7 @@ TIGHT = {"numerical": 1e-6}
 TWO_BOUNDS = {"basic"}
 
 
-HANGS = "delta far below the smallest float is written out as an exact fraction of 2**39 bits"
-UNNAMED = "a refusal names the composition, not the loss that has no rule"
-FAILING = {
-    "zcdp": pytest.mark.xfail(run=False, reason=HANGS),
-    "rdp": pytest.mark.xfail(run=False, reason=HANGS),
-    "gdp": pytest.mark.xfail(strict=True, reason=UNNAMED),
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=FAILING.get(name, ())) for name in ACCOUNTANTS])
+@pytest.mark.parametrize("name", ACCOUNTANTS)
 def test_accountant_is_sound(name):
     check_accountant(ACCOUNTANTS[name], tight=TIGHT.get(name), inverse=name not in TWO_BOUNDS)
 

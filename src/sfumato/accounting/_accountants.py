@@ -17,6 +17,7 @@ from sfumato.numeric import binomial
 from sfumato.numeric.exact import (
     Rational,
     as_integer,
+    decimal_up,
     delta_of,
     float_down,
     float_up,
@@ -113,7 +114,7 @@ class Basic(Accountant):
         for part, count in parts:
             if part.approximate is None:
                 total += Fraction(part.delta(left / rest)) * count
-        return min(1.0, float_up(total))
+        return min(1.0, decimal_up(total))
 
 
 def _shares(parts: _Parts, delta: Fraction) -> list[tuple[float, int]]:
@@ -124,7 +125,7 @@ def _shares(parts: _Parts, delta: Fraction) -> list[tuple[float, int]]:
 def _sum_up(exact: Fraction, floats: list[tuple[float, int]]) -> float:
     if any(value == math.inf for value, _ in floats):
         return math.inf
-    return float_up(exact + sum((Fraction(value) * count for value, count in floats), Fraction(0)))
+    return decimal_up(exact + sum((Fraction(value) * count for value, count in floats), Fraction(0)))
 
 
 class Advanced(Accountant):
@@ -232,13 +233,13 @@ def optimal(epsilon: Rational, k: int, delta: Rational, *, each: Rational = 0) -
     e, total, failure = nonnegative(epsilon, "epsilon"), delta_of(delta), delta_of(each, "each")
     number = as_integer(k, "k")
     if failure == 0 and total == 0:
-        return float_up(e * number)
+        return decimal_up(e * number)
     if e == 0:
         return 0.0 if total >= 1 - (1 - failure) ** number else math.inf
     if total == 0:
         return math.inf
     found = binomial.epsilon(float_up(e), number, float_down(total), delta0=float_up(failure)).upper
-    return found if failure else min(found, float_up(e * number))
+    return found if failure else min(found, decimal_up(e * number))
 
 
 class Concentrated(Accountant):
@@ -290,7 +291,7 @@ class Renyi(Accountant):
         if total.pure == 0:
             return 0.0
         if exact == 0:
-            return math.inf if total.pure is None else float_up(total.pure)
+            return math.inf if total.pure is None else decimal_up(total.pure)
         return renyi.epsilon(self._curve(total), left) if left > 0 else math.inf
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
@@ -301,8 +302,9 @@ class Renyi(Accountant):
         return renyi.delta(self._curve(total), float_down(exact), total.failure)
 
     def _curve(self, total: PrivacyLoss) -> renyi.Curve:
-        if total.renyi(renyi.LEAST_ORDER) == math.inf:
-            raise self._refuse(total, "a Rényi curve for every loss")
+        for part, _ in parts_of(total):
+            if part.renyi(renyi.LEAST_ORDER) == math.inf:
+                raise self._refuse(part, "a Rényi curve for every loss")
         return total.renyi
 
 
@@ -322,7 +324,10 @@ class Gaussian(Accountant):
         total = total_of(losses)
         if total.pure == 0:
             return PureLoss(Fraction(0))
-        if total.mu is None or (rho := total.rho) is None:
+        for part, _ in parts_of(total):
+            if part.mu is None:
+                raise self._refuse(part, "a μ for every loss")
+        if (rho := total.rho) is None:
             raise self._refuse(total, "a μ for every loss")
         return GaussianLoss(rho)
 

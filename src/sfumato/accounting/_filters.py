@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, RenyiLoss
-from sfumato.numeric.exact import Rational, delta_of, float_up, positive, show
+from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive, show
 
 __all__ = ["BasicFilter", "ConcentratedFilter", "Filter", "GaussianFilter", "RenyiFilter"]
 
@@ -105,7 +105,7 @@ class BasicFilter(_Admits):
 
     def epsilon(self, delta: Rational) -> float:
         """The budget's ε for any δ from the budget's on; infinity below."""
-        return float("inf") if delta_of(delta) < self.budget_delta else float_up(self.budget_epsilon)
+        return float("inf") if delta_of(delta) < self.budget_delta else decimal_up(self.budget_epsilon)
 
 
 @dataclass(frozen=True, slots=True)

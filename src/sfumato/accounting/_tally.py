@@ -8,7 +8,7 @@ from fractions import Fraction
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss, compose
 from sfumato.loss.composed import common_adjacency
-from sfumato.numeric.exact import Rational, delta_of, float_down, float_up
+from sfumato.numeric.exact import Rational, decimal_up, delta_of, float_down
 from sfumato.numeric.laws import Term
 from sfumato.numeric.running import Running
 
@@ -77,9 +77,9 @@ class Tally:
         if self._bare:
             # A loss without a pair of distributions is among them: the composed Rényi bound is all there is.
             return self.loss.epsilon(self._delta)
-        bound = math.inf if self._pure is None else float_up(self._pure)
+        bound = math.inf if self._pure is None else decimal_up(self._pure)
         if self._point is not None and self._point[1] <= self._delta:
-            bound = min(bound, float_up(self._point[0]))
+            bound = min(bound, decimal_up(self._point[0]))
         if not self._losses or bound == 0:
             return 0.0
         return max(0.0, min(bound, max(running.epsilon().upper for running in self._ways)))

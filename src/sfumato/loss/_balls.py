@@ -11,18 +11,11 @@ from fractions import Fraction
 
 from flint import arb, fmpq
 
-__all__ = ["ball", "exact_upper", "float_up", "sqrt_up", "sum_of_powers", "upper"]
+from sfumato.numeric.exact import float_up
 
+_FAR = 1 << 14
 
-def float_up(exact: Fraction) -> float:
-    """The least float that is not below `exact`, in whole numbers: cheap for thousands of losses."""
-    numerator, denominator = exact.numerator, exact.denominator
-    try:
-        x = numerator / denominator  # correctly rounded
-    except OverflowError:
-        return math.inf if numerator > 0 else -math.nextafter(math.inf, 0.0)
-    a, b = x.as_integer_ratio()
-    return x if a * denominator >= numerator * b else math.nextafter(x, math.inf)
+__all__ = ["ball", "exact_upper", "sqrt_up", "sum_of_powers", "upper"]
 
 
 def sqrt_up(exact: Fraction) -> float:
@@ -45,8 +38,13 @@ def exact_upper(value: arb) -> Fraction | None:
     end = value.upper()
     if not end.is_finite():
         return None
-    mantissa, exponent = end.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    # Balls know numbers like 2**(-2**39), which no fraction should spell out: those are rounded up further.
+    if exponent + mantissa.bit_length() > _FAR:
+        return None if mantissa > 0 else Fraction(-(2**_FAR))
+    if exponent < -2 * _FAR:
+        return Fraction(1, 2**_FAR) if mantissa > 0 else Fraction(0)
+    return Fraction(mantissa) * Fraction(2) ** exponent
 
 
 def upper(value: arb) -> float:

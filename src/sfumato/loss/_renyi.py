@@ -21,7 +21,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from sfumato.loss._balls import ball, float_up, upper
+from sfumato.loss._balls import ball, upper
+from sfumato.numeric.exact import float_up
 
 __all__ = ["LEAST_ORDER", "delta", "delta_at", "epsilon", "epsilon_at", "product_up"]
 

@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
-from sfumato.loss._balls import float_up
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.loss.pure import PureLoss
-from sfumato.numeric.exact import Rational, as_fraction, delta_of, nonnegative, positive
+from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
 from sfumato.numeric.laws import DOUBLE, Term
 
 __all__ = ["ApproximateLoss", "ConcentratedLoss", "RenyiLoss"]
@@ -95,6 +94,11 @@ class ConcentratedLoss(PrivacyLoss):
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
         rho, delta = fields.pop("concentrated")
         return cls(rho, delta, **fields)
+
+    @property
+    def pure(self) -> Fraction | None:
+        """0 where nothing is lost at all; otherwise no pure bound follows from ρ."""
+        return None if any(self.concentrated) else Fraction(0)
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""

@@ -11,9 +11,16 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
-from sfumato.loss._balls import float_up
 from sfumato.numeric import compose
-from sfumato.numeric.exact import Rational, as_fraction, as_integer, delta_of, float_down
+from sfumato.numeric.exact import (
+    Rational,
+    as_fraction,
+    as_integer,
+    decimal_up,
+    delta_of,
+    float_down,
+    float_up,
+)
 from sfumato.numeric.laws import Term
 
 __all__ = ["Adjacency", "PrivacyLoss", "Scheme", "register"]
@@ -151,16 +158,16 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             return 0.0
         found = self._delta(float_down(exact))
         if point is not None and exact >= point[0]:
-            found = min(found, float_up(point[1]))
+            found = min(found, decimal_up(point[1]))
         return min(found, 1.0)
 
     def epsilon(self, delta: Rational) -> float:
         """The least ε known for this δ, rounded up; infinity if there is none."""
         exact = delta_of(delta)
         pure, point = self.pure, self.approximate
-        bound = math.inf if pure is None else float_up(pure)
+        bound = math.inf if pure is None else decimal_up(pure)
         if point is not None and exact >= point[1]:
-            bound = min(bound, float_up(point[0]))
+            bound = min(bound, decimal_up(point[0]))
         if exact == 0 or bound == 0:
             return bound
         return max(0.0, min(bound, self._epsilon(exact)))

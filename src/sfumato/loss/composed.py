@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
-from sfumato.loss._balls import float_up
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric import compose as numeric_compose
-from sfumato.numeric.exact import as_integer
+from sfumato.numeric.exact import as_integer, float_up
 from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.

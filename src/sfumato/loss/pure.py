@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from flint import arb
 
-from sfumato.loss._balls import ball, float_up, upper
+from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
-from sfumato.numeric.exact import as_integer, nonnegative, positive
+from sfumato.numeric.exact import as_integer, float_up, nonnegative, positive
 from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
 
 __all__ = ["BoundedRangeLoss", "DiscreteLaplaceLoss", "LaplaceLoss", "PureLoss", "ResponseLoss"]

@@ -10,13 +10,13 @@ from typing import ClassVar, get_args
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
-from sfumato.loss._balls import ball, exact_upper, float_up, upper
+from sfumato.loss._balls import ball, exact_upper, upper
 from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme, register
 from sfumato.loss.composed import NO_LOSS, ComposedLoss, fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.pure import LaplaceLoss
 from sfumato.numeric import compose, laws
-from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.exact import Rational, float_up, positive
 from sfumato.numeric.laws import Term
 
 __all__ = ["SampledLoss", "sampled"]

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 
 __all__ = [
+    "BIAS",
     "EDGE",
     "LIMIT",
     "WIDENING",
     "Grid",
     "Number",
+    "bounded",
     "bounded_add",
+    "bounded_input",
     "bounded_sum",
     "check_reach",
     "floor_log2",
@@ -38,6 +41,9 @@ WIDENING = 1 + Fraction(1, 2**54)
 
 INPUT_LIMIT, LIMIT = 2**61, 2**62 - 1
 """Where integers are clamped before noise is added, and where the sum is."""
+
+BIAS = 2**64
+"""Added to single integers while they get their noise: Python takes longer to add up longer integers."""
 
 _NOISE_LIMIT = 3 * 2**61 - 1
 # Outputs are y·2**exponent with |y| < 2**63, and scaling must be exact: keep far from overflow and
@@ -283,4 +289,23 @@ def bounded_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[
 
 def bounded_add(value: int, noise: int) -> int:
     """`bounded_sum` for one integer of any size."""
-    return max(-LIMIT, min(LIMIT, max(-INPUT_LIMIT, min(INPUT_LIMIT, value)) + noise))
+    return bounded(bounded_input(value) + noise)
+
+
+def bounded_input(value: int) -> int:
+    """An integer of any size held within ±2**61."""
+    return max(-INPUT_LIMIT, min(INPUT_LIMIT, value))
+
+
+def bounded(total: int) -> int:
+    """A sum held within ±(2**62 − 1)."""
+    return max(-LIMIT, min(LIMIT, total))
+
+
+def float_of(biased: int) -> float:
+    """The float nearest to an integer y of magnitude below 2**63, given as `BIAS` + y.
+
+    Both parts are exact floats, so their sum is rounded once, as a conversion of y would be; but no step
+    takes longer for a y of more digits.
+    """
+    return ((biased >> 29) - 2.0**35) * 2.0**29 + (biased & 0x1FFFFFFF)

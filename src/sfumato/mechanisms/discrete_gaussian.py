@@ -16,7 +16,7 @@ from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_s
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
-from sfumato.mechanisms._grid import bounded_add, bounded_sum, check_reach, integer_of, integers_of
+from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.gaussian import one_calibration
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
@@ -175,7 +175,7 @@ class DiscreteGaussian(Mechanism):
             InvalidValue: for floats, truth values, arrays that do not fit in int64, and arrays if `scalar`.
         """
         if type(value) is int or isinstance(value, int | float | np.generic):
-            return bounded_add(integer_of(value), random.discrete_gaussian(self._variance))
+            return bounded(random.add_discrete_gaussian(bounded_input(integer_of(value)), self._variance))
         array = integers_of(value)
         if self.scalar and array.ndim:
             raise InvalidValue(

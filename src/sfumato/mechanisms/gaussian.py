@@ -15,7 +15,7 @@ from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms._figures import freeze, gaussian_width, shown
-from sfumato.mechanisms._grid import EDGE, WIDENING, Grid, Number, floor_log2, numbers_of
+from sfumato.mechanisms._grid import BIAS, EDGE, WIDENING, Grid, Number, float_of, floor_log2, numbers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
@@ -172,10 +172,10 @@ class Gaussian(Mechanism):
                 if fraction < 0:
                     whole -= 1
                     fraction += 2**64
-                return random.add_gaussian(whole, fraction, self._units) * self._step
+                return float_of(random.add_gaussian(whole + BIAS, fraction, self._units)) * self._step
         if isinstance(value, int | float | np.integer | np.floating):
             whole, fraction = self._grid.split(value)
-            return random.add_gaussian(whole, fraction, self._units) * self._step
+            return float_of(random.add_gaussian(whole + BIAS, fraction, self._units)) * self._step
         array = numbers_of(value)
         if array.size > self._room:
             raise InvalidValue(

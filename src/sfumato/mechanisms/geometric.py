@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
-from sfumato.mechanisms._grid import bounded_add, bounded_sum, check_reach, integer_of, integers_of
+from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
 
@@ -95,7 +95,7 @@ class Geometric(Mechanism):
             InvalidValue: for floats, truth values and arrays that do not fit in int64.
         """
         if type(value) is int or isinstance(value, int | float | np.generic):
-            return bounded_add(integer_of(value), random.discrete_laplace(self._scale))
+            return bounded(random.add_discrete_laplace(bounded_input(integer_of(value)), self._scale))
         array = integers_of(value)
         if not array.size:
             return np.zeros(array.shape, np.int64)

@@ -13,7 +13,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import LaplaceLoss
 from sfumato.mechanisms._figures import freeze, laplace_width, shown
-from sfumato.mechanisms._grid import EDGE, WIDENING, Grid, Number, numbers_of
+from sfumato.mechanisms._grid import BIAS, EDGE, WIDENING, Grid, Number, float_of, numbers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
 
@@ -133,10 +133,10 @@ class Laplace(Mechanism):
                 if fraction < 0:
                     whole -= 1
                     fraction += 2**64
-                return random.add_laplace(whole, fraction, self._units) * self._step
+                return float_of(random.add_laplace(whole + BIAS, fraction, self._units)) * self._step
         if isinstance(value, int | float | np.integer | np.floating):
             whole, fraction = self._grid.split(value)
-            return random.add_laplace(whole, fraction, self._units) * self._step
+            return float_of(random.add_laplace(whole + BIAS, fraction, self._units)) * self._step
         array = numbers_of(value)
         if array.size > self._room:
             raise InvalidValue(

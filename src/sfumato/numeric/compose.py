@@ -92,12 +92,12 @@ def _distinct(directions: Sequence[Direction]) -> list[tuple[Term, ...]]:
     """The directions with equal terms merged and equal directions listed once."""
     found: dict[frozenset[Term], tuple[Term, ...]] = {}
     for terms in directions:
-        counts: dict[tuple[Law, tuple[float, ...]], int] = {}
+        merged: dict[tuple[Law, tuple[float, ...]], Term] = {}
         for term in terms:
             key = (term.law, term.parameters)
-            counts[key] = counts.get(key, 0) + term.count
-        merged = tuple(Term(law, parameters, count) for (law, parameters), count in counts.items())
-        found.setdefault(frozenset(merged), merged)
+            same = merged.get(key)
+            merged[key] = term if same is None else Term(*key, same.count + term.count)
+        found.setdefault(frozenset(merged.values()), tuple(merged.values()))
     return list(found.values())
 
 

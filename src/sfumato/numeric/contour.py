@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.numeric.bracket import Bracket
-from sfumato.numeric.laws.base import Complexes, Floats, Law, Quadrature, Term
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.rounding import U
 from sfumato.numeric.solve import fall, minimum
@@ -73,12 +73,9 @@ class Composition:
                 )
         return cls(tuple(groups), top * (1 + 4 * U * (len(counts) + 1)) if top > 0 else top)
 
-    @property
-    def cost(self) -> int:
-        """How many values a node costs: one a law in closed form, a whole quadrature otherwise."""
-        return sum(
-            len(counts) * (400 if isinstance(law, Quadrature) else 1) for law, _, counts in self.groups
-        )
+    def effort(self, t: float) -> float:
+        """How many values a node at height t costs."""
+        return sum(law.effort(t, parameters) for law, parameters, _ in self.groups)
 
     def log_mgf(self, z: Complexes) -> tuple[Complexes, Floats]:
         """Log M(z) and a bound on |exp of it - M(z)| over M(Re z).
@@ -324,7 +321,9 @@ def assembled(
 
 def _nodes(composition: Composition, c: float, epsilon: float, step: float, goal: float) -> int | None:
     """How many nodes make the truncated rest negligible: by doubling, then by halving the last stretch."""
-    most = max(32, min(_MOST_NODES, _MOST_VALUES // max(composition.cost, 1)))
+    most = _MOST_NODES
+    while most > 32 and most * composition.effort(step * most) > _MOST_VALUES:
+        most //= 2
     log_m = composition.real(c)
 
     def rest(nodes: int) -> float:

@@ -15,6 +15,7 @@ __all__ = [
     "Rational",
     "as_fraction",
     "as_integer",
+    "decimal_up",
     "delta_of",
     "float_down",
     "float_up",
@@ -108,19 +109,29 @@ def show(exact: Fraction) -> str:
         return "a number beyond 1e308"
 
 
-def _next_up(x: float) -> float:
-    return math.nextafter(x, math.inf)
-
-
 def float_up(exact: Fraction) -> float:
-    """The least float that is not below `exact`."""
+    """The least float whose binary value is not below `exact`."""
+    numerator, denominator = exact.numerator, exact.denominator
     try:
-        x = float(exact)
+        x = numerator / denominator  # correctly rounded
     except OverflowError:
-        return math.inf if exact > 0 else -math.nextafter(math.inf, 0.0)
-    return x if Fraction(x) >= exact else _next_up(x)
+        return math.inf if numerator > 0 else -math.nextafter(math.inf, 0.0)
+    a, b = x.as_integer_ratio()
+    return x if a * denominator >= numerator * b else math.nextafter(x, math.inf)
 
 
 def float_down(exact: Fraction) -> float:
     """The greatest float that is not above `exact`."""
     return -float_up(-exact)
+
+
+def decimal_up(exact: Fraction) -> float:
+    """The least float whose *decimal*, what its `repr` shows, is not below `exact`: 0.3 for 3/10.
+
+    For figures that people read and hand back: a float means its decimal wherever it is taken as a parameter.
+    """
+    try:
+        x = float(exact)
+    except OverflowError:
+        return float_up(exact)
+    return x if Fraction(repr(x)) >= exact else math.nextafter(x, math.inf)

@@ -17,7 +17,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric import compose
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.contour import Line, assembled, inverted, right_alias
-from sfumato.numeric.laws.base import Complexes, Floats, Law, Quadrature, Term
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
 from sfumato.numeric.laws.pure import DOUBLE, PURE
@@ -113,7 +113,7 @@ class Running:
 
     def _compute(self, term: Term) -> tuple[Complexes, Floats, Floats]:
         lines = len(_CROSSINGS)
-        if isinstance(term.law, Quadrature):
+        if term.law.effort(0.0, term.row) > 1:
             # Each node is a whole integral, longer the further right: those contours are left out.
             lines = int(np.searchsorted(_CROSSINGS, 40.0))
         z, row = self._nodes[:lines].ravel(), term.row

@@ -16,7 +16,7 @@ from sfumato.samplers.law import COARSE, FINE, Law, draw, gaussian, geometric, l
 from sfumato.samplers.stream import Stream
 from sfumato.samplers.table import Table
 
-__all__ = ["FEW", "KINDS", "Kind", "Pool", "Pools", "table_of"]
+__all__ = ["BIAS", "FEW", "KINDS", "Kind", "Pool", "Pools", "table_of"]
 
 FEW = 16
 """Vectors up to this length are served from the pools, which is faster and leaves no table behind."""
@@ -25,6 +25,9 @@ _AHEAD = 1024  # draws made at once
 _PATIENCE = 16  # single draws of one law before a table is made for it
 _TABLES = 48  # tables kept, of about a quarter of a megabyte each
 _POOLS = 512  # laws for which a thread keeps draws
+
+BIAS = 1 << 64
+"""Added to the integers that pools hold, so that all of them are of one length whatever the noise."""
 
 _HELD = continuous.OFFSET + (1 << 63)
 
@@ -90,7 +93,7 @@ class Pool:
         if table.law.discrete:
             ahead = np.empty(_AHEAD, np.int64)
             discrete.fill(stream, table, ahead)
-            self.values = ahead.tolist()
+            self.values = [value + BIAS for value in ahead.tolist()]
         else:
             self.values = [point + _HELD for point in continuous.floors(stream, table, _AHEAD)]
         return self.values.pop()
@@ -98,7 +101,9 @@ class Pool:
 
 def one(stream: Stream, law: Law) -> int:
     """A single draw in exact arithmetic, in the form that pools hand out."""
-    return continuous.saturated(draw(stream, law)) if law.discrete else continuous.one(stream, law) + _HELD
+    if law.discrete:
+        return continuous.saturated(draw(stream, law)) + BIAS
+    return continuous.one(stream, law) + _HELD
 
 
 class Pools:
@@ -114,7 +119,7 @@ class Pools:
         self._values: dict[tuple[int, int], Pool] = {}
 
     def draw(self, parameter: Rational, name: str) -> int:
-        """One draw of the law with this parameter: the noise itself, or what `continuous.unbiased` takes."""
+        """One draw of the law with this parameter: noise plus `BIAS`, or what `continuous.unbiased` takes."""
         pool = self._known.get(id(parameter))
         if pool is None or pool.parameter is not parameter:
             pool = self._find(parameter, name)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.rounding import Floats, U, up
 
-__all__ = ["Complexes", "Floats", "Law", "Quadrature", "Smooth", "Term"]
+__all__ = ["Complexes", "Floats", "Law", "Smooth", "Term"]
 
 Complexes = npt.NDArray[Any]
 """Points of a contour: complex, or real where only real ones are asked for."""
@@ -54,6 +54,10 @@ class Law(Protocol):
         Rounding and quadrature both count. The error is stated against M at the real point of the contour,
         because that is what composition needs: all factors of a product are at most 1 in these units.
         """
+        ...
+
+    def effort(self, t: float, parameters: Floats) -> float:
+        """How many values `log_mgf` computes for one point at height t, about."""
         ...
 
     def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
@@ -114,6 +118,11 @@ class Smooth:
         """See `Law.mgf_error`."""
         raise NotImplementedError
 
+    def effort(self, t: float, parameters: Floats) -> float:
+        """One value a row: a closed form."""
+        del t
+        return float(len(parameters))
+
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """See `Law.support`."""
         raise NotImplementedError
@@ -157,12 +166,6 @@ class Smooth:
         """Not finitely many losses."""
         del parameters
         return None
-
-
-class Quadrature(Smooth):
-    """A law whose moments are integrals computed at each node."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.laws.base import Complexes, Floats, Quadrature
+from sfumato.numeric.laws.base import Complexes, Floats, Smooth
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "GaussianMixture",
     "Mixture",
     "decay",
+    "effort",
     "moment_errors",
     "moments",
 ]
@@ -55,7 +56,7 @@ class Mixture:
 
     def exponents(self, y: Floats) -> Floats:
         """The exponents s_j y - s_j²/2, one row a shift."""
-        s = np.array(self.shifts)[:, None]
+        s: Floats = np.array(self.shifts, dtype=np.float64)[:, None]
         return s * y - 0.5 * s * s
 
     def log_ratio(self, y: Floats) -> Floats:
@@ -118,7 +119,7 @@ def plan(mixture: Mixture, c: float, tau: float) -> Plan:
     reach = abs(exponent) * s
     low, high = (-10.0, reach + 10.0) if mixture.remove else (-reach - 10.0, 10.0)
     cells = min(max(64, math.ceil((high - low) * 6)), 20_000)
-    edges = np.linspace(low, high, cells + 1)
+    edges: Floats = np.linspace(low, high, cells + 1, dtype=np.float64)
     g = exponent * mixture.log_ratio(edges)
     # g is monotone, so on a cell φ e^g is at most the larger end of g and the y nearest to 0.
     nearest = np.where(edges[:-1] * edges[1:] <= 0, 0.0, np.minimum(np.abs(edges[:-1]), np.abs(edges[1:])))
@@ -128,7 +129,7 @@ def plan(mixture: Mixture, c: float, tau: float) -> Plan:
     left, right = float(edges[kept[0]]), float(edges[kept[-1] + 1])
     h, error = _step(mixture, c, tau)
     count = math.ceil((right - left) / h) + 1
-    y = left + h * np.arange(count)
+    y: Floats = left + h * np.arange(count, dtype=np.float64)
     log_ratio = mixture.log_ratio(y)
     log_weight = -0.5 * y * y + math.log(h / _ROOT)
     log_terms = exponent * log_ratio + log_weight
@@ -174,6 +175,11 @@ def _rules(mixture: Mixture, z: Complexes) -> Iterator[tuple[npt.NDArray[np.intp
             some = here[start : start + _CHUNK]
             power = z[some] + 1 if mixture.remove else -z[some]
             yield some, power, plan(mixture, float(c), float(imaginary[some[-1]]))
+
+
+def effort(t: float, widths: Floats) -> float:
+    """How many nodes quadratures of these widths have at height t: oscillations add to a few hundred."""
+    return float((400 + 4 * t * widths).sum())
 
 
 def moments(mixture: Mixture, z: Complexes) -> Complexes:
@@ -237,7 +243,7 @@ def decay(mixture: Mixture, c: float, t: float) -> float:
     return min(0.0, math.log(best))
 
 
-class GaussianMixture(Quadrature):
+class GaussianMixture(Smooth):
     """Parameters (sigma, shifts…, weights…): N(0, sigma²) moved by a random shift, against not moved.
 
     Shifts are at least 0 (a two-sided one is not ordered by its likelihood ratio), weights sum to 1.
@@ -264,6 +270,10 @@ class GaussianMixture(Quadrature):
         keep = np.flatnonzero(weights > 0)
         order = keep[np.argsort(shifts[keep])]
         return Mixture(tuple(shifts[order] / sigma), tuple(weights[order]), self.remove)
+
+    def effort(self, t: float, parameters: Floats) -> float:
+        """One quadrature a row."""
+        return effort(t, np.array([self._mixture(row).widest for row in parameters]))
 
     def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
         """One quadrature a row."""
@@ -303,7 +313,8 @@ class GaussianMixture(Quadrature):
         with np.errstate(over="ignore", invalid="ignore"):
             second = np.where(second > 0, np.exp(np.minimum(x, 700.0)) * second, 0.0)
         slack = 2 * SPECIAL + 4 * LIBRARY + 8 * U * (np.square(y) + np.abs(x) + mixture.widest**2) + missed
-        error = slack * (first + second)
+        with np.errstate(invalid="ignore"):  # an infinite slack of nothing is nothing
+            error = np.where(first + second > 0, slack * (first + second), 0.0)
         value = first - second
         ceiling = np.minimum(up(np.maximum(value, 0.0), 4 * U, error), 1.0)
         # Where every loss is below epsilon there is nothing to sum.

@@ -12,11 +12,11 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.numeric.laws.base import Complexes, Floats, Law, Quadrature
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.laws.decay import atoms_error, doubled
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.laplace import LAPLACE
-from sfumato.numeric.laws.mixture import Mixture, decay, moment_errors, moments
+from sfumato.numeric.laws.mixture import Mixture, decay, effort, moment_errors, moments
 from sfumato.numeric.rounding import LIBRARY, U, down, up
 
 __all__ = [
@@ -95,7 +95,7 @@ def _loss(x: float, rate: float) -> float:
     return math.log1p(y) if y > -1 else -math.inf
 
 
-class _Sampled(Quadrature):
+class _Sampled(Smooth):
     """What both sampled laws share: which way round, and the support."""
 
     __slots__ = ("name", "remove")
@@ -125,6 +125,10 @@ class SampledGaussian(_Sampled):
         if q >= 1:
             return Mixture((1 / sigma,), (1.0,), self.remove)
         return Mixture((0.0, 1 / sigma), (1 - q, q), self.remove)
+
+    def effort(self, t: float, parameters: Floats) -> float:
+        """One quadrature a row."""
+        return effort(t, 1 / parameters[:, 1])
 
     def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
         """One quadrature a row."""
@@ -164,6 +168,10 @@ class SampledLaplace(_Sampled):
     """
 
     __slots__ = ()
+
+    def effort(self, t: float, parameters: Floats) -> float:
+        """One quadrature a row."""
+        return effort(t, parameters[:, 1])
 
     def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
         """Two atoms in closed form and a composite Gauss–Legendre rule between them."""
