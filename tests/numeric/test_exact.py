@@ -34,9 +34,11 @@ def test_ten_tenths_are_one():
     assert sum((as_fraction(0.1, "epsilon") for _ in range(10)), Fraction(0)) == 1
 
 
-@pytest.mark.parametrize(
-    "written", [math.nan, math.inf, -math.inf, "nan", "", "abc", None, [1], True, np.bool_(1), 1j, "1/0"]
-)
+NOT_NUMBERS = [math.nan, math.inf, -math.inf, "nan", "", "abc", None, [1], True, np.bool_(1), 1j, "1/0"]
+NOT_NUMBERS += ["1e999999999", Decimal("1e-999999999"), "9" * 30_000, "1/" + "9" * 30_000, "0x10", "sNaN"]
+
+
+@pytest.mark.parametrize("written", NOT_NUMBERS)
 def test_what_is_no_number_is_refused(written):
     with pytest.raises(InvalidParameter, match="epsilon must be"):
         as_fraction(written, "epsilon")
@@ -56,8 +58,9 @@ def test_ranges():
             probability(wrong, "delta")
     with pytest.raises(InvalidParameter, match="at least 0"):
         nonnegative(-1, "x")
-    with pytest.raises(InvalidParameter, match="strictly between"):
-        delta_of(1)
+    for wrong in (1, -0.1):
+        with pytest.raises(InvalidParameter, match="at least 0 and below 1"):
+            delta_of(wrong)
 
 
 def test_whole_numbers():

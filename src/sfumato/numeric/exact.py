@@ -29,6 +29,7 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 """What a public parameter may be written as. A float means the decimal that its `repr` shows: 0.1 is 1/10."""
 
 # Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
+_LONGEST = 20_000
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
@@ -49,13 +50,30 @@ def as_fraction(value: Rational, name: str) -> Fraction:
     elif isinstance(value, float):
         value = repr(value)
     if not isinstance(value, str | Decimal):
+        kind = type(value).__name__
         raise InvalidParameter(
-            f"{name} must be an int, float, Decimal, Fraction or decimal text, not {type(value).__name__}."
+            f"{name} must be an int, float, Decimal, Fraction or decimal text, not {kind}."
         )
     try:
-        return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
+        return _ratio(value) if isinstance(value, str) and "/" in value else _decimal(value)
+    except (ValueError, ArithmeticError):
         raise InvalidParameter(f"{name} must be a finite number, not {str(value)[:40]!r}.") from None
+
+
+def _ratio(text: str) -> Fraction:
+    if len(text) > _LONGEST:
+        raise ValueError
+    return Fraction(text)
+
+
+def _decimal(value: str | Decimal) -> Fraction:
+    if len(value) > _LONGEST if isinstance(value, str) else len(value.as_tuple().digits) > _LONGEST:
+        raise ValueError
+    number = Decimal(value)
+    # Spelt out, 1e999999999 would fill the memory.
+    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+        raise ValueError
+    return Fraction(number)
 
 
 def positive(value: Rational, name: str) -> Fraction:
@@ -89,16 +107,23 @@ def probability(value: Rational, name: str) -> Fraction:
 def delta_of(value: Rational, name: str = "delta") -> Fraction:
     """The exact value of a delta at which a curve is read: 0 is allowed, 1 is not."""
     exact = as_fraction(value, name)
+    if not 0 <= exact < 1:
+        raise InvalidParameter(f"{name} must be at least 0 and below 1, not {show(exact)}.")
     return exact if exact == 0 else probability(exact, name)
 
 
 def as_integer(value: int, name: str, *, least: int = 1) -> int:
     """A parameter that must be a whole number of at least `least`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InvalidParameter(f"{name} must be a whole number, not {type(value).__name__}.")
+        raise InvalidParameter(f"{name} must be a whole number (an int, such as 1), not {_kind(value)}.")
     if value < least:
         raise InvalidParameter(f"{name} must be at least {least}, not {int(value)}.")
     return int(value)
+
+
+def _kind(value: object) -> str:
+    kind = type(value).__name__
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def show(exact: Fraction) -> str:
