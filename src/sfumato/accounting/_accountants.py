@@ -77,7 +77,8 @@ class Basic(Accountant):
     Privacy:
         Claim: the sums hold, also when each (ε_i, δ_i) is chosen by earlier answers and the sums stay below a
         bound.
-        Source: Dwork, Roth 2014, Thm. 3.16; as a filter: Rogers, Roth, Ullman, Vadhan 2016, Sec. 5.
+        Source: Dwork, Roth 2014, Thm. 3.16; as a filter, each loss at a point fixed when it is admitted: the
+        basic filter of Rogers, Roth, Ullman, Vadhan 2016.
     """
 
     name = "basic"
@@ -247,7 +248,7 @@ class Concentrated(Accountant):
 
     Privacy:
         Claim: sums of ρ_i and δ_i are approximate zCDP, also when chosen by earlier answers below a bound.
-        Source: Bun, Steinke 2016, Lemma 8.2; as a filter: Whitehouse, Ramdas, Rogers, Wu 2023, Thm. 1.
+        Source: Bun, Steinke 2016, Lemma 8.2; as a filter: Whitehouse, Ramdas, Rogers, Wu 2023.
         Conversion: see `loss._renyi`.
     """
 
@@ -313,7 +314,7 @@ class Gaussian(Accountant):
 
     Privacy:
         Claim: exact for Gaussian mechanisms. Source: Dong, Roth, Su 2022, Cor. 3.3; as a filter: Koskela,
-        Tobaben, Honkela 2022; Smith, Thakurta 2022, Thm. 1.1. Never used as a central-limit approximation for
+        Tobaben, Honkela 2022; Smith, Thakurta 2022. Never used as a central-limit approximation for
         other losses: that is not a bound.
     """
 

@@ -145,7 +145,7 @@ def discrete_gaussian_variance(epsilon: Rational, delta: Rational, sensitivity: 
 
     Privacy:
         Claim: noise of this parameter on an integer function of this sensitivity is (ε, δ)-DP, by the exact
-        lattice curve at the returned number. Source: Canonne, Kamath, Steinke 2020, Thm. 7. The continuous
+        lattice curve at the returned number. Source: Canonne, Kamath, Steinke 2020. The continuous
         calibration is not used: it may be too small.
     """
     goal, failure = nonnegative(epsilon, "epsilon"), probability(delta, "delta")

@@ -63,8 +63,8 @@ class BasicFilter(_Admits):
 
     Privacy:
         Claim: whatever losses are chosen by earlier answers, while both sums stay within the budget the whole
-        interaction is (ε, δ)-DP. Source: Rogers, Roth, Ullman, Vadhan 2016, Thm. 5.1 (with δ as well:
-        Whitehouse et al. 2023, Thm. 2's basic case).
+        interaction is (ε, δ)-DP. Source: Rogers, Roth, Ullman, Vadhan 2016, the filter by basic
+        composition. Condition: a loss is priced once, when it is admitted.
     """
 
     budget_epsilon: Fraction
@@ -114,7 +114,7 @@ class ConcentratedFilter(_Admits):
 
     Privacy:
         Claim: while Σρ and Σδ stay within the budget, the whole interaction is δ-approximately ρ-zCDP,
-        whatever is chosen by earlier answers. Source: Whitehouse, Ramdas, Rogers, Wu 2023, Thm. 1; for δ = 0
+        whatever is chosen by earlier answers. Source: Whitehouse, Ramdas, Rogers, Wu 2023; for δ = 0
         Feldman, Zrnic 2021.
     """
 
@@ -159,7 +159,7 @@ class GaussianFilter(_Admits):
     Privacy:
         Claim: while Σμ² stays within the budget, the whole interaction is μ-GDP, whatever is chosen by
         earlier answers.
-        Source: Koskela, Tobaben, Honkela 2022, Thm. 3; Smith, Thakurta 2022, Thm. 1.1. Condition: a loss
+        Source: Koskela, Tobaben, Honkela 2022; Smith, Thakurta 2022. Condition: a loss
         without a μ (a *discrete* Gaussian, a sampled one) is refused: its ρ is no μ.
     """
 
@@ -199,7 +199,7 @@ class RenyiFilter(_Admits):
 
     Privacy:
         Claim: while the divergences at that order sum to no more than the budget, so does that of the whole
-        interaction, whatever is chosen by earlier answers. Source: Feldman, Zrnic 2021, Thm. 3.1. Condition:
+        interaction, whatever is chosen by earlier answers. Source: Feldman, Zrnic 2021. Condition:
         one order; choosing the best afterwards is not covered. Each divergence is an exact number not below
         the true one.
     """

@@ -27,7 +27,7 @@ def shuffled(epsilon0: Rational, n: int, delta: Rational) -> float:
 
     Privacy:
         Exchange adjacency, n public, randomizers fixed in advance. Numerically from the reduction of
-        Feldman, McMillan and Talwar (FOCS 2021, "Hiding among the clones", Lemma 3.3), which holds for
+        Feldman, McMillan and Talwar (FOCS 2021, "Hiding among the clones"), which holds for
         *every* epsilon0-private randomizer. Write R₀, R₁ for the outputs on the two values of the user who
         changes. By Kairouz, Oh and Viswanath they are mixtures of two laws Q₀, Q₁ with weights e^ε₀ : 1 and
         1 : e^ε₀. Everyone else's output is at least e^-ε₀·(R₀ + R₁)/2 = e^-ε₀·(Q₀ + Q₁)/2, so with

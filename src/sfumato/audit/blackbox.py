@@ -48,7 +48,7 @@ def lower_bound(
         Claim: with probability at least `confidence` every epsilon for which the mechanism is (epsilon,
         delta)-private on this pair is at least `result.epsilon`. Conditions: outputs are independent.
         Source: an event fixed beforehand and Clopper–Pearson limits on held-out counts (Jagielski, Ullman
-        and Oprea 2020, section 4; learned events as in Bichsel, Steffen, Bogunovic and Vechev 2021). A low
+        and Oprea 2020; learned events as in Bichsel, Steffen, Bogunovic and Vechev 2021). A low
         bound proves nothing: it may only mean that the pair or the event was a poor one.
 
     Raises:

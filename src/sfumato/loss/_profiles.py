@@ -83,7 +83,8 @@ def fixed(term: Term, rate: float) -> Term:
     """A sample of fixed size under exchange, from a pair that dominates in both orders.
 
     Privacy:
-        Zhu, Dong, Wang 2022, Prop. 30: H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖ (1−q)P + qQ) for α < 1.
+        Zhu, Dong, Wang 2022, on samples of fixed size: H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖ (1−q)P +
+        qQ) for α < 1.
     """
     above, below = _sample(term, rate, True), _sample(term, rate, False)
 
@@ -129,7 +130,7 @@ def grouped(term: Term, size: int) -> Term:
 
 
 def supremum(terms: Sequence[Term]) -> Term:
-    """The pointwise supremum of profiles, again the profile of a pair (Zhu, Dong, Wang 2022, Lemma 9)."""
+    """The pointwise supremum of profiles, again the profile of a pair (as in Zhu, Dong, Wang 2022)."""
     if len(set(terms)) == 1:
         return terms[0]
 

@@ -27,10 +27,10 @@ class ApproximateLoss(PrivacyLoss):
 
     Privacy:
         Claim: the pair that reveals everything with probability δ and otherwise is randomized response at ε
-        dominates every (ε, δ)-DP mechanism, in both orders. Source: Kairouz, Oh, Viswanath 2015, Thm. 3.4. It
-        is also δ-approximately (ε²/2)-zCDP (Bun, Steinke 2016, Lemma 8.8). Note that (ε, δ) is a statement
-        about *events*: a bound on each output's probability alone proves nothing, and "loss above ε with
-        probability at most δ" implies it but is not implied by it.
+        dominates every (ε, δ)-DP mechanism, in both orders. Source: Kairouz, Oh, Viswanath 2015, proof of
+        Thm. 3.3. So it is also δ-approximately (ε²/2)-zCDP (Bun, Steinke 2016). Note that (ε, δ) is a
+        statement about *events*: a bound on each output's probability alone proves nothing, and "loss above
+        ε with probability at most δ" implies it but is not implied by it.
     """
 
     wire: ClassVar[str] = "approximate.1"

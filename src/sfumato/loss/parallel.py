@@ -34,7 +34,7 @@ class ParallelLoss(PrivacyLoss):
         Claim: add/remove: the supremum of the parts' curves; exchange: the supremum over pairs of parts of
         their composition.
         Source: McSherry 2009, Thm. 4 (disjoint subsets; max); for curves, the supremum of profiles is a
-        profile (Zhu, Dong, Wang 2022, Lemma 9). Conditions: the partition is fixed or depends on each unit
+        profile (Zhu, Dong, Wang 2022). Conditions: the partition is fixed or depends on each unit
         alone; under exchange each part's loss holds both for a unit replaced inside the part and for one that
         arrives or leaves.
     """

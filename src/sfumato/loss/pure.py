@@ -24,7 +24,8 @@ class PureLoss(PrivacyLoss):
 
     Privacy:
         Claim: binary randomized response at ε dominates every ε-DP mechanism. Source: Kairouz, Oh, Viswanath
-        2015, Thm. 3.4 (its composition curve is optimal for the class). Condition: ε holds in both orders.
+        2015, proof of Thm. 3.3 (the composition curve is optimal for the class). Condition: ε holds in both
+        orders.
     """
 
     wire: ClassVar[str] = "pure.1"
@@ -149,7 +150,7 @@ class ResponseLoss(PrivacyLoss):
     Privacy:
         Claim: any two truths give the same pair, up to names: two outputs with losses ±ε and the rest with
         loss 0.
-        Source: Kairouz, Oh, Viswanath 2016, Sec. 4. Adding up over a group: the pure bound kε.
+        Source: Kairouz, Oh, Viswanath 2016. Adding up over a group: the pure bound kε.
     """
 
     wire: ClassVar[str] = "response.1"
@@ -175,7 +176,7 @@ class BoundedRangeLoss(PrivacyLoss):
 
     Privacy:
         Claim: the exponential mechanism with parameter ε has log-ratios in some interval [t−ε, t] (bounded
-        range), is ε-DP and ε²/8-zCDP. Source: Dong, Durfee, Rogers 2020, Sec. 3; Cesar, Rogers 2021, Lemma
+        range), is ε-DP and ε²/8-zCDP. Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021, Lemmas 3.2 and
         3.4 (ε²/8). Its Rényi divergence is the supremum over t of that of the two-point pair on {t−ε, t},
         taken in closed form.
         Condition: permute-and-flip and noisy max with Laplace noise do not have bounded range; they carry

@@ -37,7 +37,7 @@ class SampledLoss(PrivacyLoss):
     Privacy:
         Claim: let (P, Q) dominate the inner mechanism. Poisson: (qP + (1−q)Q, Q) dominates when a unit is
         removed, and its swap when one is added. Fixed: the curve H_α(qP + (1−q)Q ‖ Q) for α ≥ 1 and H_α(P ‖
-        (1−q)P + qQ) for α < 1 dominates in both orders. Source: Zhu, Dong, Wang 2022, Thm. 11 and Prop. 30;
+        (1−q)P + qQ) for α < 1 dominates in both orders. Source: Zhu, Dong, Wang 2022 (Thm. 11 for Poisson);
         the pure bound log(1 + q(e^ε − 1)): Balle, Barthe, Gaboardi 2018, Thms. 8 and 9. Rényi: no more than
         the inner one (quasi-convexity).
         Conditions: the sample is secret and fresh for each sampled loss, the rate does not depend on the

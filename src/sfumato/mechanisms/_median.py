@@ -35,7 +35,7 @@ class Median:
         1…n meaning the bounds. moves[k] is the length of that interval for j = k+1. The interval of x for j
         lies within that of x' for j+1, since what is j changes from x is at most j+1 from x'. Exchange:
         moves[k] = max over 0 ≤ t ≤ k+1 of x_(m+t) − x_(m+t−k−1), the exact local sensitivity at distance k
-        (Nissim, Raskhodnikova, Smith 2007, section 3). Cutting the list short keeps both properties.
+        (Nissim, Raskhodnikova, Smith 2007, on the median). Cutting the list short keeps both properties.
     """
 
     value: float

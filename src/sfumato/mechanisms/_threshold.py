@@ -26,7 +26,7 @@ _FIRST_BLOCK, _LARGEST_BLOCK = 256, 65536
 def split(epsilon: Fraction, count: int, *, monotone: bool) -> tuple[Fraction, Fraction]:
     """How ε is best shared between the threshold and the values: 1 : (2c)^(2/3), monotone 1 : c^(2/3).
 
-    Any split is private; this one minimises the variance of the comparison (Lyu, Su, Li 2017, section 4.2).
+    Any split is private; this one minimises the variance of the comparison (Lyu, Su, Li 2017).
     The ratio is rounded to thousandths, the two shares add up to ε exactly.
     """
     weight = Fraction(round(1000 * (count if monotone else 2 * count) ** (2 / 3)), 1000)
@@ -45,7 +45,7 @@ class Gate:
         after `count`. Shift ρ by s: "below" becomes only likelier, whatever the number of values. Each
         "above" then needs ν_i to rise by at most 2s (s if values only ever rise or, with ρ unshifted, only
         ever fall). All shifts are whole numbers, so the argument is the same for the discrete law. Source:
-        Lyu, Su, Li 2017, Alg. 7 and Thm. 4, Thm. 5 (monotone). Conditions: one threshold noise for the
+        Lyu, Su, Li 2017, Alg. 7, also for monotone queries. Conditions: one threshold noise for the
         whole stream, never a noisy value reported that decided a comparison, ν scaled by `count`; the
         variants that skip one of these are not private. Values may be chosen in view of earlier answers.
     """

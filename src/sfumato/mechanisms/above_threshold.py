@@ -36,8 +36,8 @@ class AboveThreshold(Mechanism):
 
     Privacy:
         Claim: `epsilon`-DP for the index, or for the answer that there was none; see `Gate`. How many
-        values there are is taken as public. Sources: Dwork, Roth 2014, Thm. 3.23; Lyu, Su, Li 2017, Thm. 4
-        and 5. Nothing is made up when no value is found: the answer is None.
+        values there are is taken as public. Sources: Dwork, Roth 2014, Thm. 3.23; Lyu, Su, Li 2017, Alg. 7.
+        Nothing is made up when no value is found: the answer is None.
     """
 
     epsilon: Fraction

@@ -48,10 +48,10 @@ class DiscreteGaussian(Mechanism):
 
     Privacy:
         Claim: `release` is Δ²/(2σ²)-zCDP for integer values that differ by at most Δ in L2, in any
-        dimension. Source: Canonne, Kamath, Steinke 2020, Thm. 14 (Prop. 5 for one coordinate). The law is
+        dimension. Source: Canonne, Kamath, Steinke 2020, for vectors and for one coordinate. The law is
         *not* dominated by the continuous Gaussian of the same sigma (at σ = Δ = 1, δ(1) is 0.141 and not
         0.127), so it carries no μ. With `scalar=True` arrays are refused and the loss is the exact curve of
-        the shifted law (their Thm. 7), and calibration to (ε, δ) uses that curve; otherwise it uses what
+        the shifted law (their exact δ), and calibration to (ε, δ) uses that curve; otherwise it uses what
         ρ-zCDP implies, which holds in any dimension.
     """
 

@@ -41,9 +41,9 @@ class Exponential(Mechanism):
         sensitivity s (`ScoreGrid`) and rate r, the loss of output i is r(v_i − v'_i) minus a constant that
         does not depend on i; it ranges over an interval of length 2sr = ε, or sr = ε if all v_i − v'_i have
         one sign, and contains 0 because both laws sum to 1. Sources: McSherry, Talwar 2007; Durfee, Rogers
-        2019 (bounded range); Cesar, Rogers 2021, Lemma 3.4 (ε²/8). Conditions: the sensitivity bounds every
-        score; the candidates are public. The choice is drawn from exactly this law (`random.choose`): no
-        float exponentials, no normalisation.
+        2019 (bounded range); Cesar, Rogers 2021, Lemmas 3.2 and 3.4 (ε²/8). Conditions: the sensitivity
+        bounds every score; the candidates are public. The choice is drawn from exactly this law
+        (`random.choose`): no float exponentials, no normalisation.
     """
 
     epsilon: Fraction

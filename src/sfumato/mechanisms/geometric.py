@@ -38,7 +38,7 @@ class Geometric(Mechanism):
         + s) ≤ exp(ε|s|/Δ), and coordinates are independent (Ghosh, Roughgarden, Sundararajan 2009). Its
         probabilities are log-concave, so threshold tests are optimal for all shifts at once and the
         trade-off function of several shifts is nowhere below that of their sum (as for `Laplace`: Dong,
-        Roth, Su 2022, Thm. 2.14 and Prop. A.3, with tests randomised at the threshold).
+        Roth, Su 2022, group privacy of trade-off functions, with tests randomised at the threshold).
     """
 
     epsilon: Fraction

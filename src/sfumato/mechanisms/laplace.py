@@ -42,9 +42,9 @@ class Laplace(Mechanism):
         scale is Δ(1 + 2**-54)/ε exactly; the noise drawn is the *continuous* Laplace, and rounding the sum
         to the grid is post-processing. Laplace noise is log-concave, so for shifts s_1, …, s_d of the
         coordinates the trade-off function is nowhere below that of one shift Σ|s_i|: changing one coordinate
-        after the other is a chain, a chain is bounded by the composed functions (Dong, Roth, Su 2022, Thm.
-        2.14), and these compose to the shift by the sum because the optimal tests of a log-concave shift
-        family are nested (their Prop. A.3). Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006.
+        after the other is a chain, a chain is bounded by the composed functions (Dong, Roth, Su 2022, group
+        privacy), and these compose to the shift by the sum because the optimal tests of a log-concave shift
+        family are nested. Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006.
         Sampling floats directly leaks through their low bits (Mironov 2012); here every grid point is
         reachable from every input, with the stated probability.
     """

@@ -35,7 +35,7 @@ class RandomizedResponse(Mechanism):
 
     Privacy:
         Claim: between any two truths, one answer is ε-DP with e^ε = p(k − 1)/(1 − p); the loss is exactly
-        that of the pair. Source: Warner 1965; Kairouz, Oh, Viswanath 2016, Sec. 4 (k categories). Where ε is
+        that of the pair. Source: Warner 1965; Kairouz, Oh, Viswanath 2016 (k categories). Where ε is
         given, p = e^ε/(e^ε + k − 1) is irrational, and the coin is tossed exactly all the same (`Coin`).
     """
 

@@ -53,7 +53,7 @@ class SampleAndAggregate(Mechanism):
         (replacing a unit: the new one takes the place of the old). The clamped answers enter a mean of
         sensitivity (upper − lower)/chunks, or a median under exchange of one of a public number of values.
         An empty part, or NaN, counts as the middle of the bounds and the divisor is always `chunks`.
-        Source: Nissim, Raskhodnikova, Smith 2007, section 4; Smith 2011. Slicing by position instead would
+        Source: Nissim, Raskhodnikova, Smith 2007; Smith 2011. Slicing by position instead would
         move rows across all parts when one is inserted. Conditions: the function keeps no memory between
         parts and its errors do not reach the analyst.
     """

@@ -61,7 +61,7 @@ class SmoothSensitivity(Mechanism):
             extremes have product 1 and sum 2·cosh D. With |y−y'| = s·min(σ, σ') and σ, σ' a factor e^λ
             apart, D is the distance to a point that moves along a geodesic at unit speed in λ, hence
             convex, so that the worst λ in [0, β] is 0 or β. Both are held to ε, which gives s. Sources: the
-            framework is Nissim, Raskhodnikova, Smith 2007, section 2; Bun, Steinke 2019 has
+            framework is Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019 has
             Student's t with the bound s(d+1)/(2√d) + (d+1)β in place of the exact value.
 
         Laplace: σ = 2S/ε, so a shift costs at most ε/2. With σ/σ' = e^λ, the loss at an output |z|σ away is

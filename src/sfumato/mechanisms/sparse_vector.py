@@ -36,8 +36,8 @@ class SparseVector(Mechanism):
         monotone: A promise that all values move the same way between any two neighbours.
 
     Privacy:
-        Claim: `epsilon`-DP for the list of indices; see `Gate`. Source: Lyu, Su, Li 2017, Alg. 7, Thm. 4
-        and 5. Conditions: theirs. Fewer than `count` findings give a shorter list, never a made-up index.
+        Claim: `epsilon`-DP for the list of indices; see `Gate`. Source: Lyu, Su, Li 2017, Alg. 7.
+        Conditions: theirs. Fewer than `count` findings give a shorter list, never a made-up index.
     """
 
     epsilon: Fraction

@@ -38,8 +38,8 @@ class TopK(Mechanism):
         Claim: `count` adaptive choices of bounded range ε/count each: `epsilon`-DP by basic composition, and
         ε²/(8·count)-zCDP, which for long lists is worth much more. Each choice is an exponential mechanism
         on the candidates still there, which are public given the choices before. Sources: Durfee, Rogers
-        2019 (one-shot Gumbel = peeling) and Cesar, Rogers 2021, Lemma 3.4 (adaptive composition through
-        zCDP). Conditions: those of `Exponential`.
+        2019 (one-shot Gumbel = peeling); Cesar, Rogers 2021, Lemmas 3.2 and 3.4 (a bounded range ε is
+        ε²/8-zCDP), and ρ adds up adaptively (Bun, Steinke 2016). Conditions: those of `Exponential`.
     """
 
     epsilon: Fraction

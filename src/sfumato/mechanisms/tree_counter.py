@@ -61,8 +61,8 @@ class TreeCounter(Mechanism):
         with discrete Laplace noise of scale LΔ/ε (curve as for `Geometric`) or discrete Gaussian noise of
         variance LΔ²/(2ρ); the answers are sums of these, which is post-processing. Later values may depend
         on earlier answers: the bounds on the sums hold along every path, a chain of log-concave shifts may
-        choose each shift by what came before (Dong, Roth, Su 2022, Thm. 2.14, applied to what is left after
-        the first), and so may zCDP composition with a bound on the sum (Whitehouse, Ramdas, Rogers, Wu
+        choose each shift by what came before (Dong, Roth, Su 2022, group privacy, applied to what is left
+        after the first), and so may zCDP composition with a bound on the sum (Whitehouse, Ramdas, Rogers, Wu
         2023). Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011.
     """
 
@@ -175,8 +175,7 @@ class TreeCounter(Mechanism):
         """A half-width that holds for any `size` of the answers at once with probability `confidence`.
 
         A bound, not the quantile: Chernoff's for the noisiest answer, shared between `size` of them, with the
-        moments of the discrete Laplace law, or sub-Gaussian (Canonne, Kamath, Steinke 2020, Sec. 3) for the
-        other.
+        moments of the discrete Laplace law, or sub-Gaussian (Canonne, Kamath, Steinke 2020) for the other.
         """
         answers = as_integer(size, "size")
         with ctx.workprec(PRECISION):

@@ -100,7 +100,7 @@ def _likelihood_ratio(counts: NDArray[np.int64], probabilities: NDArray[np.float
 
     n·KL(observed, claimed) has a moment generating function below that of a Gamma(k-1) variable, so that
     P(n·KL >= t) <= e^-t (e·t/(k-1))^(k-1) for t > k-1, whatever n (Agrawal 2020, "Finite-sample
-    concentration of the multinomial in relative entropy", Theorem 1.2). The textbook's chi-square p-value
+    concentration of the multinomial in relative entropy"). The textbook's chi-square p-value
     holds only as n grows.
     """
     n, freedom = int(counts.sum()), len(counts) - 1

@@ -18,7 +18,7 @@ class BoundedRange(Smooth):
     """Parameters (eps,): dominates every mechanism whose losses span an interval of length eps.
 
     For a fixed position t of the interval the worst pair has the two losses t and t - eps (Dong, Durfee,
-    Rogers 2020, Lemma 3.2); the supremum of their profiles over t is (e^(eps/2) - e^(epsilon/2))²/(e^eps -
+    Rogers 2020); the supremum of their profiles over t is (e^(eps/2) - e^(epsilon/2))²/(e^eps -
     1), and that is the profile of the law whose loss has density e^(l/2)/(4 sinh(eps/2)) on [-eps, eps].
 
     Privacy:

@@ -25,7 +25,7 @@ class DiscreteGaussian(Smooth):
 
     Privacy:
         The loss (shift² + 2 shift·k)/(2 variance) is monotone in k, so the profile is the largest over
-        whole K of P(k ≥ K) - e^epsilon P(k ≥ K + shift) (Canonne, Kamath, Steinke 2020, Theorem 7). It is
+        whole K of P(k ≥ K) - e^epsilon P(k ≥ K + shift) (Canonne, Kamath, Steinke 2020). It is
         *not* below the continuous Gaussian's. The bounds allow for a variance that is half an ulp off.
     """
 

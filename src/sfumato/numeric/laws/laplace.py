@@ -19,8 +19,8 @@ class Laplace(Smooth):
     in between.
 
     Privacy:
-        delta(epsilon) = 1 - e^((epsilon - eps)/2) for |epsilon| ≤ eps (Balle, Barthe, Gaboardi 2018,
-        Theorem 3), exact, and increasing in eps: round eps up.
+        delta(epsilon) = 1 - e^((epsilon - eps)/2) for |epsilon| ≤ eps (Balle, Barthe, Gaboardi 2018
+        for epsilon ≥ 0; the swap gives the rest), exact, and increasing in eps: round eps up.
     """
 
     __slots__ = ()

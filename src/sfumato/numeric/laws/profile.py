@@ -24,8 +24,8 @@ class Profile(Smooth):
 
     Privacy:
         The law *is* the function: it must be a valid upper bound on the mechanism's profile for every real
-        epsilon, convex and decreasing in e^epsilon (Zhu, Dong, Wang 2022, Proposition 7), with its mass at
-        infinity as limit.
+        epsilon, convex and decreasing in e^epsilon (Zhu, Dong, Wang 2022, on which functions are
+        profiles), with its mass at infinity as limit.
     """
 
     curve: Callable[[Floats], Floats]

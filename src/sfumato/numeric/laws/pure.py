@@ -23,8 +23,9 @@ class Pure(Smooth):
     """Parameters (eps,): randomized response, the pair that dominates every eps-DP mechanism.
 
     Privacy:
-        Kairouz, Oh, Viswanath 2015 (Theorem 3.1): any eps-DP mechanism is a post-processing of this pair,
-        hence dominated by it under adaptive composition. Increasing in eps: round eps up.
+        Kairouz, Oh, Viswanath 2015 (proof of Theorem 3.3): between two neighbours any eps-DP mechanism is a
+        post-processing of this pair, hence dominated by it under adaptive composition. Increasing in eps:
+        round eps up.
     """
 
     __slots__ = ()
@@ -71,8 +72,8 @@ class Double(Smooth):
     """Parameters (eps, delta): with probability delta everything is revealed, else randomized response.
 
     Privacy:
-        Kairouz, Oh, Viswanath 2015 (Theorem 3.2): this pair dominates every (eps, delta)-DP mechanism.
-        Increasing in both parameters: round both up.
+        Kairouz, Oh, Viswanath 2015 (proof of Theorem 3.3): this pair dominates every (eps, delta)-DP
+        mechanism. Increasing in both parameters: round both up.
     """
 
     __slots__ = ()

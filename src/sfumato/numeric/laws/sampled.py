@@ -1,7 +1,7 @@
 """Poisson sampling: each unit takes part with a public probability, under adding or removing a unit.
 
 For a pair (P, Q) and a rate q the sampled mechanism is dominated by ((1 - q)Q + qP, Q) when a unit is
-removed and by (Q, (1 - q)Q + qP) when one is added (Zhu, Dong, Wang 2022, Proposition 12 with Theorem 11).
+removed and by (Q, (1 - q)Q + qP) when one is added (Zhu, Dong, Wang 2022, Theorem 11).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def sampled_bounds(
     Privacy:
         Removing: the profile at x is q·delta(log(1 + (e^x - 1)/q)), and 1 - e^x where that logarithm has no
         argument. Adding: it is (1 - (1 - q)e^x)·delta(x + log q - log(1 - (1 - q)e^x)), and 0 where the
-        bracket is not positive. Both are identities of hockey-stick divergences (Balle, Barthe, Gaboardi
-        2018, Theorem 2); the inner profile is read at an argument moved down (for the upper bound) or up
-        by its rounding error.
+        bracket is not positive. Both are identities of hockey-stick divergences (compare Balle, Barthe,
+        Gaboardi 2018, Theorem 2, for x ≥ 0); the inner profile is read at an argument moved down (for the
+        upper bound) or up by its rounding error.
     """
     x = np.asarray(epsilon, dtype=np.float64)
     base = np.where(x < 0, -np.expm1(np.minimum(x, 0.0)), 0.0)  # no profile is below 1 - e^x
