@@ -15,7 +15,8 @@ def heading(text: str) -> None:
 
 def private_average() -> None:
     heading("1. A private average, with its error bar")
-    truth = 38.2  # of 10,000 ages in [0, 100]; the number 10,000 is public
+    truth = 38.2
+    print("   10,000 people, ages between 0 and 100, true mean 38.2 years.")
     print("   epsilon   private answer      95 % error bar")
     for epsilon in (0.1, 0.5, 1.0):
         mechanism = sf.Laplace(epsilon=epsilon, sensitivity=100 / 10_000)
@@ -43,7 +44,8 @@ def low_bits() -> None:
 
 
 def composition() -> None:
-    heading("3. What a hundred answers cost together, at δ = 10⁻⁶")
+    heading("3. What a hundred answers cost together")
+    print("   Each has Laplace noise at ε = 0.1; the total is read at δ = 10⁻⁶.")
     loss = sf.Laplace(epsilon=0.1, sensitivity=1.0).loss
     for name, epsilon in sf.accounting.compare([loss] * 100, delta=1e-6).items():
         if epsilon is not None:
@@ -52,6 +54,7 @@ def composition() -> None:
 
 def training() -> None:
     heading("4. Private training: 15,000 steps of DP-SGD")
+    print("   Noise of one clipping norm, each record in a batch with probability 0.004.")
     step = sf.Gaussian(sigma=1.0, sensitivity=1.0).loss.sampled(0.004)
     start = time.perf_counter()
     epsilon = (step * 15_000).epsilon(delta=1e-5)
@@ -63,16 +66,18 @@ def training() -> None:
 
 def selection() -> None:
     heading("5. Choosing in private")
+    print("   A thousand private choices of the best film, ε = 0.5 each.")
     films = {"Alphaville": 31, "Brazil": 57, "Contact": 12, "Dune": 52}
     mechanism = sf.Exponential(epsilon=0.5, sensitivity=1.0, monotone=True)
     picks = [list(films)[mechanism.select(list(films.values()))] for _ in range(1000)]
     for film, votes in films.items():
         share = picks.count(film) / len(picks)
-        print(f"   {film:<11} {votes:3} votes   chosen {share:5.1%}  {'█' * round(share * 30)}")
+        print(f"   {film:<11} {votes:3} votes   chosen {share:5.1%}  {'█' * round(share * 30)}".rstrip())
 
 
 def audit() -> None:
     heading("6. Catching a mechanism that claims too much")
+    print("   200,000 answers on each side of two neighbours, 99.9 % confidence.")
     honest = sf.Geometric(epsilon=1.0, sensitivity=1)
     halved = sf.Geometric(epsilon=2.0, sensitivity=1)  # half the noise, sold as epsilon = 1
     zeros, ones = np.zeros(200_000, dtype=np.int64), np.ones(200_000, dtype=np.int64)
@@ -86,4 +91,4 @@ if __name__ == "__main__":
     print(f"Sfumato {sf.__version__}: the picture stays, no single stroke can be made out.")
     for scene in (private_average, low_bits, composition, training, selection, audit):
         scene()
-    print("\nNext: the five minutes of README.md, then docs/mechanisms.md and docs/accounting.md.")
+    print("\nNext: the five minutes of README.md, then the guides in docs/.")
