@@ -235,7 +235,7 @@ def timing_channel(report: Report) -> None:
         "calls",
     )
     opendp = _opendp()
-    worst = 0.0
+    worst = {"floats": 0.0, "integers": 0.0, "integers near 0": 0.0}
     # The same scales as OpenDP's here: 1, and the sigma of epsilon 1 and delta 1e-6.
     laplace = sf.Laplace(epsilon=1, sensitivity=1)
     gaussian = sf.Gaussian(epsilon=1, delta=1e-6, sensitivity=1)
@@ -253,12 +253,16 @@ def timing_channel(report: Report) -> None:
         ("DiscreteGaussian", discrete, 1000),
     ):
         case = f"{law} of {value:g}"
-        worst = max(worst, _correlation(report, case, "sfumato", ours.release, value, calls=200_000))
+        bound = _correlation(report, case, "sfumato", ours.release, value, calls=200_000)
+        # Released integers from -5 to 256 are kept ready by the interpreter: time follows what is public there.
+        kind = "floats" if isinstance(value, float) else "integers near 0" if value == 0 else "integers"
+        worst[kind] = max(worst[kind], bound)
         if opendp is None:
             report.missing(case, "opendp")
         elif value == 0:
             _correlation(report, case, "opendp", opendp[law], value, calls=20_000)
-    report.figure("rank correlation, time with |noise|, upper end, worst", worst, "<", 0.02)
+    for kind, bound in worst.items():
+        report.figure(f"rank correlation of time with |noise|, upper end, {kind}", bound, "<", 0.02)
 
 
 def _correlation(
