@@ -254,7 +254,7 @@ def timing_channel(report: Report) -> None:
     ):
         case = f"{law} of {value:g}"
         bound = _correlation(report, case, "sfumato", ours.release, value, calls=200_000)
-        # Released integers from -5 to 256 are kept ready by the interpreter: time follows what is public there.
+        # The interpreter keeps integers from -5 to 256 ready: there time follows what is released.
         kind = "floats" if isinstance(value, float) else "integers near 0" if value == 0 else "integers"
         worst[kind] = max(worst[kind], bound)
         if opendp is None:
