@@ -16,6 +16,7 @@ from sfumato.numeric import compose
 from sfumato.numeric.laws import Profile, Term
 from sfumato.numeric.laws.sampled import sampled_bounds
 from sfumato.numeric.rounding import LIBRARY, Floats, U, up
+from sfumato.numeric.tabulated import MOST_EVENTS, tabulated
 
 __all__ = ["fixed", "grouped", "poisson", "single", "supremum"]
 
@@ -31,8 +32,9 @@ def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
     """One direction of a composition as one term.
 
     Privacy:
-        The composed curve itself, rounded up; for ε < 0 the swapped pair is read, H_α(P‖Q) = 1 − α +
-        α·H_{1/α}(Q‖P). Its mass at infinity is at most the sum of the parts'.
+        The composed curve, rounded up: of a few events from one table, of many from the composition itself,
+        where for ε < 0 the swapped pair is read, H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P). Its mass at infinity is
+        at most the sum of the parts'.
     """
     terms = tuple(directions[way])
     if len(terms) == 1 and terms[0].count == 1:
@@ -40,11 +42,13 @@ def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
 
     swapped = tuple(directions[len(directions) - 1 - way])
 
-    def curve(epsilons: Floats) -> Floats:
+    def exactly(epsilons: Floats) -> Floats:
         pairs = [(terms if epsilon >= 0 else swapped, abs(epsilon)) for epsilon in epsilons.ravel().tolist()]
         found = [compose.delta((pair,), epsilon).upper for pair, epsilon in pairs]
         return _mirrored(epsilons, np.array(found).reshape(epsilons.shape))
 
+    few = sum(term.count for term in terms) <= MOST_EVENTS
+    curve = tabulated(terms) if few else exactly
     mass = math.fsum(term.law.infinity(term.parameters) * term.count for term in terms)
     supports = [(term.law.support(term.parameters), term.count) for term in terms]
     ends = (

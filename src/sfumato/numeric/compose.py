@@ -35,6 +35,9 @@ _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 _DELTA_RELATIVE, _DELTA_ABSOLUTE = 1e-4, 1e-300
 """The same for delta, which moves by c·epsilon relatively where epsilon does by 1."""
 
+_DELTA_TINY = 1e-14
+"""A bracket of delta this narrow is answered with its upper end once all roads were tried."""
+
 
 def epsilon(directions: Sequence[Direction], delta: float) -> Bracket:
     """The least epsilon ≥ 0 at which every direction's profile is at most delta; infinite where none is.
@@ -61,11 +64,13 @@ def delta(directions: Sequence[Direction], epsilon: float) -> Bracket:
         The upper end is never below the truth, as for `epsilon`.
 
     Raises:
-        NotCertified: if no method brackets the figure to relative 1e-4.
+        NotCertified: if no method brackets the figure to relative 1e-4 plus absolute 1e-14.
     """
     if not math.isfinite(epsilon):
         raise InvalidParameter("epsilon must be a finite number.")
     floor = max(0.0, -math.expm1(epsilon))
+    if epsilon < -30:  # a profile lies between 1 - e^epsilon and 1
+        return Bracket(floor * (1 - 8 * U), 1.0)
     result = Bracket(floor * (1 - 8 * U), floor * (1 + 8 * U)).clip(0.0, 1.0)
     for terms in _distinct(directions):
         result = result.join(_delta(terms, epsilon))
@@ -256,7 +261,7 @@ def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
         best = _both(best, Bracket(*listed(epsilon)))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
         best = _both(best, grid.delta(terms, epsilon))
-    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
+    if not best.meets(_DELTA_RELATIVE, _DELTA_TINY):
         raise NotCertified(
             f"The composition is only known to have a delta between {best.lower:.9g} and {best.upper:.9g} at "
             f"epsilon {epsilon:.9g}; ask for another epsilon, or another accountant."
