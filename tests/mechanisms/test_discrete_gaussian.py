@@ -174,3 +174,8 @@ def test_integers_stay_integers_of_any_shape() -> None:
         assert released.dtype == np.int64
         assert released.shape == np.shape(array)
     assert mechanism.release(np.array([2**63 - 1]))[0] == pytest.approx(2**61, rel=1e-9)
+
+
+def test_an_empty_list_gives_an_empty_array() -> None:
+    answer = DiscreteGaussian(rho=1, sensitivity=1).release([])
+    assert (answer.dtype, answer.shape) == (np.int64, (0,))

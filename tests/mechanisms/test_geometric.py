@@ -148,3 +148,8 @@ def test_a_price_that_leaves_no_noise_is_refused() -> None:
         with pytest.raises(InvalidParameter, match="no noise"):
             Geometric(epsilon, 1)
     assert Geometric(1000, 1).release(5) == 5
+
+
+def test_an_empty_list_gives_an_empty_array() -> None:
+    answer = Geometric(1, 1).release([])
+    assert (answer.dtype, answer.shape) == (np.int64, (0,))

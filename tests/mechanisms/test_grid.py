@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -253,3 +254,82 @@ def test_sums_keep_shapes_and_cross_blocks() -> None:
 @given(st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-(2**54), 2**54) | st.sampled_from([0, 2**53 + 1]))
 def test_a_biased_integer_becomes_the_float_that_it_stands_for(y: int) -> None:
     assert float_of(BIAS + y) == float(y)
+
+
+@pytest.mark.parametrize(
+    "grid", [*GRIDS, Grid.below(Fraction(2) ** 130, 0)], ids=lambda g: f"2**{g.exponent}"
+)
+@given(value=st.integers(-(2**53), 2**53))
+def test_an_integer_and_the_float_of_its_value_reach_the_same_place(grid: Grid, value: int) -> None:
+    assert grid.split(value) == grid.split(float(value))
+    for array in (np.array([value]), np.array([float(value)])):
+        whole, fraction = grid.split_array(array)
+        assert (int(whole[0]), int(fraction[0])) == grid.split(value)
+
+
+def test_a_list_may_mix_integers_and_floats_where_nothing_is_rounded() -> None:
+    mixed = numbers_of([2**53, -(2**53), 0.5, np.int64(3)])
+    assert mixed.tolist() == [2.0**53, -(2.0**53), 0.5, 3.0]
+    assert numbers_of([[1, 0.5], [2, 3]]).tolist() == [[1, 0.5], [2, 3]]
+    for beyond in (2**53 + 1, -(2**53) - 1, np.int64(2**62), 2**63):
+        with pytest.raises(InvalidValue, match=r"beyond 2\*\*53"):
+            numbers_of([beyond, 0.5])
+    with pytest.raises(InvalidValue, match="truth values"):
+        numbers_of([True, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ("secret", "Values must be {}, not text: convert them first."),
+        (b"secret", "Values must be {}, not text: convert them first."),
+        (["secret", "x"], "Values must be {}, not text: convert them first."),
+        (np.array([b"secret"]), "Values must be {}, not text: convert them first."),
+        (None, "Values must be {}, not NoneType."),
+        ({"a": 1}, "Values must be {}, not dict."),
+        (Decimal("1.5"), "Values must be {}, not Decimal: convert it with float() first."),
+        (Fraction(1, 2), "Values must be {}, not Fraction: convert it with float() first."),
+        (1j, "Values must be {}, not complex numbers."),
+        (
+            [None, 1],
+            "Values must be {}: the array holds other objects (or integers too large for 64 bits).",
+        ),
+        ([2**70], "Values must be {}: the array holds other objects (or integers too large for 64 bits)."),
+        ([True, False], "Values must be {}, not truth values: convert them to 0 and 1 first."),
+        (np.array(["2020-01-01"], "datetime64[D]"), "Values must be {}, not dates."),
+        (np.zeros(2, "i4,f8"), "Values must be {}, not records."),
+    ],
+    ids=str,
+)
+def test_refusals_name_the_kind_and_nothing_of_the_content(bad: object, told: str) -> None:
+    for read, wanted in ((numbers_of, "numbers"), (integers_of, "integers")):
+        with pytest.raises(InvalidValue) as refused:
+            read(bad)
+        assert str(refused.value) == told.format(wanted)
+
+
+def test_refusals_of_single_values_read_the_same() -> None:
+    for bad, kind in (
+        (True, "truth values"),
+        (np.True_, "truth values"),
+        ("1", "text"),
+        (np.str_("1"), "text"),
+    ):
+        for read in (GRIDS[0].split, integer_of):
+            with pytest.raises(InvalidValue, match=f"not {kind}: convert"):
+                read(bad)
+    for bad in (1.5, np.float32(1.5)):
+        with pytest.raises(InvalidValue, match="not floats: round them first"):
+            integer_of(bad)
+    with pytest.raises(InvalidValue, match="at most 64 bits"):
+        GRIDS[0].split(np.longdouble(1))
+    with pytest.raises(InvalidValue, match="fit in int64"):
+        integers_of(np.array([1], dtype=np.uint64))
+
+
+def test_an_empty_list_is_an_empty_array_of_integers() -> None:
+    for empty, shape in (([], (0,)), ((), (0,)), ([[], []], (2, 0))):
+        assert integers_of(empty).dtype == np.int64
+        assert integers_of(empty).shape == shape
+    with pytest.raises(InvalidValue):
+        integers_of(np.array([], np.float64))

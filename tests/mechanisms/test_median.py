@@ -101,3 +101,53 @@ def test_unusable_input_is_refused():
     for values in ([math.nan], [[1.0]], ["a"], 3.0):
         with pytest.raises(InvalidValue):
             median_of(values, 0, upper=1)
+
+
+def windows(values, low, high, reach):
+    """The definition, window by window."""
+    n, pad = len(values), 2 * len(values) + reach + 4
+    ranks = [low] * pad + sorted(values) + [high] * pad
+    m = pad - 1 + (n + 1) // 2
+    return [max(ranks[m + t] - ranks[m + t - k - 1] for t in range(k + 2)) for k in range(reach)]
+
+
+@given(
+    st.lists(st.floats(0, 10) | st.sampled_from([0.0, 5.0, 10.0]), min_size=1, max_size=12),
+    st.integers(0, 16),
+    st.floats(0.01, 200),
+    st.floats(0, 11),
+)
+def test_exchange_is_the_maximum_over_all_windows(values, reach, beta, bound):
+    median, moves = (
+        median_of(values, 0, upper=10, adjacency="exchange", reach=reach),
+        windows(values, 0, 10, reach),
+    )
+    assert median.moves.tolist() == moves
+    first = next((k for k, move in enumerate(moves) if move > bound), reach if bound < 10 else FAR)
+    assert median.distance(bound) == first
+    everything = [math.exp(-beta * k) * move for k, move in enumerate(moves)] + [math.exp(-beta * reach) * 10]
+    smooth = median.smooth(beta)
+    assert max(everything) * (1 - 1e-12) <= smooth <= max(everything) * (1 + 1e-12) + 10 * math.exp(-32)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
+def test_many_values_take_no_time_and_what_lies_beyond_the_reach_of_beta_is_nothing(adjacency):
+    values = np.random.default_rng(1).normal(50, 5, 100_001)
+    median = median_of(values, 0, upper=100, adjacency=adjacency)  # seconds, were all of `moves` worked out
+    near = median_of(values, 0, upper=100, adjacency=adjacency, reach=320)
+    assert median.smooth(0.1) == near.smooth(0.1) < 0.02
+    assert 10_000 < median.distance(5.0) < 50_000
+
+
+@pytest.mark.parametrize("beta", [0, -0.5, math.nan, math.inf, "0.1", None])
+def test_an_unusable_smoothness_is_refused(beta):
+    with pytest.raises(InvalidParameter, match="beta must be a finite number above 0"):
+        median_of([1.0, 2.0], 0, upper=3).smooth(beta)
+
+
+def test_an_unusable_reach_is_refused():
+    for reach in (-1, 1.5):
+        with pytest.raises(InvalidParameter, match="reach"):
+            median_of([1.0], 0, upper=3, reach=reach)
+    with pytest.raises(InvalidValue, match="flat array"):
+        median_of([[1.0], [1.0, 2.0]], 0, upper=3)

@@ -155,3 +155,39 @@ def test_unusable_input_is_refused():
     with pytest.raises(InvalidValue):
         mechanism.release(mean, [1.0, 2.0], units=np.array([1, "a"], dtype=object))
     assert repr(mechanism) == "SampleAndAggregate(epsilon=1, lower=0, upper=1, chunks=2, aggregate='mean')"
+
+
+@pytest.mark.parametrize(
+    "answer", [None, "7", b"7", [7.0], np.array([7.0]), {}, 1j, np.complex64(1), [[1], [1, 2]]]
+)
+def test_a_function_that_gives_no_number_is_told_so(answer):
+    with pytest.raises(InvalidValue) as refused:
+        SampleAndAggregate(1, 0, upper=10, chunks=2).release(lambda _: answer, [1.0, 2.0])
+    assert str(refused.value) == "The function must give one number for each part."
+
+
+def test_numbers_of_any_make_will_do_and_huge_ones_are_clamped():
+    mechanism = SampleAndAggregate(1, 0, upper=8, chunks=1)
+    for answer in (4, 4.0, np.float32(4), np.array(4.0), Fraction(4), np.nan):
+        assert mechanism.answers(lambda _, answer=answer: answer, [1.0]).tolist() == [mechanism._levels // 2]
+    for answer, level in ((10**400, mechanism._levels), (-(10**400), 0)):
+        assert mechanism.answers(lambda _, answer=answer: answer, [1.0]).tolist() == [level]
+
+
+def test_errors_of_the_function_are_its_own():
+    def fails(part):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        SampleAndAggregate(1, 0, upper=10, chunks=2).release(fails, [1.0, 2.0])
+
+
+def test_the_function_comes_first():
+    with pytest.raises(InvalidParameter, match=r"^Give the function first, then the values\.$"):
+        SampleAndAggregate(1, 0, upper=10, chunks=2).release([1.0, 2.0], mean)
+
+
+def test_a_price_at_which_answers_would_be_clamped_is_refused():
+    with pytest.raises(InvalidParameter, match="too large for so many parts"):
+        SampleAndAggregate(10**5, 0, upper=1, chunks=2**22)
+    assert SampleAndAggregate(10**5, 0, upper=1, chunks=3).release(mean, [1.0] * 50) < 1.1

@@ -189,3 +189,24 @@ def test_unusable_input_is_refused():
     ):
         with pytest.raises(InvalidValue):
             SmoothSensitivity(1, 1).release(value, smooth)
+
+
+def test_a_negative_smooth_sensitivity_is_refused_and_none_is_not():
+    for mechanism in (PURE[2], PURE[3], APPROXIMATE[4]):
+        for smooth in (-5, -1e-300):
+            with pytest.raises(InvalidValue, match="must be at least 0: use median_of") as refused:
+                mechanism.release(1.0, smooth)
+            assert "5" not in str(refused.value)
+        assert np.isfinite(mechanism.release(1.0, 0))
+
+
+def test_prices_without_noise_or_smoothness_are_refused_at_once():
+    for noise in ("student", "cauchy"):
+        for epsilon in (1001, "1e20", "1e290"):
+            with pytest.raises(InvalidParameter, match="above 1000 leaves no noise"):
+                SmoothSensitivity(epsilon, 1, noise=noise)
+        assert SmoothSensitivity(1000, 1, noise=noise).beta > 0
+    for epsilon in ("1e-12", "1e-200", "1e-290"):
+        for delta in (0, "1e-6"):
+            with pytest.raises(InvalidParameter, match="use a larger one"):
+                SmoothSensitivity(epsilon, 1, delta=delta)

@@ -28,6 +28,7 @@ __all__ = [
     "integer_of",
     "integers_of",
     "numbers_of",
+    "unusable",
 ]
 
 Number: TypeAlias = int | float | np.integer[Any] | np.floating[Any]
@@ -52,6 +53,22 @@ _LEAST, _MOST = -1000, 950
 # Small enough that the passes over a block stay in the second-level cache.
 _BLOCK = 1 << 15
 _HALVES = 2.0**63
+_EXACT = 2**53  # every integer up to here is a float
+_KINDS = {"b": "truth values", "U": "text", "S": "text", "T": "text", "f": "floats", "c": "complex numbers"}
+_KINDS |= {"M": "dates", "m": "durations"}
+_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "truth values"),
+    ((str, bytes), "text"),
+    (float, "floats"),
+    (complex, "complex numbers"),
+)
+_REMEDIES = {
+    "truth values": ": convert them to 0 and 1 first.",
+    "text": ": convert them first.",
+    "floats": ": round them first, or use Laplace or Gaussian, which take floats.",
+    "Decimal": ": convert it with float() first.",
+    "Fraction": ": convert it with float() first.",
+}
 
 
 def floor_log2(exact: Fraction) -> int:
@@ -71,10 +88,12 @@ class Grid:
         unit and become 0); clamping to ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63,
         which moves two numbers of one sign by less than 2**-63 against each other and brings two of opposite
         signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because a float with bits below 2**-63 has magnitude
-        below 2**-10, where both sides round to 0. Integers take a path of their own (rounded
-        down, at 2**-64), since converting one beyond 2**53 to a float would round it; neighbours are of one
-        type. A d-dimensional release therefore moves at most d·2**-63 further in L1 (√d·2**-63 in L2) than
-        the input did; `room_l1` and `room_l2` are the greatest d for which `WIDENING` covers that.
+        below 2**-10, where both sides round to 0. Integers take a path of their own, since converting one
+        beyond 2**53 to a float would round it, but to the same r: whether a value comes as an integer or as
+        a float makes no difference. (Unsigned integers from 2**63 on are the exception, and count as
+        2**63 − 1: there, neighbours must be of one type.) A d-dimensional release therefore moves at most
+        d·2**-63 further in L1 (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest
+        d for which `WIDENING` covers that.
     """
 
     exponent: int
@@ -121,14 +140,13 @@ class Grid:
                 units = math.copysign(EDGE, units)
             whole = int(units)
             fraction = int((units - whole) * _HALVES) << 1
-        elif isinstance(value, bool | np.bool_):
-            raise InvalidValue("Values must be numbers, not truth values: convert them to 0 and 1 first.")
-        elif isinstance(value, int | np.integer):
+        elif isinstance(value, int | np.integer) and not isinstance(value, bool):
             limit = math.floor(self.length(2**62)) + 1  # clamp before the shift, so that it stays short
             whole = max(-limit, min(int(value), limit))
             if self.exponent > 0:
-                shifted = (whole << 64) >> self.exponent
-                whole, fraction = shifted >> 64, shifted & (2**64 - 1)
+                halves = (abs(whole) << 63) >> self.exponent  # towards zero, as for floats
+                whole, rest = divmod(halves if whole >= 0 else -halves, 2**63)
+                fraction = rest << 1
             else:
                 whole, fraction = whole << -self.exponent, 0
             if not -(2**62) <= whole < 2**62:
@@ -136,7 +154,7 @@ class Grid:
         elif isinstance(value, np.floating) and value.dtype.itemsize < 8:
             return self.split(float(value))
         else:
-            raise InvalidValue(f"Values must be int, float or an array of them, not {type(value).__name__}.")
+            raise unusable(value)
         return (whole, fraction) if fraction >= 0 else (whole - 1, fraction + 2**64)
 
     def nearest(self, value: Number) -> int:
@@ -187,12 +205,15 @@ class Grid:
         return whole, fraction.view(np.uint64)
 
     def _split_integers(self, flat: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        if self.exponent > 126:
+            return np.zeros(flat.size, np.int64), np.zeros(flat.size, np.uint64)
+        if self.exponent > 63:
+            cut = self.exponent - 63
+            halves = (flat + np.where(flat < 0, np.int64(2**cut - 1), np.int64(0))) >> cut  # towards zero
+            return halves >> 63, (halves << 1).view(np.uint64)
         if self.exponent > 0:
-            whole = flat >> min(self.exponent, 63)
             # Modulo 2**64, shifting left drops the whole and keeps the fraction.
-            left = 64 - self.exponent
-            low = flat << left if 0 < left < 64 else flat >> min(-left, 63)
-            return whole, low.view(np.uint64)
+            return flat >> self.exponent, (flat << (64 - self.exponent)).view(np.uint64)
         shift = -self.exponent
         if shift > 62:
             return np.sign(flat) * np.int64(2**62), np.zeros(flat.size, np.uint64)
@@ -201,54 +222,81 @@ class Grid:
 
 
 def numbers_of(value: Any) -> NDArray[Any]:
-    """An array of integers or of floats of at most 64 bits, from an array or a nested list of one kind.
+    """An array of integers or of floats of at most 64 bits, from an array or a nested list.
+
+    A list may mix integers and floats if no integer is beyond ±2**53: those become floats without rounding,
+    so that whatever is accepted stays as it was. One beyond is refused, since rounding it could widen the
+    declared sensitivity.
 
     Raises:
-        InvalidValue: for anything else. A list that mixes integers and floats is refused because NumPy would
-            turn its integers into floats, and rounding those beyond 2**53 would break the declared
-            sensitivity.
+        InvalidValue: for anything else; the message names the kind, and tells nothing of the content.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
-    try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
-        raise InvalidValue("Values must form a regular array of numbers.") from None
+    array = _array_of(value, "numbers")
     if isinstance(value, list | tuple) and array.dtype.kind == "f":
         flat = np.asarray(value, dtype=object).reshape(-1)
-        if any(issubclass(kind, int | np.integer) for kind in set(map(type, flat))):
-            raise InvalidValue("A list must hold only integers or only floats: convert it to an array first.")
+        kinds = set(map(type, flat))
+        if any(issubclass(kind, bool | np.bool_) for kind in kinds):
+            raise unusable(np.empty(0, np.bool_))
+        if any(issubclass(kind, int | np.integer) for kind in kinds) and any(
+            abs(int(x)) > _EXACT for x in flat if isinstance(x, int | np.integer)
+        ):
+            raise InvalidValue(
+                "A list that holds integers beyond 2**53 must hold only integers or only floats: convert it "
+                "to an array first."
+            )
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise InvalidValue(f"Values must be integers or floats of at most 64 bits, not {array.dtype}.")
+        raise unusable(array if array.ndim else value)
     return array
 
 
 def integers_of(value: Any) -> NDArray[np.int64]:
-    """An int64 array from integers that are sure to fit.
+    """An int64 array from integers that are sure to fit; an empty list is an empty array.
 
     Raises:
         InvalidValue: for floats, truth values, objects and unsigned 64-bit integers.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
-    try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
-        raise InvalidValue("Values must form a regular array of integers.") from None
+    array = _array_of(value, "integers")
+    if isinstance(value, list | tuple) and not array.size:
+        return np.zeros(array.shape, np.int64)
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
-        raise InvalidValue(
-            f"Values must be integers that fit in int64, not {array.dtype}; Laplace takes floats."
-        )
+        raise unusable(array if array.ndim else value, "integers")
     return array.astype(np.int64, copy=False)
 
 
 def integer_of(value: Any) -> int:
     """One Python or NumPy integer, of any size."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InvalidValue(
-            f"Values must be integers, not {type(value).__name__}; Laplace and Gaussian take floats."
-        )
+        raise unusable(value, "integers")
     return int(value)
+
+
+def unusable(value: object, wanted: str = "numbers") -> InvalidValue:
+    """The refusal of a private value, or array of values, of another kind than `wanted`.
+
+    It names the kind in words. A dtype's own name would tell the length of the longest text.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        kind = _KINDS.get(value.dtype.kind, "records")
+        if value.dtype.kind == "O":
+            return InvalidValue(
+                f"Values must be {wanted}: the array holds other objects (or integers too large for 64 bits)."
+            )
+        if value.dtype.kind in "iu":
+            return InvalidValue("Values must be integers that fit in int64: convert them with astype first.")
+        if value.dtype.kind == "f" and wanted == "numbers":
+            return InvalidValue("Floats must be of at most 64 bits: convert them to float first.")
+    else:
+        kind = next((name for types, name in _TYPES if isinstance(value, types)), type(value).__name__)
+    return InvalidValue(f"Values must be {wanted}, not {kind}{_REMEDIES.get(kind, '.')}")
+
+
+def _array_of(value: Any, wanted: str) -> NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError):
+        raise InvalidValue(f"Values must form a regular array of {wanted}.") from None
 
 
 def check_reach(scale: Fraction) -> Fraction:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.mechanisms._grid import unusable
 
 __all__ = [
     "CEILING",
@@ -186,12 +187,10 @@ def exact_number(value: Number) -> int | float:
     """
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return int(value)
-    if isinstance(value, np.floating):
-        if value.dtype.itemsize > 8:
-            raise InvalidValue("Values must be int or float of at most 64 bits.")
+    if isinstance(value, np.floating) and value.dtype.itemsize <= 8:
         value = float(value)
     if not isinstance(value, float):
-        raise InvalidValue(f"Values must be numbers (int or float), not {type(value).__name__}.")
+        raise unusable(value)
     if not np.isfinite(value):
         raise InvalidValue("Values must be finite numbers, not NaN or infinity.")
     return value
@@ -207,7 +206,7 @@ def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.size == 0:
         array = array.astype(np.float64) if array.dtype.kind == "O" else array
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise InvalidValue(f"The {name} must be integers or floats of at most 64 bits, not {array.dtype}.")
+        raise unusable(array if array.ndim else values)
     return array
 
 

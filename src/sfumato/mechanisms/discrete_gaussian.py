@@ -18,7 +18,7 @@ from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
-from sfumato.mechanisms.gaussian import one_calibration
+from sfumato.mechanisms.gaussian import drawable_price, one_calibration
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
 
 __all__ = [
@@ -99,7 +99,7 @@ class DiscreteGaussian(Mechanism):
             )
         point = None
         if epsilon is not None and delta is not None:
-            point = positive(epsilon, "epsilon"), probability(delta, "delta")
+            point = drawable_price(positive(epsilon, "epsilon")), probability(delta, "delta")
             variance = _least_variance(square, *point, scalar=scalar)
         elif rho is not None:
             variance = square / (2 * positive(rho, "rho"))
@@ -208,6 +208,8 @@ def _loss_of(square: int, variance: Fraction, *, scalar: bool) -> DiscreteGaussi
 
 def _least_variance(square: int, epsilon: Fraction, delta: Fraction, *, scalar: bool) -> Fraction:
     """The least variance whose loss is proven to meet (ε, δ), rounded up."""
+    if square > (delta * 2**57) ** 2:  # σ is below Δ/(2δ): otherwise it surely fits
+        check_reach(max(gaussian_sigma(epsilon, delta) * math.isqrt(square), Fraction(1)))
     if scalar:
         return discrete_gaussian_variance(epsilon, delta, math.isqrt(square))
 
@@ -218,6 +220,7 @@ def _least_variance(square: int, epsilon: Fraction, delta: Fraction, *, scalar: 
     low = gaussian_sigma(epsilon, delta) ** 2 * square
     high = 2 * low
     while Fraction(make(high).delta(epsilon)) > delta:
+        check_reach(max(sigma_of(high), Fraction(1)))  # not even this much is enough
         high *= 2
     return as_fraction(calibrate(make, epsilon, delta, low=low, high=high, tolerance=1e-9), "variance")
 

@@ -91,7 +91,7 @@ class Gaussian(Mechanism):
         point = None
         if epsilon is not None and delta is not None:
             point = positive(epsilon, "epsilon"), probability(delta, "delta")
-            price = 1 / (2 * gaussian_sigma(*point) ** 2)
+            price = 1 / (2 * gaussian_sigma(drawable_price(point[0]), point[1]) ** 2)
         elif rho is not None:
             price = positive(rho, "rho")
         elif sigma is not None:
@@ -102,6 +102,10 @@ class Gaussian(Mechanism):
         room = grid.room_l2(bound)
         if not room:
             raise InvalidParameter("sigma is too large beside the sensitivity: rounding cannot be paid for.")
+        if grid.length(2**62) < bound:
+            raise InvalidParameter(
+                "sigma is too small: below 2**-32 of the sensitivity, values are clamped to less than that."
+            )
         told = shown("Gaussian", epsilon=epsilon, delta=delta, rho=rho, sigma=sigma, sensitivity=bound)
         freeze(self, sensitivity=bound, epsilon=point and point[0], delta=point and point[1], _told=told)
         freeze(self, _variance=variance, _units=grid.units(grid.units(variance)), _grid=grid, _room=room)
@@ -138,7 +142,7 @@ class Gaussian(Mechanism):
     @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
-        return self.sigma**2
+        return self.sigma * self.sigma  # infinite where floats end
 
     @property
     def bias(self) -> float:
@@ -185,6 +189,13 @@ class Gaussian(Mechanism):
         if not array.size:
             return np.zeros(array.shape)
         return self._grid.floats(random.add_gaussian(wholes, fractions, self._units)).reshape(array.shape)
+
+
+def drawable_price(epsilon: Fraction) -> Fraction:
+    """An epsilon to calibrate to, refused where no noise is left and floats would overflow on the way."""
+    if epsilon > 2**63:
+        raise InvalidParameter("epsilon is too large: above 2**63 it leaves no noise to draw.")
+    return epsilon
 
 
 EXAMPLES = (

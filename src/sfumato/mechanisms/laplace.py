@@ -74,6 +74,10 @@ class Laplace(Mechanism):
             raise InvalidParameter(
                 "epsilon is too small: below about 1e-12, rounding can no longer be paid for."
             )
+        if grid.length(2**62) < bound:
+            raise InvalidParameter(
+                "epsilon is too large: above about 4e9, values are clamped to less than their sensitivity."
+            )
         freeze(self, epsilon=price, sensitivity=bound, _scale=scale, _units=grid.units(scale), _room=room)
         freeze(self, _grid=grid, _inverse=grid.inverse, _step=grid.step, _loss=LaplaceLoss(price))
 
@@ -98,7 +102,7 @@ class Laplace(Mechanism):
     @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
-        return 2 * self.scale**2
+        return 2 * self.scale * self.scale  # infinite where floats end
 
     @property
     def bias(self) -> float:

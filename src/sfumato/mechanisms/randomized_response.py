@@ -110,7 +110,9 @@ class RandomizedResponse(Mechanism):
     @property
     def variance(self) -> float | None:
         """The variance of `estimate` from one answer for two categories; for more it depends on the data."""
-        return self._chance * (1 - self._chance) / self._gap**2 if self.categories == 2 else None
+        if self.categories > 2:
+            return None
+        return self._chance * (1 - self._chance) / self._gap / self._gap  # infinite where floats end
 
     @property
     def bias(self) -> float:
@@ -157,7 +159,10 @@ class RandomizedResponse(Mechanism):
             raise InvalidValue(
                 "Masked arrays are refused: fill the masked entries with a public category first."
             )
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError):
+            raise InvalidValue("Categories must form a regular array.") from None
         answers = self._answers(array.reshape(-1)).reshape(array.shape)
         return answers.astype(np.bool_) if array.dtype.kind == "b" else answers
 
@@ -172,7 +177,7 @@ class RandomizedResponse(Mechanism):
             return np.zeros(0, np.int64)
         else:
             raise InvalidValue(
-                f"Categories must be indices, or truth values if there are two, not {flat.dtype}."
+                "Categories must be indices from 0, or truth values if there are two: number them first."
             )
         if not flat.size:
             return indices

@@ -98,6 +98,8 @@ class SampleAndAggregate(Mechanism):
         if aggregate == "mean":
             # The sum of the levels moves by at most `levels` when one part's answer changes.
             inner = Laplace(price, levels)
+            if inner.grid * 2.0**62 < parts * levels:  # where it clamps
+                raise InvalidParameter("epsilon is too large for so many parts: use a smaller one.")
         elif aggregate == "median":
             inner = SmoothSensitivity(price, levels)
         else:
@@ -125,8 +127,12 @@ class SampleAndAggregate(Mechanism):
             units: Whose row each one is; without it every row is a unit of its own.
 
         Raises:
-            InvalidValue: if the values are not an array with rows, or the units not one for each row.
+            InvalidParameter: if the function is not one.
+            InvalidValue: if the values are not an array with rows, the units not one for each row, or the
+                answer on a part not one number.
         """
+        if not callable(function):
+            raise InvalidParameter("Give the function first, then the values.")
         levels = self.answers(function, values, units)
         if isinstance(self._inner, Laplace):
             noisy = self._inner.release(float(levels.sum())) / self.chunks
@@ -141,7 +147,10 @@ class SampleAndAggregate(Mechanism):
         self, function: Callable[[NDArray[Any]], float], values: ArrayLike, units: ArrayLike | None = None
     ) -> NDArray[np.int64]:
         """The answer of each part in whole levels above `lower`: private; one unit changes one of them."""
-        rows = np.asarray(values)
+        try:
+            rows = np.asarray(values)
+        except ValueError:
+            raise InvalidValue("Values must be an array with one row for each record.") from None
         if rows.ndim == 0:
             raise InvalidValue("Values must be an array with one row for each record.")
         homes = self._homes(len(rows), units)
@@ -163,7 +172,7 @@ class SampleAndAggregate(Mechanism):
         return random.integers(self.chunks, len(distinct))[inverse]
 
     def _level(self, answer: float) -> int:
-        number = float(answer)
+        number = _one_number(answer)
         if math.isnan(number):
             return self._levels // 2
         if math.isinf(number):
@@ -195,6 +204,18 @@ class SampleAndAggregate(Mechanism):
     def bias(self) -> None:
         """None: it depends on how the function behaves on a part of the data."""
         return None
+
+
+def _one_number(answer: object) -> float:
+    """What the function gave for a part, as a float; infinite where it is beyond them."""
+    try:
+        if isinstance(answer, str | bytes | np.complexfloating) or np.ndim(answer):  # type: ignore[arg-type]
+            raise TypeError
+        return float(answer)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf if answer > 0 else -math.inf  # type: ignore[operator]
+    except (TypeError, ValueError):
+        raise InvalidValue("The function must give one number for each part.") from None
 
 
 def _mean(part: NDArray[Any]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws
 from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up, upper
@@ -29,6 +29,8 @@ _BITS = 40
 # A smooth bound may be off by a relative 2**-41 from float arithmetic: the scale is widened by 2**-40, and
 # neighbours' scales are taken to differ by a factor of up to e^(β + 2**-39).
 _WIDER, _ROUGHER = 1 + Fraction(1, 2**40), Fraction(1, 2**39)
+_MOST = 1000
+_TOO_SMALL = "epsilon is too small here, no usable smoothness is left: use a larger one."
 _DEGREES = {"student": 4, "cauchy": 1}
 
 
@@ -106,13 +108,17 @@ class SmoothSensitivity(Mechanism):
             raise InvalidParameter(
                 "Laplace noise needs a delta above 0; Student's and Cauchy noise are pure and take none."
             )
+        if price <= _ROUGHER:
+            raise InvalidParameter(_TOO_SMALL)
+        if kind != "laplace" and price > _MOST:
+            raise InvalidParameter(f"epsilon above {_MOST} leaves no noise to draw: use a smaller one.")
         if kind == "laplace":
             shift, rough = price / 2, _laplace_roughness(price, slip)
         else:
             shift, rough = _student_split(price, _DEGREES[kind])
         beta = float_down(rough - _ROUGHER)
         if beta <= 0:
-            raise InvalidParameter("epsilon is too small here: no usable smoothness is left.")
+            raise InvalidParameter(_TOO_SMALL)
         step = Fraction(2) ** (power_of_two(most) - _BITS)
         freeze(self, epsilon=price, bound=most, delta=slip, noise=kind, beta=beta, _shift=shift, _step=step)
 
@@ -133,9 +139,14 @@ class SmoothSensitivity(Mechanism):
             smooth: S, a `beta`-smooth bound on the local sensitivity; private.
 
         Raises:
-            InvalidValue: if either is not a finite number.
+            InvalidValue: if either is not a finite number, or the bound is negative.
         """
-        scale = self._scale(Fraction(exact_number(smooth)))
+        bound = Fraction(exact_number(smooth))
+        if bound < 0:  # no bound on a distance is: it must come from a mistake, and not from the data
+            raise InvalidValue(
+                "The smooth sensitivity must be at least 0: use median_of(…).smooth(mechanism.beta)."
+            )
+        scale = self._scale(bound)
         centre, unit = Fraction(exact_number(value)) / self._step, scale / self._step
         if self.noise == "laplace":
             noisy = laws.add_exponential_tails(centre, unit)
@@ -146,8 +157,6 @@ class SmoothSensitivity(Mechanism):
         return nearest(noisy * self._step)
 
     def _scale(self, smooth: Fraction) -> Fraction:
-        # Negative is nonsense but must not fail in a data-dependent way: it is clamped like any bound too
-        # small.
         return min(max(smooth, self._step), self.bound) * _WIDER / self._shift
 
     def error(self, confidence: Rational, *, size: int = 1, smooth: Rational | None = None) -> float:

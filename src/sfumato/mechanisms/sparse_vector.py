@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -189,7 +190,7 @@ class NumericSparseVector(Mechanism):
     def variance(self) -> float:
         """The variance of each number's noise: 2q/(1−q)² grid steps squared, q = e^(−1/scale)."""
         rate, step = float(1 / self._scale), float(self._gate.grid.step)
-        return float(step * step * 0.5 / np.sinh(rate / 2) ** 2)
+        return step * step * 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
     @property
     def bias(self) -> None:

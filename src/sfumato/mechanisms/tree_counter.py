@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue, Spent
 from sfumato.loss import ConcentratedLoss, DiscreteLaplaceLoss
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, freeze, shown
-from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach, integer_of
+from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.discrete_gaussian import discrete_gaussian_variance_up, sigma_of
 from sfumato.mechanisms.geometric import discrete_laplace_variance
@@ -51,7 +52,8 @@ class TreeCounter(Mechanism):
         horizon: The most steps that will be counted.
         epsilon: The price in pure terms (discrete Laplace noise); or
         rho: the price in zero-concentrated terms (discrete Gaussian noise): less noise for long streams.
-        sensitivity: By how much neighbouring streams may differ, summed over all steps; a whole number.
+        sensitivity: How much one person can move the whole stream, summed over all steps; a whole number.
+            Whoever visits daily for a year, and is counted each time, moves it by 365.
 
     Privacy:
         Claim: all answers together are ε-DP, or ρ-zCDP, for streams whose differences over all steps add up
@@ -80,7 +82,7 @@ class TreeCounter(Mechanism):
         epsilon: Rational | None = None,
         *,
         rho: Rational | None = None,
-        sensitivity: int = 1,
+        sensitivity: int,
     ) -> None:
         """Fix the noise from the horizon, the price and the sensitivity.
 
@@ -192,29 +194,52 @@ class TreeCounter(Mechanism):
             InvalidValue: for anything but an integer; nothing is counted then.
             Spent: beyond the horizon.
         """
-        step = integer_of(value)
-        state = self._progress
-        with state.lock:
-            if state.time >= self.horizon:
+        step = _step_of(value)
+        with self._progress.lock:
+            if self._progress.time >= self.horizon:
                 raise Spent("The counter has reached its horizon: start another one, at its own price.")
-            state.time += 1
-            # The block that this step completes is as long as the lowest one in the binary form of the time.
-            level = (state.time & -state.time).bit_length() - 1
-            total = sum(state.sums[:level]) + step
-            state.sums[: level + 1] = [0] * level + [total]
-            state.noisy[: level + 1] = [0] * level + [bounded_add(total, self._noise())]
-            return max(-LIMIT, min(LIMIT, sum(state.noisy)))
+            return self._count(step)
 
     def release(self, values: Iterable[int]) -> NDArray[np.int64]:
-        """The private totals after each of the next integers: `add` for all of them."""
-        if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        """The private totals after each of the next integers: `add` for all of them, or for none.
+
+        Raises:
+            InvalidValue: for anything but integers; nothing is counted then.
+            Spent: if the horizon comes before the last of them; nothing is counted then either.
+        """
+        single = isinstance(values, np.ndarray) and not values.ndim
+        if single or not isinstance(values, Iterable) or isinstance(values, str | bytes):
             raise InvalidValue("A stream must be an iterable of integers.")
-        return np.array([self.add(value) for value in values], np.int64)
+        # One more than can ever be counted tells that there are too many, even of an endless stream.
+        steps = [_step_of(value) for value in islice(values, self.horizon + 1)]
+        with self._progress.lock:
+            if len(steps) > self.horizon - self._progress.time:
+                raise Spent(
+                    "The stream goes beyond the counter's horizon, and nothing of it was counted: give fewer "
+                    "values, or start another counter at its own price."
+                )
+            return np.array([self._count(step) for step in steps], np.int64)
+
+    def _count(self, step: int) -> int:
+        state = self._progress
+        state.time += 1
+        # The block that this step completes is as long as the lowest one in the binary form of the time.
+        level = (state.time & -state.time).bit_length() - 1
+        total = sum(state.sums[:level]) + step
+        state.sums[: level + 1] = [0] * level + [total]
+        state.noisy[: level + 1] = [0] * level + [bounded_add(total, self._noise())]
+        return max(-LIMIT, min(LIMIT, sum(state.noisy)))
 
     def _noise(self) -> int:
         if self.epsilon is not None:
             return random.discrete_laplace(self._parameter)
         return random.discrete_gaussian(self._parameter)
+
+
+def _step_of(value: object) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InvalidValue("Values must be integers, one a step: release takes a list of them.")
+    return int(value)
 
 
 def _laplace_sum_width(scale: Fraction, count: int, exponent: arb) -> int:
@@ -241,7 +266,7 @@ def _example(
     name: str, horizon: int, epsilon: Rational | None = None, rho: Rational | None = None
 ) -> Example:
     left, right = (0,) * horizon, (1,) + (0,) * (horizon - 1)
-    counter = TreeCounter(horizon, epsilon, rho=rho)
+    counter = TreeCounter(horizon, epsilon, rho=rho, sensitivity=1)
 
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         values = left if side == "left" else right
