@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
@@ -22,6 +23,7 @@ from sfumato.loss import (
     RenyiLoss,
     compose,
 )
+from sfumato.testing.accountants import faults
 
 F = Fraction
 DELTA = F(1, 10**6)
@@ -88,6 +90,65 @@ def test_basic_delta():
     assert rule.delta([ApproximateLoss(1, DELTA)] * 5, 5) == float(5 * DELTA)
     a = GaussianLoss(F(1, 8))
     assert rule.delta([PureLoss(1), a], 2) == pytest.approx(a.delta(1))
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [GaussianLoss(F(k, 100)) for k in range(1, 8)],
+        [PureLoss(1), GaussianLoss(F(1, 8)), GaussianLoss(F(1, 2)), ApproximateLoss("0.1", "1e-8")],
+        [GaussianLoss(F(1, 8), (4, "1e-8"))] * 2 + [LaplaceLoss("0.5")],
+        [DiscreteGaussianLoss(9, F(1), False), ConcentratedLoss(F(1, 50))],
+    ],
+)
+def test_basic_delta_is_no_worse_than_its_inverse(losses):
+    rule = ACCOUNTANTS["basic"]
+    for delta in (1e-6, 1e-3):
+        assert rule.delta(losses, rule.epsilon(losses, delta)) <= delta * (1 + 2e-6)
+
+
+def test_basic_delta_takes_curves_where_points_ask_for_too_much():
+    # The two points add up to ε = 2; at 1.5 the curves still give a δ, and the present rule said 1.
+    calibrated = GaussianLoss(1 / (2 * gaussian_sigma(1, DELTA) ** 2), (1, DELTA))
+    found = ACCOUNTANTS["basic"].delta([calibrated] * 2, "1.5")
+    assert calibrated.delta("0.75") <= found <= 2 * calibrated.delta("0.75") * (1 + 1e-9)
+    # Sound: never below the exact curve of the composition.
+    assert found >= (calibrated * 2).delta("1.5")
+
+
+def test_optimal_names_the_first_that_does_not_fit():
+    rule = ACCOUNTANTS["optimal"]
+    for losses, name in (
+        ([PureLoss(1), LaplaceLoss(1), GaussianLoss(1)], "GaussianLoss"),
+        ([PureLoss(1), BoundedRangeLoss(2), LaplaceLoss(1)], "BoundedRangeLoss"),
+        ([GaussianLoss(1), PureLoss(1)], "GaussianLoss"),
+    ):
+        with pytest.raises(UnsupportedLoss, match=f"no rule for {name}"):
+            rule.epsilon(losses, DELTA)
+
+
+@dataclass(frozen=True)
+class Blaming:
+    """Numerical, but it blames the first loss whatever the reason."""
+
+    name: str = "blaming"
+    adaptive: bool = False
+
+    def epsilon(self, losses, delta):
+        return self._of("epsilon", losses, delta)
+
+    def delta(self, losses, epsilon):
+        return self._of("delta", losses, epsilon)
+
+    def _of(self, what, losses, at):
+        try:
+            return getattr(ACCOUNTANTS["numerical"], what)(losses, at)
+        except UnsupportedLoss:
+            raise UnsupportedLoss(f"no rule for {type(losses[0]).__name__}") from None
+
+
+def test_planted_bug_a_refusal_that_blames_another_loss_is_seen_by_the_kit():
+    assert {fault.split(":")[0] for fault in faults(Blaming())} == {"refusal"}
 
 
 def test_optimal_pure_composition():

@@ -20,6 +20,7 @@ from sfumato.accounting import (
 )
 from sfumato.errors import InvalidParameter
 from sfumato.loss import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, PureLoss
+from sfumato.mechanisms import Laplace
 
 F = Fraction
 
@@ -131,6 +132,11 @@ def test_generic_calibration_is_one_sided():
     )
     least = float(gaussian_sigma(1, "1e-6"))
     assert least <= gaussian <= least * (1 + 2e-9)
+
+
+def test_generic_calibration_wants_losses():
+    with pytest.raises(InvalidParameter, match=r"not Laplace; return mechanism\.loss\.$"):
+        calibrate(lambda x: Laplace(epsilon=1 / x, sensitivity=1), 1, 0, low="0.1", high=10)
 
 
 def test_generic_calibration_says_when_there_is_none():

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.accounting import BasicFilter, ConcentratedFilter, GaussianFilter, RenyiFilter, gaussian_sigma
+from sfumato.accounting import (
+    BasicFilter,
+    ConcentratedFilter,
+    GaussianFilter,
+    RenyiFilter,
+    discrete_gaussian_variance,
+    gaussian_sigma,
+)
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
 from sfumato.loss import (
     NO_LOSS,
@@ -21,6 +31,7 @@ from sfumato.loss import (
     PureLoss,
     RenyiLoss,
 )
+from sfumato.mechanisms import Laplace
 
 F = Fraction
 
@@ -53,6 +64,57 @@ def test_refusal_changes_nothing_and_says_how_much():
     with pytest.raises(BudgetExceeded, match="delta"):
         budget.after(ApproximateLoss("0.1", "1e-5"))
     assert budget.spent == (F("0.7"), 0)
+    with pytest.raises(BudgetExceeded, match=r"0\.3 is left and nothing was spent\.$"):
+        budget.after(PureLoss("0.4"))
+
+
+FILTERS = [
+    BasicFilter(epsilon=3, delta="1e-6"),
+    ConcentratedFilter(rho=1, delta="1e-6"),
+    GaussianFilter(mu=2),
+    RenyiFilter(order=8, budget=2),
+]
+
+
+@pytest.mark.parametrize("budget", FILTERS, ids=lambda budget: type(budget).__name__)
+def test_only_losses_are_admitted(budget):
+    for wrong in (Laplace(epsilon=1, sensitivity=1), 0.5, [PureLoss(1)], None):
+        message = f"A filter admits losses, not {type(wrong).__name__}; pass mechanism.loss."
+        for ask in (budget.after, budget.admits):
+            with pytest.raises(InvalidParameter, match=re.escape(message)):
+                ask(wrong)
+
+
+@pytest.mark.parametrize("budget", FILTERS, ids=lambda budget: type(budget).__name__)
+def test_what_was_spent_is_set_by_after_alone(budget):
+    with pytest.raises(FrozenInstanceError):
+        budget.spent = 0
+    with pytest.raises(TypeError):
+        type(budget)(1, 2, 3)
+    later = budget.after(GaussianLoss("0.01", ("0.5", "1e-7")))
+    assert later != budget
+    assert type(budget).__name__ in repr(later)
+    assert pickle.loads(pickle.dumps(later)) == later
+    fresh = FILTERS[FILTERS.index(budget)]
+    assert fresh.spent in (0, (0, 0))
+    assert later.remaining != budget.remaining == fresh.budget
+
+
+def test_natural_keywords():
+    assert BasicFilter(epsilon=3, delta=1e-6) == BasicFilter(3, F(1, 10**6))
+    assert ConcentratedFilter(rho="0.5", delta="1e-6").remaining == (F(1, 2), F(1, 10**6))
+    assert GaussianFilter(mu=2) == GaussianFilter(rho=2) == GaussianFilter(2)
+    assert RenyiFilter(order=8, budget=2) == RenyiFilter(8, 2)
+    for wrong in ({}, {"rho": 1, "mu": 1}):
+        with pytest.raises(InvalidParameter, match="not both"):
+            GaussianFilter(**wrong)
+
+
+def test_a_calibrated_discrete_gaussian_fits_a_fresh_budget():
+    variance = discrete_gaussian_variance(1, "1e-6")
+    loss = DiscreteGaussianLoss(variance, F(1), True, (F(1), F(1, 10**6)))
+    budget = BasicFilter(1, "1e-6").after(loss)
+    assert budget.remaining == (0, 0)
 
 
 def test_basic_prices_a_curve_at_a_given_delta():
@@ -60,7 +122,13 @@ def test_basic_prices_a_curve_at_a_given_delta():
     with pytest.raises(UnsupportedLoss, match="calibrate"):
         BasicFilter(5, "1e-5").after(loss)
     budget = BasicFilter(5, "1e-5").after(loss, delta="1e-6")
-    assert budget.spent == (F(loss.epsilon("1e-6")), F(1, 10**6))
+    # Not below the figure, whether a float is read as its binary value or as the decimal that it shows.
+    figure = loss.epsilon("1e-6")
+    assert budget.spent == (max(F(figure), F(repr(figure))), F(1, 10**6))
+    assert BasicFilter(5, "1e-5").admits(loss, delta="1e-6")
+    assert not BasicFilter("0.1", "1e-5").admits(loss, delta="1e-6")
+    calibrated = GaussianLoss(F(1, 100), (F("0.3"), F("0.1")))
+    assert BasicFilter(5, "0.2").after(calibrated, delta="0.1").spent[0] <= F("0.3")
     with pytest.raises(UnsupportedLoss):
         BasicFilter(5).after(loss, delta=0)
 

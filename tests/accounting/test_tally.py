@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.accounting import ACCOUNTANTS, Tally
 from sfumato.errors import InvalidParameter, UnsupportedLoss
-from sfumato.loss import ConcentratedLoss, GaussianLoss, LaplaceLoss, PureLoss
+from sfumato.loss import ApproximateLoss, ConcentratedLoss, GaussianLoss, LaplaceLoss, PureLoss
 
 F = Fraction
 
@@ -57,6 +57,15 @@ def test_a_loss_without_a_pair_falls_back_to_its_renyi_bound():
     tally.add(ConcentratedLoss(F(1, 50)))
     assert tally.epsilon() == ConcentratedLoss(F(1, 25)).epsilon("1e-6")
     assert math.isfinite(tally.epsilon())
+
+
+def test_a_sample_of_a_fixed_delta_beside_a_bare_rho_is_still_priced():
+    # The Rényi route sets aside the whole δ of the inner loss; the sample itself fails q times as often.
+    tally = Tally("1e-6")
+    tally.add(ApproximateLoss(1, "1e-5").sampled("0.01"))
+    tally.add(ConcentratedLoss(F(1, 50)))
+    assert math.isfinite(tally.epsilon())
+    assert tally.epsilon() == tally.loss.epsilon("1e-6")
 
 
 def test_what_it_refuses():

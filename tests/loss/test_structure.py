@@ -259,6 +259,58 @@ def test_group_of_a_sample():
     assert loss.group(2).adjacency == "add-remove"
 
 
+# ── some parts with a curve, some without
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+VECTOR = DiscreteGaussianLoss(50, F(1), False)
+
+
+def test_fixed_deltas_that_add_up_to_delta_exactly_are_priced_at_their_points():
+    point = (F(1), F(1, 10**6))
+    calibrated = DiscreteGaussianLoss(50, F(1), False, point)
+    total = compose([calibrated, ApproximateLoss(2, "1e-6"), PureLoss("0.5")])
+    assert total.approximate == (F("3.5"), F(2, 10**6))
+    assert total.epsilon("2e-6") <= 3.5
+    assert total.delta("3.5") <= 2e-6
+    bare = compose([ConcentratedLoss(F(1, 10**5), F(1, 10**7), point), ApproximateLoss(2, "1e-6")])
+    assert bare.epsilon("2e-6") <= 3
+    assert (ApproximateLoss(1, "1e-6") * 2).epsilon("2e-6") <= 2
+    # Nothing is left for the part that needs some δ of its own: truly infinite.
+    assert compose([VECTOR, ApproximateLoss(2, "1e-6")]).epsilon("1e-6") == math.inf
+    assert compose([VECTOR, ApproximateLoss(2, "1e-6")]).epsilon("1.1e-6") < math.inf
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        # A sample's Rényi bound sets aside the whole inner δ, a hundred times too much.
+        [ApproximateLoss(1, "1e-5").sampled("0.01"), VECTOR],
+        # A group of a fixed δ has no Rényi bound at all, nor has a group of a Rényi curve.
+        [ApproximateLoss("0.1", "1e-8").group(2), VECTOR],
+        [RenyiLoss([2, 8, 64], ["0.01", "0.05", "0.5"]).group(2), VECTOR, LaplaceLoss(1)],
+        [RenyiLoss([2, 8, 64], ["0.01", "0.05", "0.5"]).group(2)] * 3,
+    ],
+)
+def test_a_bound_is_found_where_the_renyi_route_has_none(losses):
+    total = compose(losses)
+    found = total.epsilon("1e-6")
+    assert found < math.inf
+    # It is one that basic composition proves: the parts one by one with δ shared.
+    assert found >= max(loss.epsilon("1e-6") for loss in losses)
+    if not any(loss.directions() is None for loss in losses if isinstance(loss, GroupLoss)):  # those are slow
+        assert total.delta(found) <= 1e-6 * (1 + 2e-6)
+
+
+def test_the_better_of_the_proven_routes_is_taken():
+    # Pure losses beside a small ρ: adding ε is far better than their Rényi curve.
+    total = compose([PureLoss(3), ConcentratedLoss(F(1, 10**6))])
+    assert total.epsilon("1e-6") <= 3 + ConcentratedLoss(F(1, 10**6)).epsilon("1e-6") + 1e-12
+    # Gaussians beside a ρ: their Rényi curves together are better than ε and δ apart.
+    mixed = compose([GaussianLoss(F(1, 50)), VECTOR])
+    assert mixed.epsilon("1e-6") == pytest.approx(ConcentratedLoss(F(1, 50) + VECTOR.rho).epsilon("1e-6"))
+    assert mixed.delta(mixed.epsilon("1e-6")) <= 1e-6 * (1 + 1e-6)
+
+
 # ── parallel
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

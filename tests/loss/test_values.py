@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.accounting import discrete_gaussian_variance
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import (
     NO_LOSS,
@@ -28,6 +29,7 @@ from sfumato.loss import (
     ResponseLoss,
     compose,
 )
+from sfumato.mechanisms import Laplace
 
 F = Fraction
 small = st.fractions(F(1, 1000), F(5), max_denominator=1000)
@@ -44,6 +46,9 @@ simple = st.one_of(
     st.builds(ResponseLoss, small, st.integers(2, 9)),
     st.builds(lambda variance, shift: DiscreteGaussianLoss(variance, F(shift)), small, st.integers(1, 4)),
     st.builds(lambda variance: DiscreteGaussianLoss(variance, F(3, 2), False), small),
+    st.just(DiscreteGaussianLoss(100, F(1), True, (F(1), F(1, 10)))),
+    st.just(DiscreteGaussianLoss(100, F(3, 2), False, (F(1), F(1, 10)))),
+    st.just(ConcentratedLoss(F(1, 100), F(1, 100), (F(1), F(1, 10)))),
     st.builds(lambda rho, epsilon, delta: GaussianLoss(rho, (epsilon, delta)), small, small, deltas),
     st.just(RenyiLoss([2, "2.5", 8], ["0.1", "0.2", 1])),
 )
@@ -103,11 +108,119 @@ def test_unknown_wire_names_are_refused_by_name():
         {"loss": "composed.1", "parts": [[{"loss": "pure.1", "pure": "1/2"}, -1]]},
         {"loss": "sampled.1", "inner": {"loss": "pure.1", "pure": "1/2"}, "rate": "3/2", "scheme": "poisson"},
         {"loss": "gaussian.1", "rho": "1/2", "point": ["1/1"]},
+        {"loss": "composed.1", "parts": []},
+        {"loss": "composed.1", "parts": [[{"loss": "pure.1", "pure": "1/2"}, 10**100]]},
+        {"loss": "composed.1", "parts": [[{"loss": "pure.1", "pure": "1/2"}, 10**9]] * 1001},
+        {"loss": "composed.1", "parts": [[{"loss": "pure.1", "pure": "1/2"}, "2/1"]]},
+        {"loss": "group.1", "inner": {"loss": "pure.1", "pure": "1/2"}, "size": 10**400},
+        {"loss": "group.1", "inner": "pure.1", "size": 2},
+        {"loss": "pure.1", "pure": "1e999999999"},
+        {"loss": "pure.1", "pure": "1e999999999/1"},
+        {"loss": "pure.1", "pure": "9" * 100000 + "/1"},
+        {"loss": "pure.1", "pure": 10**400},
+        {"loss": "pure.1", "pure": math.inf},
+        {"loss": "pure.1", "pure": True},
+        {"loss": "pure.1", "pure": None},
+        {"loss": "pure.1", "pure": {"loss": "pure.1", "pure": "1/2"}},
+        {"loss": "concentrated.1", "concentrated": ["-1/2", "0/1"]},
+        {"loss": "concentrated.1", "concentrated": 7},
+        {"loss": "concentrated.1", "concentrated": ["1/2", "0/1"], "point": ["9/1", "1/2"]},
+        {"loss": "concentrated.2", "concentrated": ["1/2", "0/1"]},
+        {"loss": "concentrated.2", "concentrated": ["1/2", "0/1"], "point": None},
+        {"loss": "concentrated.2", "concentrated": ["1/2", "0/1"], "point": ["1/10", "1/100"]},
+        {"loss": "concentrated.2", "concentrated": ["1/2", "0/1"], "point": "1/10"},
+        {
+            "loss": "discrete-gaussian.2",
+            "variance": f"1/{10**300}",
+            "sensitivity": "1/1",
+            "scalar": True,
+            "point": ["1/1", "1/10"],
+        },
+        {"loss": "renyi.1", "orders": 3, "values": []},
+        {"loss": "parallel.1", "parts": "pure", "adjacency": "add-remove"},
+        {"loss": "parallel.1", "parts": [], "adjacency": ["add-remove"]},
     ],
+    ids=lambda broken: str(broken)[:60],
 )
 def test_broken_wire_data_is_refused(broken):
     with pytest.raises(InvalidParameter):
         PrivacyLoss.from_dict(broken)
+
+
+def test_deep_wire_data_is_refused_and_sane_depth_is_read():
+    deep = {"loss": "pure.1", "pure": "1/2"}
+    for _ in range(10_000):
+        deep = {"loss": "group.1", "inner": deep, "size": 2}
+    lists = []
+    for _ in range(10_000):
+        lists = [lists]
+    for hostile in (deep, {"loss": "renyi.1", "orders": lists, "values": lists}):
+        with pytest.raises(InvalidParameter, match="deep"):
+            PrivacyLoss.from_dict(hostile)
+    loss = GaussianLoss(1).sampled("0.1")
+    for k in range(20):
+        loss = (loss + PureLoss(k + 1)).parallel(LaplaceLoss(1))
+    assert PrivacyLoss.from_dict(json.loads(json.dumps(loss.to_dict()))) == loss
+
+
+def test_reading_a_sample_of_something_costly_computes_nothing():
+    approximate = {"loss": "approximate.1", "point": ["1/2", "1/1000000"]}
+    inner = {"loss": "composed.1", "parts": [[approximate, 2], [{"loss": "laplace.1", "pure": "1/3"}, 5]]}
+    stored = {
+        "loss": "sampled.1",
+        "inner": {"loss": "group.1", "inner": inner, "size": 3},
+        "rate": "1/2",
+        "scheme": "poisson",
+    }
+    assert PrivacyLoss.from_dict(stored).adjacency == "add-remove"
+
+
+def test_losses_from_before_they_had_a_point_are_read_and_written_as_before():
+    old = {"loss": "discrete-gaussian.1", "variance": "4/1", "sensitivity": "1/1", "scalar": True}
+    loss = PrivacyLoss.from_dict(old)
+    assert loss == DiscreteGaussianLoss(4, F(1))
+    assert loss.to_dict() == old
+    old = {"loss": "concentrated.1", "concentrated": ["1/2", "0/1"]}
+    assert PrivacyLoss.from_dict(old) == ConcentratedLoss("0.5")
+    assert ConcentratedLoss("0.5").to_dict() == old
+    assert ConcentratedLoss("0.5", point=(9, "0.5")).to_dict()["loss"] == "concentrated.2"
+
+
+def test_a_claimed_point_must_follow_from_the_curve():
+    variance = discrete_gaussian_variance(1, "1e-6")
+    point = (F(1), F(1, 10**6))
+    loss = DiscreteGaussianLoss(variance, F(1), True, point)
+    assert loss.approximate == point
+    assert loss.epsilon("1e-6") <= 1
+    assert loss.group(2).approximate is None
+    for make in (
+        lambda: DiscreteGaussianLoss(variance * F(99, 100), F(1), True, point),
+        lambda: DiscreteGaussianLoss(variance, F(1), False, point),  # ρ alone gives less
+        lambda: ConcentratedLoss(1 / (2 * variance), point=point),
+        lambda: ConcentratedLoss(F(1, 10**6), "1e-5", point),  # more than δ was set aside
+        lambda: ConcentratedLoss(1, point=(1, 0)),
+        lambda: ConcentratedLoss(1, point=(1, 2, 3)),
+    ):
+        with pytest.raises(InvalidParameter):
+            make()
+    rho = F(1, 100)
+    epsilon = F(str(ConcentratedLoss(rho).epsilon("1e-6"))) + F(1, 10**9)
+    assert ConcentratedLoss(rho, point=(epsilon, "1e-6")).approximate == (epsilon, F(1, 10**6))
+    assert ConcentratedLoss(0).approximate == (0, 0)
+
+
+def test_sums_and_what_they_refuse():
+    loss, mechanism = PureLoss("0.5"), Laplace(epsilon=1, sensitivity=1)
+    assert sum([loss, loss]) == loss * 2
+    assert sum([loss]) is loss
+    for wrong in (lambda: loss + mechanism, lambda: mechanism + loss, lambda: loss + 1.0, lambda: 1 + loss):
+        with pytest.raises(InvalidParameter, match=r"pass mechanism\.loss"):
+            wrong()
+    for wrong in (loss, mechanism, 3):
+        with pytest.raises(InvalidParameter, match=r"compose takes a list of losses: compose\(\[a\.loss, b"):
+            compose(wrong)
+    with pytest.raises(InvalidParameter, match=r"not Laplace; pass mechanism\.loss"):
+        compose([loss, mechanism])
 
 
 def test_wire_names_are_never_reused():
@@ -118,6 +231,7 @@ def test_wire_names_are_never_reused():
     laws = "discrete-gaussian discrete-laplace gaussian laplace response"
     made = "composed group parallel sampled"
     assert set(_WIRES) >= {f"{name}.1" for name in f"{bounds} {laws} {made}".split()}
+    assert set(_WIRES) >= {"concentrated.2", "discrete-gaussian.2"}
 
 
 @given(st.lists(simple, min_size=2, max_size=8), st.randoms(use_true_random=False))
@@ -196,6 +310,8 @@ def test_mu_belongs_to_the_continuous_gaussian_alone():
         lambda: DiscreteLaplaceLoss(1, 0),
         lambda: ResponseLoss(1, 1),
         lambda: PureLoss(1) * -1,
+        lambda: PureLoss(1) * 10**100,
+        lambda: PureLoss(1).group(10**100),
         lambda: PureLoss(1).group(0),
         lambda: PureLoss(1).epsilon(1),
         lambda: PureLoss(1).epsilon(-0.1),

@@ -13,6 +13,7 @@ from sfumato.errors import UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, PureLoss, compose
 from sfumato.loss import _renyi as renyi
 from sfumato.loss._balls import ball, upper
+from sfumato.loss._split import exact_of, least_delta
 from sfumato.numeric import binomial
 from sfumato.numeric.exact import (
     Rational,
@@ -30,6 +31,9 @@ __all__ = ["ACCOUNTANTS", "Accountant", "advanced", "basic", "compare", "optimal
 
 Losses = Iterable[PrivacyLoss] | PrivacyLoss
 _Parts = list[tuple[PrivacyLoss, int]]
+# Up to here a rule is inverted by bisection.
+_FEW = 16
+_LEAST = Fraction(1, 10**300)
 
 
 class Accountant(ABC):
@@ -72,7 +76,8 @@ class Basic(Accountant):
 
     A loss with a point of its own (pure, approximate, a calibrated Gaussian) is priced at that point. What is
     left of δ is split equally over the others, each read off its own curve. Where pricing every loss that way
-    at δ/n is cheaper, that is taken.
+    at δ/n is cheaper, that is taken. `delta` is the least of three: the same two with what is left of ε split
+    equally, and, for a few different losses, the least δ at which `epsilon` comes down to this ε.
 
     Privacy:
         Claim: the sums hold, also when each (ε_i, δ_i) is chosen by earlier answers and the sums stay below a
@@ -86,7 +91,9 @@ class Basic(Accountant):
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The least sum of ε_i whose δ_i add up to `delta`."""
-        parts, exact = parts_of(losses), delta_of(delta)
+        return self._at(parts_of(losses), delta_of(delta))
+
+    def _at(self, parts: _Parts, exact: Fraction) -> float:
         own = [(part, count) for part, count in parts if part.approximate is not None]
         rest = [(part, count) for part, count in parts if part.approximate is None]
         left = exact - sum(
@@ -101,32 +108,42 @@ class Basic(Accountant):
         return min(found, _sum_up(pure, _shares(costly, exact)))
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
-        """The sum of δ_i, each at its own point's ε_i, with what is left of ε split over the others."""
-        parts, left = parts_of(losses), nonnegative(epsilon, "epsilon")
-        total, rest = Fraction(0), 0
-        for part, count in parts:
-            point = part.approximate
-            if point is None:
-                rest += count
-            else:
-                left, total = left - point[0] * count, total + point[1] * count
-        if left < 0:
-            return 1.0
-        for part, count in parts:
-            if part.approximate is None:
-                total += Fraction(part.delta(left / rest)) * count
-        return min(1.0, decimal_up(total))
+        """The least sum of δ_i whose ε_i add up to `epsilon`."""
+        parts, exact = parts_of(losses), nonnegative(epsilon, "epsilon")
+        pures = [None if part.pure is None else (part.pure, Fraction(0)) for part, _ in parts]
+        points = [part.approximate for part, _ in parts]
+        found = _split_epsilon(parts, points, exact)
+        if points != pures:
+            found = min(found, _split_epsilon(parts, pures, exact))
+        if found and sum(pure is None for pure in pures) <= _FEW:
+            found = least_delta(lambda delta: self._at(parts, delta), exact, found)
+        return found
+
+
+def _split_epsilon(parts: _Parts, points: list[tuple[Fraction, Fraction] | None], epsilon: Fraction) -> float:
+    """Σδ with some parts at the points given and what is left of ε split equally over the others."""
+    known = [(point, count) for (_, count), point in zip(parts, points, strict=True) if point is not None]
+    left = epsilon - sum((point[0] * count for point, count in known), Fraction(0))
+    if left < 0:
+        return 1.0
+    total = sum((point[1] * count for point, count in known), Fraction(0))
+    rest = [part for part, point in zip(parts, points, strict=True) if point is None]
+    number = sum(count for _, count in rest)
+    total += sum((exact_of(part.delta(left / number)) * count for part, count in rest), Fraction(0))
+    return min(1.0, decimal_up(total))
 
 
 def _shares(parts: _Parts, delta: Fraction) -> list[tuple[float, int]]:
     number = sum(count for _, count in parts)
+    if number and 0 < delta / number < _LEAST:
+        return [(math.inf, 1)]
     return [(part.epsilon(delta / number), count) for part, count in parts]
 
 
 def _sum_up(exact: Fraction, floats: list[tuple[float, int]]) -> float:
     if any(value == math.inf for value, _ in floats):
         return math.inf
-    return decimal_up(exact + sum((Fraction(value) * count for value, count in floats), Fraction(0)))
+    return decimal_up(exact + sum((exact_of(value) * count for value, count in floats), Fraction(0)))
 
 
 class Advanced(Accountant):
@@ -202,11 +219,13 @@ class Optimal(Accountant):
 
     def _common(self, losses: Losses) -> tuple[Fraction, Fraction, int]:
         parts = parts_of(losses)
-        points = {part.approximate for part, _ in parts}
-        point = points.pop()
-        if points or point is None:
-            raise self._refuse(parts[0][0], "one and the same exact (ε, δ) point for every loss")
-        return (*point, sum(count for _, count in parts))
+        first: tuple[Fraction, Fraction] | None = None
+        for part, _ in parts:
+            point = part.approximate
+            first = first or point
+            if point is None or point != first:
+                raise self._refuse(part, "one and the same exact (ε, δ) point for every loss")
+        return (*(first or (Fraction(0), Fraction(0))), sum(count for _, count in parts))
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The exact ε of k randomized responses."""

@@ -56,7 +56,7 @@ def calibrate(
         tolerance: how far above the least parameter the answer may lie, relatively.
 
     Raises:
-        InvalidParameter: if even `high` does not meet the target.
+        InvalidParameter: if even `high` does not meet the target, or `make` gives something else than a loss.
 
     Privacy:
         Claim: the loss at the returned number (taken as the decimal it shows) meets (ε, δ): that was checked
@@ -78,6 +78,18 @@ def calibrate(
 
 def noise_multiplier(epsilon: Rational, delta: Rational, rate: Rational, steps: int) -> float:
     """The least σ (in sensitivities) for Gaussian releases on fresh Poisson samples, rounded up.
+
+    Args:
+        epsilon: the ε to meet after all steps.
+        delta: the δ to meet, in (0, 1).
+        rate: the probability that a unit is in a step's sample: the expected batch size over the number of
+            units. Every unit is drawn independently in every step (Poisson sampling); batches of a shuffled
+            table are not such samples.
+        steps: how many releases, each on a fresh sample.
+
+    Returns:
+        σ over sensitivity: in training, the noise on a sum of clipped gradients has the standard deviation of
+        this multiplier times the clipping norm.
 
     Privacy:
         Claim: `(GaussianLoss(1/(2σ²)).sampled(rate) * steps)` meets (ε, δ) under add/remove: checked at the
@@ -109,7 +121,8 @@ def laplace_scale(
 ) -> Fraction:
     """The least Laplace scale for k queries at a total (ε, δ), rounded up.
 
-    With a rate, each query runs on a fresh Poisson sample.
+    With a rate, each query runs on a fresh Poisson sample. The scale is an exact `Fraction`, so that the one
+    drawn is the one that was proven; `float(scale)` shows it.
 
     Privacy:
         Claim: k releases of L1 sensitivity `sensitivity` at this scale meet (ε, δ). At δ = 0 it is exact:
@@ -166,6 +179,10 @@ def _excess(make: Make, epsilon: Rational, delta: Rational) -> Callable[[float],
 
     def excess(parameter: float) -> float:
         loss = make(as_fraction(parameter, "parameter"))
+        if not isinstance(loss, PrivacyLoss):
+            raise InvalidParameter(
+                f"make must give a loss, not {type(loss).__name__}; return mechanism.loss."
+            )
         found = loss.delta(goal) if failure else loss.epsilon(0)
         if found <= bound:
             return min(0.0, math.log(max(found, 1e-320)) - math.log(max(bound, 1e-320)))

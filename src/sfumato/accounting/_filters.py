@@ -1,17 +1,20 @@
 """Filters: budgets whose sums are proven when every loss is chosen by earlier answers.
 
 A filter is a frozen value with exact sums. `after(loss)` is the filter once the loss is admitted; a loss that
-does not fit raises `BudgetExceeded` and changes nothing.
+does not fit raises `BudgetExceeded` and changes nothing. A filter starts with nothing spent, and only `after`
+gives one with more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, RenyiLoss
+from sfumato.loss._split import exact_of
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive, show
 
 __all__ = ["BasicFilter", "ConcentratedFilter", "Filter", "GaussianFilter", "RenyiFilter"]
@@ -49,17 +52,39 @@ class _Admits:
             return False
         return True
 
+    def _having(self, spent: Any) -> Self:
+        later = copy(self)
+        object.__setattr__(later, "spent", spent)
+        return later
 
-def _check(unit: str, total: Fraction, limit: Fraction) -> None:
+
+def _set(target: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(target, name, value)
+
+
+def _is_loss(loss: object) -> None:
+    if not isinstance(loss, PrivacyLoss):
+        raise InvalidParameter(f"A filter admits losses, not {type(loss).__name__}; pass mechanism.loss.")
+
+
+def _check(unit: str, spent: Fraction, price: Fraction, limit: Fraction) -> Fraction:
+    total = spent + price
     if total > limit:
         raise BudgetExceeded(
-            f"The total {unit} would be {show(total)}, above the budget of {show(limit)}; nothing was spent."
+            f"The total {unit} would be {show(total)}, above the budget of {show(limit)}; "
+            f"{show(limit - spent)} is left and nothing was spent."
         )
+    return total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class BasicFilter(_Admits):
     """A budget of ε and δ that add up exactly: ten times 0.1 is 1.
+
+    Attributes:
+        budget: (ε, δ) in all.
+        spent: (ε, δ) so far.
 
     Privacy:
         Claim: whatever losses are chosen by earlier answers, while both sums stay within the budget the whole
@@ -67,50 +92,54 @@ class BasicFilter(_Admits):
         composition. Condition: a loss is priced once, when it is admitted.
     """
 
-    budget_epsilon: Fraction
-    budget_delta: Fraction = _ZERO
-    spent_epsilon: Fraction = _ZERO
-    spent_delta: Fraction = _ZERO
+    budget: tuple[Fraction, Fraction]
+    spent: tuple[Fraction, Fraction]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "budget_epsilon", positive(self.budget_epsilon, "epsilon"))
-        object.__setattr__(self, "budget_delta", delta_of(self.budget_delta))
-
-    @property
-    def spent(self) -> tuple[Fraction, Fraction]:
-        """(ε, δ) so far."""
-        return self.spent_epsilon, self.spent_delta
+    def __init__(self, epsilon: Rational, delta: Rational = 0) -> None:
+        """Open a budget of this ε and δ, with nothing spent."""
+        _set(self, budget=(positive(epsilon, "epsilon"), delta_of(delta)), spent=(_ZERO, _ZERO))
 
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
         """(ε, δ) left."""
-        return self.budget_epsilon - self.spent_epsilon, self.budget_delta - self.spent_delta
+        return self.budget[0] - self.spent[0], self.budget[1] - self.spent[1]
+
+    def admits(self, loss: PrivacyLoss, delta: Rational | None = None) -> bool:
+        """Whether this loss still fits, priced as `after` does."""
+        try:
+            self.after(loss, delta)
+        except BudgetExceeded:
+            return False
+        return True
 
     def after(self, loss: PrivacyLoss, delta: Rational | None = None) -> Self:
         """The filter with this loss admitted, priced at its own point or at its ε for a given `delta`."""
+        _is_loss(loss)
         if delta is None:
             point = loss.approximate
         else:
             exact = delta_of(delta)
             found = loss.epsilon(exact)
-            point = (Fraction(found), exact) if found < float("inf") else None
+            point = (exact_of(found), exact) if found < float("inf") else None
         if point is None:
             raise UnsupportedLoss(
                 f"{type(loss).__name__} has no exact (ε, δ) point to add up: calibrate it, or give a delta."
             )
-        epsilon, total = self.spent_epsilon + point[0], self.spent_delta + point[1]
-        _check("epsilon", epsilon, self.budget_epsilon)
-        _check("delta", total, self.budget_delta)
-        return replace(self, spent_epsilon=epsilon, spent_delta=total)
+        epsilon = _check("epsilon", self.spent[0], point[0], self.budget[0])
+        return self._having((epsilon, _check("delta", self.spent[1], point[1], self.budget[1])))
 
     def epsilon(self, delta: Rational) -> float:
         """The budget's ε for any δ from the budget's on; infinity below."""
-        return float("inf") if delta_of(delta) < self.budget_delta else decimal_up(self.budget_epsilon)
+        return float("inf") if delta_of(delta) < self.budget[1] else decimal_up(self.budget[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ConcentratedFilter(_Admits):
     """A budget of ρ, and of δ set aside by approximate losses.
+
+    Attributes:
+        budget: (ρ, δ) in all.
+        spent: (ρ, δ) so far.
 
     Privacy:
         Claim: while Σρ and Σδ stay within the budget, the whole interaction is δ-approximately ρ-zCDP,
@@ -118,43 +147,39 @@ class ConcentratedFilter(_Admits):
         Feldman, Zrnic 2021.
     """
 
-    budget_rho: Fraction
-    budget_delta: Fraction = _ZERO
-    spent_rho: Fraction = _ZERO
-    spent_delta: Fraction = _ZERO
+    budget: tuple[Fraction, Fraction]
+    spent: tuple[Fraction, Fraction]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "budget_rho", positive(self.budget_rho, "rho"))
-        object.__setattr__(self, "budget_delta", delta_of(self.budget_delta))
-
-    @property
-    def spent(self) -> tuple[Fraction, Fraction]:
-        """(ρ, δ) so far."""
-        return self.spent_rho, self.spent_delta
+    def __init__(self, rho: Rational, delta: Rational = 0) -> None:
+        """Open a budget of this ρ and δ, with nothing spent."""
+        _set(self, budget=(positive(rho, "rho"), delta_of(delta)), spent=(_ZERO, _ZERO))
 
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
         """(ρ, δ) left."""
-        return self.budget_rho - self.spent_rho, self.budget_delta - self.spent_delta
+        return self.budget[0] - self.spent[0], self.budget[1] - self.spent[1]
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its ρ and the δ it sets aside."""
+        _is_loss(loss)
         known = loss.concentrated
         if known is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no ρ, so a zCDP budget cannot admit it.")
-        rho, total = self.spent_rho + known[0], self.spent_delta + known[1]
-        _check("rho", rho, self.budget_rho)
-        _check("delta", total, self.budget_delta)
-        return replace(self, spent_rho=rho, spent_delta=total)
+        rho = _check("rho", self.spent[0], known[0], self.budget[0])
+        return self._having((rho, _check("delta", self.spent[1], known[1], self.budget[1])))
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
-        return ConcentratedLoss(self.budget_rho, self.budget_delta).epsilon(delta)
+        return ConcentratedLoss(*self.budget).epsilon(delta)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class GaussianFilter(_Admits):
     """A budget of Σμ², kept exactly as Σρ with ρ = μ²/2, for losses that have a μ.
+
+    Attributes:
+        budget: Σμ²/2 in all.
+        spent: Σμ²/2 so far.
 
     Privacy:
         Claim: while Σμ² stays within the budget, the whole interaction is μ-GDP, whatever is chosen by
@@ -163,39 +188,46 @@ class GaussianFilter(_Admits):
         without a μ (a *discrete* Gaussian, a sampled one) is refused: its ρ is no μ.
     """
 
-    budget_rho: Fraction
-    spent_rho: Fraction = _ZERO
+    budget: Fraction
+    spent: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "budget_rho", positive(self.budget_rho, "rho"))
-
-    @property
-    def spent(self) -> Fraction:
-        """Σμ²/2 so far."""
-        return self.spent_rho
+    def __init__(self, rho: Rational | None = None, *, mu: Rational | None = None) -> None:
+        """Open a budget of this ρ, or of this μ (which is ρ = μ²/2), with nothing spent."""
+        if rho is not None and mu is None:
+            budget = positive(rho, "rho")
+        elif mu is not None and rho is None:
+            budget = positive(mu, "mu") ** 2 / 2
+        else:
+            raise InvalidParameter("Give a Gaussian budget its rho or its mu, and not both.")
+        _set(self, budget=budget, spent=_ZERO)
 
     @property
     def remaining(self) -> Fraction:
         """Σμ²/2 left."""
-        return self.budget_rho - self.spent_rho
+        return self.budget - self.spent
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted."""
+        _is_loss(loss)
         if loss.pure == 0:
             return self
         if loss.mu is None or (rho := loss.rho) is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no μ, so a Gaussian budget cannot admit it.")
-        _check("squared mu, halved,", self.spent_rho + rho, self.budget_rho)
-        return replace(self, spent_rho=self.spent_rho + rho)
+        return self._having(_check("rho, half of mu squared,", self.spent, rho, self.budget))
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
-        return GaussianLoss(self.budget_rho).epsilon(delta)
+        return GaussianLoss(self.budget).epsilon(delta)
 
 
 @dataclass(frozen=True, slots=True)
 class RenyiFilter(_Admits):
     """A budget of Rényi divergence at one order, committed to before the first answer.
+
+    Attributes:
+        order: the one order.
+        budget: the divergence in all.
+        spent: the divergence so far.
 
     Privacy:
         Claim: while the divergences at that order sum to no more than the budget, so does that of the whole
@@ -206,7 +238,7 @@ class RenyiFilter(_Admits):
 
     order: Fraction
     budget: Fraction
-    spent: Fraction = _ZERO
+    spent: Fraction = field(default=_ZERO, init=False)
 
     def __post_init__(self) -> None:
         order = positive(self.order, "order")
@@ -222,12 +254,12 @@ class RenyiFilter(_Admits):
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its divergence."""
-        total = self.spent + self.price(loss)
-        _check(f"Rényi divergence of order {show(self.order)}", total, self.budget)
-        return replace(self, spent=total)
+        unit = f"Rényi divergence of order {show(self.order)}"
+        return self._having(_check(unit, self.spent, self.price(loss), self.budget))
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """The divergence of a loss at this order: exact where it is αρ, else a float rounded up."""
+        _is_loss(loss)
         if isinstance(loss, ComposedLoss):
             return sum((self.price(part) * count for part, count in loss.parts), _ZERO)
         rho = loss.rho

@@ -24,8 +24,8 @@ def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1
         sensitivity: the L2 sensitivity.
 
     Returns:
-        An exact number (a float times the sensitivity), so that the variance drawn is the one that was
-        proven.
+        An exact `Fraction` (a float times the sensitivity), so that the variance drawn is the one that was
+        proven; `float(sigma)` shows it.
 
     Privacy:
         Claim: noise of this σ (or more) on a function of this L2 sensitivity is (ε, δ)-DP, and no σ smaller

@@ -18,10 +18,15 @@ __all__ = ["Tally"]
 class Tally:
     """The total ε at a fixed δ after each of many losses, in constant time a spend.
 
+    It answers too when some losses know only a Rényi bound (a vector of discrete Gaussian noise, a bare ρ).
+    The figure is then `tally.loss.epsilon(delta)`, computed anew at each call: the smaller of the sum of all
+    Rényi curves at its best order, and of basic composition of the losses with a curve and those without.
+
     Privacy:
-        Claim: `epsilon()` is the numerical accountant's figure for the losses added so far, certified and
-        rounded up (see `numeric.running`). Condition: like that accountant it is for a plan fixed in advance;
-        as a retrospective figure it never gates. Budgets are gated by a filter.
+        Claim: while every loss has a curve, `epsilon()` is the numerical accountant's figure for the losses
+        added so far, certified and rounded up (see `numeric.running`); otherwise see `ComposedLoss`.
+        Condition: like that accountant it is for a plan fixed in advance; as a retrospective figure it never
+        gates. Budgets are gated by a filter.
     """
 
     __slots__ = ("_bare", "_delta", "_losses", "_point", "_pure", "_terms", "_ways", "_witness")
@@ -75,7 +80,7 @@ class Tally:
     def epsilon(self) -> float:
         """The total ε so far, rounded up."""
         if self._bare:
-            # A loss without a pair of distributions is among them: the composed Rényi bound is all there is.
+            # A loss without a pair of distributions is among them: no running sum covers it.
             return self.loss.epsilon(self._delta)
         bound = math.inf if self._pure is None else decimal_up(self._pure)
         if self._point is not None and self._point[1] <= self._delta:

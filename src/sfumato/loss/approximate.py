@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
-from sfumato.loss.base import PrivacyLoss, register
+from sfumato.loss.base import PrivacyLoss, proven_point, register
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
 from sfumato.numeric.laws import DOUBLE, Term
@@ -77,6 +77,12 @@ class ApproximateLoss(PrivacyLoss):
 class ConcentratedLoss(PrivacyLoss):
     """ρ-zero-concentrated privacy, or its approximate form with a δ set aside.
 
+    Args:
+        rho: ρ, exact.
+        delta: the δ set aside.
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. It is
+            refused unless ρ implies it.
+
     Privacy:
         Claim: every Rényi divergence of order α is at most αρ, outside an event of probability δ in both
         inputs.
@@ -84,11 +90,16 @@ class ConcentratedLoss(PrivacyLoss):
         1.9).
     """
 
-    wire: ClassVar[str] = "concentrated.1"
+    wire: ClassVar[str] = "concentrated.2"
+    _former: ClassVar[str] = "concentrated.1"
     concentrated: tuple[Fraction, Fraction] = field()
+    point: tuple[Fraction, Fraction] | None
 
-    def __init__(self, rho: Rational, delta: Rational = 0) -> None:
+    def __init__(
+        self, rho: Rational, delta: Rational = 0, point: tuple[Rational, Rational] | None = None
+    ) -> None:
         object.__setattr__(self, "concentrated", (nonnegative(rho, "rho"), delta_of(delta)))
+        object.__setattr__(self, "point", None if point is None else proven_point(point, self._delta))
 
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
@@ -99,6 +110,11 @@ class ConcentratedLoss(PrivacyLoss):
     def pure(self) -> Fraction | None:
         """0 where nothing is lost at all; otherwise no pure bound follows from ρ."""
         return None if any(self.concentrated) else Fraction(0)
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction] | None:
+        """The point it was calibrated to."""
+        return (Fraction(0), Fraction(0)) if self.pure is not None else self.point
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""

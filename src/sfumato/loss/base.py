@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from sfumato.errors import InvalidParameter, UnsupportedLoss
+from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import _renyi
 from sfumato.numeric import compose
 from sfumato.numeric.exact import (
@@ -20,10 +20,12 @@ from sfumato.numeric.exact import (
     delta_of,
     float_down,
     float_up,
+    nonnegative,
+    probability,
 )
 from sfumato.numeric.laws import Term
 
-__all__ = ["Adjacency", "PrivacyLoss", "Scheme", "register"]
+__all__ = ["Adjacency", "PrivacyLoss", "Scheme", "counted", "proven_point", "register"]
 
 Adjacency: TypeAlias = Literal["add-remove", "exchange"]
 Scheme: TypeAlias = Literal["poisson", "fixed"]
@@ -31,14 +33,27 @@ Scheme: TypeAlias = Literal["poisson", "fixed"]
 _WIRES: dict[str, type[PrivacyLoss]] = {}
 _L = TypeVar("_L", bound="type[PrivacyLoss]")
 _ZERO = Fraction(0)
+# What the numerics count up to, and how many mappings and lists a stored loss may open inside each other.
+# Both are far beyond any real use, and keep hostile data from costing more than its length.
+_MOST = 10**12
+_DEEPEST = 150
 
 
 def register(cls: _L) -> _L:
-    """Make a loss class readable from its wire name (class decorator, outermost)."""
-    if not cls.wire or cls.wire in _WIRES:
-        raise InvalidParameter(f"{cls.__name__} needs a wire name of its own: names are never reused.")
-    _WIRES[cls.wire] = cls
+    """Make a loss class readable from its wire name and its former one (class decorator, outermost)."""
+    for name in filter(None, (cls.wire or cls.__name__, cls._former)):
+        if not cls.wire or name in _WIRES:
+            raise InvalidParameter(f"{cls.__name__} needs a wire name of its own: names are never reused.")
+        _WIRES[name] = cls
     return cls
+
+
+def counted(value: int, name: str, *, least: int = 1) -> int:
+    """A number of releases or units: whole, and of a size that the numerics can count."""
+    number = as_integer(value, name, least=least)
+    if number > _MOST:
+        raise InvalidParameter(f"{name} must be at most 1e12; give the number of releases or units meant.")
+    return number
 
 
 class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subclass states what it knows)
@@ -60,6 +75,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     wire: ClassVar[str] = ""
     # Whether the pair is only an envelope of several, so that a composition's Rényi curve may be tighter.
     _envelope: ClassVar[bool] = False
+    # The wire name from before there was a `point`, under which losses without one are still written.
+    _former: ClassVar[str] = ""
     # Whether the Rényi curve is that of the pair itself, so that many can be summed at once.
     _plain_pair: ClassVar[bool] = False
 
@@ -172,6 +189,11 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             return bound
         return max(0.0, min(bound, self._epsilon(exact)))
 
+    @property
+    def _paired(self) -> bool:
+        """Whether `directions` is known, without building it where that is costly."""
+        return self.directions() is not None
+
     def _delta(self, epsilon: float) -> float:
         directions = self.directions()
         if directions is None:
@@ -203,16 +225,22 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         """Both releases about the same data."""
         if not isinstance(other, PrivacyLoss):
-            return NotImplemented
+            raise _no_sum(other)
         from sfumato.loss.composed import compose as together
 
         return together((self, other))
+
+    def __radd__(self, other: int) -> PrivacyLoss:
+        """The loss itself from 0 on, so that `sum(losses)` works."""
+        if type(other) is not int or other != 0:
+            raise _no_sum(other)
+        return self
 
     def __mul__(self, count: int) -> PrivacyLoss:
         """`count` independent releases of the same loss."""
         from sfumato.loss.composed import repeat
 
-        return repeat(self, as_integer(count, "count", least=0))
+        return repeat(self, counted(count, "count", least=0))
 
     __rmul__ = __mul__
 
@@ -226,7 +254,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         """The loss between inputs that differ in `size` units; see `GroupLoss`."""
         from sfumato.loss.group import group
 
-        return group(self, as_integer(size, "size"))
+        return group(self, counted(size, "size"))
 
     def parallel(self, *others: PrivacyLoss, adjacency: Adjacency = "add-remove") -> PrivacyLoss:
         """The loss of releases about disjoint parts of the data; see `ParallelLoss`."""
@@ -249,7 +277,11 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def to_dict(self) -> dict[str, Any]:
         """Plain data (text, whole numbers, lists) that `from_dict` reads back to an equal loss."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
-        return {"loss": self.wire} | {field.name: _encode(getattr(self, field.name)) for field in fields}
+        written = {field.name: _encode(getattr(self, field.name)) for field in fields}
+        if self._former and written["point"] is None:
+            del written["point"]
+            return {"loss": self._former} | written
+        return {"loss": self.wire} | written
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> PrivacyLoss:
@@ -259,22 +291,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             UnsupportedLoss: for a wire name that this version does not know; the message names it.
             InvalidParameter: for fields that do not fit that name.
         """
-        if not isinstance(data, Mapping) or not isinstance(data.get("loss"), str):
-            raise InvalidParameter(
-                "A stored loss must be a mapping with a text under 'loss' that names its kind."
-            )
-        name = data["loss"]
-        if name not in _WIRES:
-            raise UnsupportedLoss(
-                f"Unknown loss {name[:60]!r}: another version of Sfumato wrote it; upgrade to read it."
-            )
-        fields = {key: _decode(value) for key, value in data.items() if key != "loss"}
-        try:
-            return _WIRES[name]._build(fields)
-        except InvalidParameter:
-            raise
-        except (TypeError, KeyError, AttributeError, ValueError) as wrong:
-            raise InvalidParameter(f"The stored fields do not fit a loss of kind {name!r}.") from wrong
+        return _read(data, 0)
 
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
@@ -296,6 +313,60 @@ def _profile(directions: tuple[tuple[Term, ...], ...], way: int, epsilon: float)
     return min(1.0, (-math.expm1(epsilon) + math.exp(epsilon) * swapped) * (1 + 2**-44))
 
 
+def proven_point(
+    point: tuple[Rational, Rational], curve: Callable[[float], float]
+) -> tuple[Fraction, Fraction]:
+    """The exact (ε, δ) that a loss singles out, once its own curve has shown that it holds.
+
+    Args:
+        point: what is claimed.
+        curve: δ at an ε, rounded up.
+
+    Raises:
+        InvalidParameter: if the curve does not show it.
+    """
+    try:
+        epsilon, delta = point
+    except (TypeError, ValueError):
+        raise InvalidParameter("point must be a pair (epsilon, delta).") from None
+    exact = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
+    try:
+        holds = Fraction(curve(float_down(exact[0]))) <= exact[1]
+    except NotCertified:
+        holds = False
+    if not holds:
+        raise InvalidParameter(
+            "This loss does not meet the point it claims: leave the point out, or calibrate the noise to it."
+        )
+    return exact
+
+
+def _no_sum(other: object) -> InvalidParameter:
+    return InvalidParameter(f"A loss adds up with losses, not {type(other).__name__}; pass mechanism.loss.")
+
+
+def _read(data: Any, depth: int) -> PrivacyLoss:
+    if not isinstance(data, Mapping) or not isinstance(data.get("loss"), str):
+        raise InvalidParameter(
+            "A stored loss must be a mapping with a text under 'loss' that names its kind."
+        )
+    name = data["loss"]
+    if name not in _WIRES:
+        raise UnsupportedLoss(
+            f"Unknown loss {name[:60]!r}: another version of Sfumato wrote it; upgrade to read it."
+        )
+    kind = _WIRES[name]
+    fields = {key: _decode(value, depth + 1) for key, value in data.items() if key != "loss"}
+    try:
+        if kind._former and (fields.get("point") is None) != (name == kind._former):
+            raise ValueError("a point belongs to the newer name, and only there")
+        return kind._build(fields)
+    except InvalidParameter:
+        raise
+    except (TypeError, LookupError, AttributeError, ValueError, ArithmeticError) as wrong:
+        raise InvalidParameter(f"The stored fields do not fit a loss of kind {name!r}.") from wrong
+
+
 def _encode(value: Any) -> Any:
     if isinstance(value, Fraction):
         return f"{value.numerator}/{value.denominator}"
@@ -306,11 +377,17 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _decode(value: Any) -> Any:
-    if isinstance(value, str) and "/" in value:
-        return as_fraction(value, "a stored number")
+def _decode(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise InvalidParameter("A stored loss is nested too deeply to be one that this package wrote.")
+    if isinstance(value, str):
+        if "/" in value:
+            return as_fraction(value, "a stored number")
+        if any(letter.isdigit() for letter in value):
+            raise InvalidParameter("A stored number must be text like '1/2', a numerator and a denominator.")
+        return value
     if isinstance(value, Mapping):
-        return PrivacyLoss.from_dict(value)
+        return _read(value, depth)
     if isinstance(value, list | tuple):
-        return tuple(_decode(item) for item in value)
+        return tuple(_decode(item, depth + 1) for item in value)
     return value

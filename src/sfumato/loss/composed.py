@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
-from sfumato.loss.base import Adjacency, PrivacyLoss, register
+from sfumato.loss._split import apart, least_delta
+from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric import compose as numeric_compose
-from sfumato.numeric.exact import as_integer, float_up
+from sfumato.numeric.exact import float_up
 from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.
@@ -53,6 +54,8 @@ class ComposedLoss(PrivacyLoss):
         Thm. 10; pure, ρ and (ε, δ) points add up (Dwork, Roth 2014, Thm. 3.16; Bun, Steinke 2016, Lemma 1.7).
         The direction is that of the change in the data, so it is the same for all parts: sums are taken in
         each direction and the larger is the answer.
+        Where some parts know only a Rényi bound the answer is the smaller of two proven ones: the sum of all
+        Rényi curves, and basic composition of the parts with a pair, taken together, and those without.
         Condition: the *losses* were fixed in advance; a budget that reacts to answers needs an `accounting`
         filter.
     """
@@ -66,6 +69,8 @@ class ComposedLoss(PrivacyLoss):
             inner = loss.parts if isinstance(loss, ComposedLoss) else ((loss, 1),)
             for part, times in inner:
                 merged[part] = merged.get(part, 0) + times * count
+        for count in merged.values():
+            counted(count, "count")
         common_adjacency(merged)
         object.__setattr__(self, "parts", tuple(merged.items()))
 
@@ -83,8 +88,10 @@ class ComposedLoss(PrivacyLoss):
     @classmethod
     def _build(cls, fields: dict[str, Any]) -> PrivacyLoss:
         parts = fields.pop("parts")
+        if not parts:
+            raise InvalidParameter("A stored composition must have at least one part.")
         for loss, count in parts:
-            as_integer(count, "count")
+            counted(count, "count")
             if not isinstance(loss, PrivacyLoss):
                 raise InvalidParameter("The parts of a composition must be losses.")
         return cls(parts, **fields)
@@ -159,17 +166,33 @@ class ComposedLoss(PrivacyLoss):
             for way in range(both)
         )
 
+    @property
+    def _paired(self) -> bool:
+        return all(part._paired for part, _ in self.parts)
+
+    def _pieces(self) -> list[tuple[PrivacyLoss, int]]:
+        """What to price one by one where not all parts have a pair; nothing where that adds nothing."""
+        curved = [(part, count) for part, count in self.parts if part._paired]
+        bare = [(part, count) for part, count in self.parts if not part._paired]
+        if not bare:
+            return []
+        if all(part.renyi(_renyi.LEAST_ORDER) < math.inf for part, _ in bare):
+            return [(_one(curved), 1), (_one(bare), 1)] if curved else []
+        return [(_one(curved), 1), *bare] if curved else bare
+
     def _delta(self, epsilon: float) -> float:
         found = PrivacyLoss._delta(self, epsilon)
-        if not any(part._envelope for part, _ in self.parts):
-            return found
-        return min(found, _renyi.delta(self.curve(), epsilon, self.failure))
+        if any(part._envelope for part, _ in self.parts):
+            found = min(found, _renyi.delta(self.curve(), epsilon, self.failure))
+        pieces = self._pieces()
+        return least_delta(lambda delta: apart(pieces, delta), epsilon, found) if pieces else found
 
     def _epsilon(self, delta: Fraction) -> float:
         found = PrivacyLoss._epsilon(self, delta)
-        if not any(part._envelope for part, _ in self.parts) or delta <= self.failure:
-            return found
-        return min(found, _renyi.epsilon(self.curve(), delta - self.failure))
+        if any(part._envelope for part, _ in self.parts) and delta > self.failure:
+            found = min(found, _renyi.epsilon(self.curve(), delta - self.failure))
+        pieces = self._pieces()
+        return min(found, apart(pieces, delta)) if pieces else found
 
     def _group(self, size: int) -> PrivacyLoss:
         return compose([repeat(part.group(size), count) for part, count in self.parts])
@@ -185,6 +208,8 @@ def compose(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
     Privacy:
         See `ComposedLoss`: valid for a list of losses that was fixed before the first answer.
     """
+    if isinstance(losses, PrivacyLoss) or not isinstance(losses, Iterable):
+        raise InvalidParameter("compose takes a list of losses: compose([a.loss, b.loss]).")
     parts = []
     for loss in losses:
         if not isinstance(loss, PrivacyLoss):
@@ -209,6 +234,10 @@ def fold(loss: PrivacyLoss) -> PrivacyLoss:
         rho = loss.rho
         return loss if rho is None else GaussianLoss(rho)
     return loss
+
+
+def _one(parts: Sequence[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
+    return parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else ComposedLoss(parts)
 
 
 def _times(term: Term, count: int) -> Term:

@@ -10,9 +10,19 @@ from typing import ClassVar
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
 from sfumato.loss._balls import sqrt_up
-from sfumato.loss.base import PrivacyLoss, register
-from sfumato.numeric.exact import Rational, as_integer, float_down, nonnegative, positive, probability
+from sfumato.loss.base import PrivacyLoss, proven_point, register
+from sfumato.numeric.exact import (
+    Rational,
+    as_integer,
+    float_down,
+    float_up,
+    nonnegative,
+    positive,
+    probability,
+)
 from sfumato.numeric.laws import DISCRETE_GAUSSIAN, GAUSSIAN, Term
+
+_CLOSE = 10**12
 
 __all__ = ["DiscreteGaussianLoss", "GaussianLoss", "mu_of"]
 
@@ -100,6 +110,8 @@ class DiscreteGaussianLoss(PrivacyLoss):
         variance: the parameter σ² (not exactly the variance), exact.
         sensitivity: the L2 sensitivity; a whole number for a scalar.
         scalar: whether a release is one integer. A vector carries ρ only.
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. It is
+            refused unless the curve (for a vector, ρ) implies it.
 
     Privacy:
         Claim: sensitivity²/(2σ²)-zCDP in any dimension. Source: Canonne, Kamath, Steinke 2020. A
@@ -110,10 +122,12 @@ class DiscreteGaussianLoss(PrivacyLoss):
             but ρ's.
     """
 
-    wire: ClassVar[str] = "discrete-gaussian.1"
+    wire: ClassVar[str] = "discrete-gaussian.2"
+    _former: ClassVar[str] = "discrete-gaussian.1"
     variance: Fraction
     sensitivity: Fraction = Fraction(1)
     scalar: bool = True
+    point: tuple[Fraction, Fraction] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive(self.variance, "variance"))
@@ -122,11 +136,18 @@ class DiscreteGaussianLoss(PrivacyLoss):
             raise InvalidParameter("scalar must be True (one integer a release) or False (a vector).")
         if self.scalar and self.sensitivity.denominator != 1:
             raise InvalidParameter("The sensitivity of a scalar discrete Gaussian must be a whole number.")
+        if self.point is not None:
+            object.__setattr__(self, "point", proven_point(self.point, self._shown))
 
     @property
     def concentrated(self) -> tuple[Fraction, Fraction]:
         """(sensitivity²/(2·variance), 0)."""
         return self.sensitivity**2 / (2 * self.variance), Fraction(0)
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction] | None:
+        """The point it was calibrated to."""
+        return self.point
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""
@@ -137,7 +158,11 @@ class DiscreteGaussianLoss(PrivacyLoss):
         if not self.scalar:
             return None
         shift = as_integer(int(self.sensitivity), "sensitivity")
-        return ((Term(DISCRETE_GAUSSIAN, (float_down(self.variance), float(shift))),),)
+        return ((Term(DISCRETE_GAUSSIAN, (float_down(self.variance), float_up(Fraction(shift)))),),)
+
+    def _shown(self, epsilon: float) -> float:
+        # Beyond this ρ the lattice has one point that matters, and nothing that a point could be about.
+        return self._delta(epsilon) if self.concentrated[0] < _CLOSE else 1.0
 
     def _epsilon(self, delta: Fraction) -> float:
         # The concentrated bound is looser than the lattice curve, but never needs a grid: keep the smaller.

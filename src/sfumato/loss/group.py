@@ -11,7 +11,7 @@ from typing import ClassVar
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _profiles
 from sfumato.loss._balls import ball, exact_upper, sum_of_powers
-from sfumato.loss.base import Adjacency, PrivacyLoss, register
+from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.numeric.exact import Rational, as_integer, delta_of, nonnegative
 from sfumato.numeric.laws import Term
 
@@ -39,7 +39,7 @@ class GroupLoss(PrivacyLoss):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, PrivacyLoss):
             raise InvalidParameter("A group loss needs the loss for one unit.")
-        object.__setattr__(self, "size", as_integer(self.size, "size", least=2))
+        object.__setattr__(self, "size", counted(self.size, "size", least=2))
 
     @property
     def adjacency(self) -> Adjacency | None:
@@ -67,6 +67,10 @@ class GroupLoss(PrivacyLoss):
     def directions(self) -> tuple[tuple[Term, ...], ...] | None:
         """One curve that bounds both orders; None if the inner loss has no pair."""
         return _directions(self)
+
+    @property
+    def _paired(self) -> bool:
+        return self.inner._paired
 
     def _delta(self, epsilon: float) -> float:
         if self.directions() is not None:

@@ -127,6 +127,10 @@ class ParallelLoss(PrivacyLoss):
         """The terms of the one costliest case, or the supremum of the curves where none dominates."""
         return _directions(self)
 
+    @property
+    def _paired(self) -> bool:
+        return all(part._paired for part, _ in self.parts) or self.directions() is not None
+
     def _delta(self, epsilon: float) -> float:
         return max(case.delta(Fraction(epsilon)) for case in _without_dominated(self.cases(), 1))
 

@@ -11,7 +11,7 @@ from flint import arb
 
 from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
-from sfumato.numeric.exact import as_integer, float_up, nonnegative, positive
+from sfumato.numeric.exact import as_integer, float_down, float_up, nonnegative, positive
 from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
 
 __all__ = ["BoundedRangeLoss", "DiscreteLaplaceLoss", "LaplaceLoss", "PureLoss", "ResponseLoss"]
@@ -136,7 +136,7 @@ class DiscreteLaplaceLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term on the lattice, which is its own swap."""
-        return ((Term(DISCRETE_LAPLACE, (float_up(self.rate), float(self.sensitivity))),),)
+        return ((Term(DISCRETE_LAPLACE, (float_up(self.rate), float_up(Fraction(self.sensitivity)))),),)
 
     def _group(self, size: int) -> PrivacyLoss:
         return DiscreteLaplaceLoss(self.rate, self.sensitivity * size)
@@ -163,7 +163,8 @@ class ResponseLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """One term, which is its own swap."""
-        return ((Term(K_RESPONSE, (float_up(self.pure), float(self.categories))),),)
+        # More categories cost less, so their number is rounded down.
+        return ((Term(K_RESPONSE, (float_up(self.pure), float_down(Fraction(self.categories)))),),)
 
     def _group(self, size: int) -> PrivacyLoss:
         return self if size == 1 else PureLoss(self.pure * size)

@@ -65,7 +65,7 @@ class SampledLoss(PrivacyLoss):
             raise UnsupportedLoss(
                 f"A {self.scheme} sample needs a loss for {self.adjacency}, not for {self.inner.adjacency}."
             )
-        if self.inner.directions() is None:
+        if not self.inner._paired:
             raise _no_curve(self.inner)
         object.__setattr__(self, "rate", rate)
 
@@ -108,6 +108,10 @@ class SampledLoss(PrivacyLoss):
     def directions(self) -> tuple[tuple[Term, ...], ...]:
         """(remove, add) for a Poisson sample; one curve for a fixed-size one."""
         return _directions(self)
+
+    @property
+    def _paired(self) -> bool:
+        return True
 
 
 @lru_cache(maxsize=256)

@@ -56,8 +56,8 @@ def check_accountant(accountant: AccountantLike, *, tight: float | None = None, 
     * order: epsilon falls as delta grows, grows as losses are added, and does not depend on their order;
     * inverse: delta at the epsilon of a delta is that delta at most;
     * nothing: no losses cost 0;
-    * refusal: losses without a rule are refused by name, a loss about which nothing is known never gets a
-      finite price, impossible deltas are errors;
+    * refusal: losses without a rule are refused by the name of one that does not fit, a loss about which
+      nothing is known never gets a finite price, impossible deltas are errors;
     * label: `adaptive` says whether it is proven for adaptively chosen losses.
 
     Args:
@@ -81,8 +81,8 @@ def faults(accountant: AccountantLike, *, tight: float | None = None, inverse: b
         try:
             found += _against(accountant, truth, tight, inverse)
         except UnsupportedLoss as refusal:
-            if not any(type(loss).__name__ in str(refusal) for loss in truth.losses):
-                found.append(f"refusal: {truth.name} is refused without naming a loss: {refusal}")
+            if not _names(refusal, _offenders(accountant, truth.losses)):
+                found.append(f"refusal: {truth.name} is refused without naming what does not fit: {refusal}")
         except NotCertified as refusal:
             found.append(f"truth: {truth.name} has no certified figure: {refusal}")
         else:
@@ -150,6 +150,24 @@ def _nothing(accountant: AccountantLike) -> list[str]:
     return found
 
 
+def _offenders(accountant: AccountantLike, losses: Sequence[PrivacyLoss]) -> list[PrivacyLoss]:
+    """The losses that are refused on their own; all of them where each alone has a price."""
+    alone: list[PrivacyLoss] = []
+    for loss in dict.fromkeys(losses):
+        try:
+            told = accountant.epsilon([loss], 0.25)
+        except UnsupportedLoss:
+            alone.append(loss)
+        else:
+            if told == math.inf:
+                alone.append(loss)
+    return alone or list(losses)
+
+
+def _names(refusal: UnsupportedLoss, offenders: Sequence[PrivacyLoss]) -> bool:
+    return any(type(loss).__name__ in str(refusal) for loss in offenders)
+
+
 def _refusals(accountant: AccountantLike) -> list[str]:
     found: list[str] = []
     losses = [PureLoss(Fraction(1, 2))] * 2
@@ -161,7 +179,7 @@ def _refusals(accountant: AccountantLike) -> list[str]:
         try:
             told = price(0.25)
         except UnsupportedLoss as refusal:
-            if not any(type(loss).__name__ in str(refusal) for loss in [*losses, _Unknown()]):
+            if not _names(refusal, _offenders(accountant, [*losses, _Unknown()])):
                 found.append(f"refusal: an unknown loss is refused without its name: {refusal}")
         else:
             if told < (math.inf if what == "epsilon" else 1.0):
