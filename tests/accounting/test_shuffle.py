@@ -158,3 +158,28 @@ def test_unusable_parameters_are_refused() -> None:
     for bad in ((0, 10, 0.1), (1, 0, 0.1), (1, 10, 0), (60, 10, 0.1)):
         with pytest.raises(InvalidParameter):
             _shuffle.shuffled(*bad)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [_shuffle.shuffled, _shuffle.shuffled_response, _shuffle.shuffled_closed_form, _shuffle.shuffled_delta],
+)
+def test_numbers_beyond_reach_are_refused(call):
+    with pytest.raises(InvalidParameter, match="n must be at most"):
+        call(1, 10**18, "1e-6")
+
+
+def test_a_useless_local_epsilon_is_refused_in_both_readings():
+    for call in (_shuffle.shuffled, _shuffle.shuffled_delta):
+        with pytest.raises(InvalidParameter, match="at most 50"):
+            call(1000, 10, "1e-3")
+
+
+def test_grouping_the_clones_stays_above_and_close(monkeypatch):
+    grouped = _shuffle.shuffled(1, 40_000, "1e-6")
+    monkeypatch.setattr(_shuffle, "_GROUPS", 10**9)
+    exact = _shuffle.shuffled(1, 40_000, "1e-6")
+    monkeypatch.setattr(_shuffle, "_GROUPS", 64)
+    coarse = _shuffle.shuffled(1, 40_000, "1e-6")
+    assert exact * (1 - 1e-8) <= grouped <= exact * (1 + 1e-5)
+    assert exact < coarse < exact * (1 + 1e-2)
