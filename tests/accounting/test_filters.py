@@ -91,7 +91,7 @@ def test_what_was_spent_is_set_by_after_alone(budget):
         budget.spent = 0
     with pytest.raises(TypeError):
         type(budget)(1, 2, 3)
-    later = budget.after(GaussianLoss("0.01", ("0.5", "1e-7")))
+    later = budget.after(GaussianLoss("0.005", ("0.5", "1e-7")))
     assert later != budget
     assert type(budget).__name__ in repr(later)
     assert pickle.loads(pickle.dumps(later)) == later
@@ -209,3 +209,21 @@ def test_planted_bug_a_float_sum_would_refuse_or_overspend():
     for _ in range(3):
         budget = budget.after(PureLoss(0.1))
     assert budget.remaining == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [BasicFilter(10, "1e-2"), ConcentratedFilter(100), RenyiFilter(2, 100)],
+    ids=["basic", "concentrated", "renyi"],
+)
+def test_a_budget_keeps_to_one_kind_of_neighbours(budget):
+    assert budget.adaptive
+    assert budget.adjacency is None
+    plain, other = PureLoss(1), PureLoss(1).parallel(PureLoss(1), adjacency="exchange")
+    sampled = plain.sampled("1/2")
+    after = budget.after(plain).after(sampled)
+    assert after.adjacency == "add-remove"
+    for mixed in (other, plain.sampled("1/2", scheme="fixed")):
+        with pytest.raises(UnsupportedLoss, match="neighbours"):
+            after.after(mixed)
+    assert budget.after(other).after(plain).adjacency == "exchange"

@@ -211,7 +211,7 @@ def test_group_privacy_of_gaussians_and_zcdp_is_k_squared_rho():
     assert ConcentratedLoss(F(1, 8)).group(3) == ConcentratedLoss(F(9, 8))
     assert DiscreteGaussianLoss(4, F(1)).group(3) == DiscreteGaussianLoss(4, F(3))
     # A calibrated point belongs to one unit; a group must not inherit it.
-    assert GaussianLoss(F(1, 8), (1, "1e-6")).group(2).approximate is None
+    assert GaussianLoss(F(1, 8), (3, "1e-6")).group(2).approximate is None
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.accounting import discrete_gaussian_variance
+from sfumato.accounting import discrete_gaussian_variance, gaussian_sigma
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import (
     NO_LOSS,
@@ -49,7 +49,7 @@ simple = st.one_of(
     st.just(DiscreteGaussianLoss(100, F(1), True, (F(1), F(1, 10)))),
     st.just(DiscreteGaussianLoss(100, F(3, 2), False, (F(1), F(1, 10)))),
     st.just(ConcentratedLoss(F(1, 100), F(1, 100), (F(1), F(1, 10)))),
-    st.builds(lambda rho, epsilon, delta: GaussianLoss(rho, (epsilon, delta)), small, small, deltas),
+    st.builds(lambda delta: GaussianLoss(F(1, 10**6), (F(1, 2), max(delta, F(1, 10**9)))), deltas),
     st.just(RenyiLoss([2, "2.5", 8], ["0.1", "0.2", 1])),
 )
 nested = st.recursive(
@@ -274,7 +274,7 @@ def test_exact_sums():
         (DiscreteLaplaceLoss("0.25", 2), F(1, 2), F(1, 8), (F(1, 2), 0)),
         (ResponseLoss("0.5", 4), F(1, 2), F(1, 8), (F(1, 2), 0)),
         (GaussianLoss("0.5"), None, F(1, 2), None),
-        (GaussianLoss("0.5", (1, "1e-6")), None, F(1, 2), (F(1), F(1, 10**6))),
+        (GaussianLoss("0.5", (5, "1e-6")), None, F(1, 2), (F(5), F(1, 10**6))),
         (DiscreteGaussianLoss(2, F(3)), None, F(9, 4), None),
         (ConcentratedLoss("0.5"), None, F(1, 2), None),
         (ConcentratedLoss("0.5", "1e-6"), None, None, None),
@@ -338,3 +338,15 @@ def test_composing_many_losses_keeps_them_cheap_to_compare():
     source.shuffle(losses)
     assert compose(losses) == total
     assert total.pure == sum((loss.pure for loss in losses), F(0))
+
+
+def test_a_gaussian_point_is_proven_or_refused():
+    sigma = gaussian_sigma(1, "1e-6")
+    loss = GaussianLoss(1 / (2 * sigma * sigma), (Fraction(1), Fraction("1e-6")))
+    assert PrivacyLoss.from_dict(loss.to_dict()) == loss
+    false = {"loss": "gaussian.1", "rho": "100/1", "point": ["1/1000", "1/1000000"]}
+    with pytest.raises(InvalidParameter, match="does not meet the point"):
+        PrivacyLoss.from_dict(false)
+    # A hair less noise, and the point no longer holds.
+    with pytest.raises(InvalidParameter, match="does not meet the point"):
+        GaussianLoss(loss.rho * (1 + Fraction(1, 10**11)), loss.point)

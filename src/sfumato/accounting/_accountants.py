@@ -9,7 +9,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
 
-from sfumato.errors import UnsupportedLoss
+from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, PureLoss, compose
 from sfumato.loss import _renyi as renyi
 from sfumato.loss._balls import ball, upper
@@ -39,8 +39,9 @@ _LEAST = Fraction(1, 10**300)
 class Accountant(ABC):
     """A rule that turns losses into an ε for a δ, or a δ for an ε, both rounded up.
 
-    `adaptive` says whether its sum is a proven *filter*: valid when each loss is chosen by earlier answers.
-    Where it is False the figure holds for a list of losses that was fixed before the first answer.
+    `adaptive` says whether stopping while `epsilon(losses, delta)` is within a budget, at a δ fixed
+    beforehand, is a proven *filter*: valid when each loss is chosen by earlier answers. Where it is False the
+    figure holds for a list of losses that was fixed before the first answer.
     """
 
     name: ClassVar[str]
@@ -80,14 +81,12 @@ class Basic(Accountant):
     equally, and, for a few different losses, the least δ at which `epsilon` comes down to this ε.
 
     Privacy:
-        Claim: the sums hold, also when each (ε_i, δ_i) is chosen by earlier answers and the sums stay below a
-        bound.
-        Source: Dwork, Roth 2014, Thm. 3.16; as a filter, each loss at a point fixed when it is admitted: the
-        basic filter of Rogers, Roth, Ullman, Vadhan 2016.
+        Claim: the sums hold for losses fixed in advance. Source: Dwork, Roth 2014, Thm. 3.16. As a filter
+        only with each loss at a point that is fixed when it is admitted (Rogers, Roth, Ullman, Vadhan 2016),
+        which is what `BasicFilter` does; here the price of a loss may depend on how many others there are.
     """
 
     name = "basic"
-    adaptive = True
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The least sum of ε_i whose δ_i add up to `delta`."""
@@ -406,12 +405,14 @@ def basic(losses: Losses, delta: Rational) -> float:
 
 
 def compare(losses: Losses, delta: Rational) -> dict[str, float | None]:
-    """The ε of the same losses under every accountant; None where one has no rule for them."""
-    kept = list(losses) if not isinstance(losses, PrivacyLoss) else losses
+    """The ε of the same losses under every accountant; None where one has no rule or no figure for them."""
+    kept = total_of(losses)
     found: dict[str, float | None] = {}
+    exact = delta_of(delta)
     for name, rule in ACCOUNTANTS.items():
         try:
-            found[name] = rule.epsilon(kept, delta)
-        except UnsupportedLoss:
+            found[name] = rule.epsilon(kept, exact)
+        except (UnsupportedLoss, NotCertified, InvalidParameter):
+            # No rule, no certified figure, or figures on the way that are out of its range.
             found[name] = None
     return found

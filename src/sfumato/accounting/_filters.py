@@ -10,11 +10,12 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, RenyiLoss
 from sfumato.loss._split import exact_of
+from sfumato.loss.base import Adjacency
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive, show
 
 __all__ = ["BasicFilter", "ConcentratedFilter", "Filter", "GaussianFilter", "RenyiFilter"]
@@ -23,7 +24,9 @@ _ZERO = Fraction(0)
 
 
 class Filter(Protocol):
-    """What every filter offers."""
+    """What every filter offers: a gate that holds for losses chosen by earlier answers."""
+
+    adaptive: ClassVar[bool]
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted; raises `BudgetExceeded` if it does not fit."""
@@ -40,6 +43,8 @@ class Filter(Protocol):
 
 class _Admits:
     __slots__ = ()
+    adaptive: ClassVar[bool] = True
+    adjacency: Adjacency | None
 
     def after(self, loss: PrivacyLoss) -> Self:
         raise NotImplementedError
@@ -52,9 +57,15 @@ class _Admits:
             return False
         return True
 
-    def _having(self, spent: Any) -> Self:
+    def _having(self, spent: Any, loss: PrivacyLoss) -> Self:
+        own = loss.adjacency
+        if own is not None and self.adjacency not in (None, own):
+            raise UnsupportedLoss(
+                f"This budget has admitted losses for {self.adjacency} neighbours and cannot add one for "
+                f"{own} neighbours: restate it, or open another budget."
+            )
         later = copy(self)
-        object.__setattr__(later, "spent", spent)
+        _set(later, spent=spent, adjacency=own or self.adjacency)
         return later
 
 
@@ -85,6 +96,7 @@ class BasicFilter(_Admits):
     Attributes:
         budget: (ε, δ) in all.
         spent: (ε, δ) so far.
+        adjacency: the neighbours that the losses admitted so far hold for, if one of them says so.
 
     Privacy:
         Claim: whatever losses are chosen by earlier answers, while both sums stay within the budget the whole
@@ -94,10 +106,13 @@ class BasicFilter(_Admits):
 
     budget: tuple[Fraction, Fraction]
     spent: tuple[Fraction, Fraction]
+    adjacency: Adjacency | None
 
     def __init__(self, epsilon: Rational, delta: Rational = 0) -> None:
         """Open a budget of this ε and δ, with nothing spent."""
-        _set(self, budget=(positive(epsilon, "epsilon"), delta_of(delta)), spent=(_ZERO, _ZERO))
+        _set(
+            self, budget=(positive(epsilon, "epsilon"), delta_of(delta)), spent=(_ZERO, _ZERO), adjacency=None
+        )
 
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
@@ -126,7 +141,7 @@ class BasicFilter(_Admits):
                 f"{type(loss).__name__} has no exact (ε, δ) point to add up: calibrate it, or give a delta."
             )
         epsilon = _check("epsilon", self.spent[0], point[0], self.budget[0])
-        return self._having((epsilon, _check("delta", self.spent[1], point[1], self.budget[1])))
+        return self._having((epsilon, _check("delta", self.spent[1], point[1], self.budget[1])), loss)
 
     def epsilon(self, delta: Rational) -> float:
         """The budget's ε for any δ from the budget's on; infinity below."""
@@ -140,6 +155,7 @@ class ConcentratedFilter(_Admits):
     Attributes:
         budget: (ρ, δ) in all.
         spent: (ρ, δ) so far.
+        adjacency: the neighbours that the losses admitted so far hold for, if one of them says so.
 
     Privacy:
         Claim: while Σρ and Σδ stay within the budget, the whole interaction is δ-approximately ρ-zCDP,
@@ -149,10 +165,11 @@ class ConcentratedFilter(_Admits):
 
     budget: tuple[Fraction, Fraction]
     spent: tuple[Fraction, Fraction]
+    adjacency: Adjacency | None
 
     def __init__(self, rho: Rational, delta: Rational = 0) -> None:
         """Open a budget of this ρ and δ, with nothing spent."""
-        _set(self, budget=(positive(rho, "rho"), delta_of(delta)), spent=(_ZERO, _ZERO))
+        _set(self, budget=(positive(rho, "rho"), delta_of(delta)), spent=(_ZERO, _ZERO), adjacency=None)
 
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
@@ -166,7 +183,7 @@ class ConcentratedFilter(_Admits):
         if known is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no ρ, so a zCDP budget cannot admit it.")
         rho = _check("rho", self.spent[0], known[0], self.budget[0])
-        return self._having((rho, _check("delta", self.spent[1], known[1], self.budget[1])))
+        return self._having((rho, _check("delta", self.spent[1], known[1], self.budget[1])), loss)
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
@@ -180,6 +197,7 @@ class GaussianFilter(_Admits):
     Attributes:
         budget: Σμ²/2 in all.
         spent: Σμ²/2 so far.
+        adjacency: the neighbours that the losses admitted so far hold for, if one of them says so.
 
     Privacy:
         Claim: while Σμ² stays within the budget, the whole interaction is μ-GDP, whatever is chosen by
@@ -190,6 +208,7 @@ class GaussianFilter(_Admits):
 
     budget: Fraction
     spent: Fraction
+    adjacency: Adjacency | None
 
     def __init__(self, rho: Rational | None = None, *, mu: Rational | None = None) -> None:
         """Open a budget of this ρ, or of this μ (which is ρ = μ²/2), with nothing spent."""
@@ -199,7 +218,7 @@ class GaussianFilter(_Admits):
             budget = positive(mu, "mu") ** 2 / 2
         else:
             raise InvalidParameter("Give a Gaussian budget its rho or its mu, and not both.")
-        _set(self, budget=budget, spent=_ZERO)
+        _set(self, budget=budget, spent=_ZERO, adjacency=None)
 
     @property
     def remaining(self) -> Fraction:
@@ -213,7 +232,7 @@ class GaussianFilter(_Admits):
             return self
         if loss.mu is None or (rho := loss.rho) is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no μ, so a Gaussian budget cannot admit it.")
-        return self._having(_check("rho, half of mu squared,", self.spent, rho, self.budget))
+        return self._having(_check("rho, half of mu squared,", self.spent, rho, self.budget), loss)
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
@@ -228,6 +247,7 @@ class RenyiFilter(_Admits):
         order: the one order.
         budget: the divergence in all.
         spent: the divergence so far.
+        adjacency: the neighbours that the losses admitted so far hold for, if one of them says so.
 
     Privacy:
         Claim: while the divergences at that order sum to no more than the budget, so does that of the whole
@@ -239,6 +259,7 @@ class RenyiFilter(_Admits):
     order: Fraction
     budget: Fraction
     spent: Fraction = field(default=_ZERO, init=False)
+    adjacency: Adjacency | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         order = positive(self.order, "order")
@@ -255,7 +276,7 @@ class RenyiFilter(_Admits):
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its divergence."""
         unit = f"Rényi divergence of order {show(self.order)}"
-        return self._having(_check(unit, self.spent, self.price(loss), self.budget))
+        return self._having(_check(unit, self.spent, self.price(loss), self.budget), loss)
 
     def price(self, loss: PrivacyLoss) -> Fraction:
         """The divergence of a loss at this order: exact where it is αρ, else a float rounded up."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq
-
 from sfumato.errors import NotCertified
+from sfumato.loss.gaussian import gaussian_meets
 from sfumato.numeric.exact import Rational, nonnegative, positive, probability
 
 __all__ = ["gaussian_classic", "gaussian_sigma"]
-
-_PRECISIONS = (96, 192, 384, 768, 1536, 3072)
 
 
 def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1) -> Fraction:
@@ -69,28 +66,7 @@ def gaussian_classic(epsilon: Rational, delta: Rational, sensitivity: Rational =
 
 
 def _holds(sigma: Fraction, epsilon: Fraction, target: Fraction) -> bool:
-    """Whether σ gives (ε, δ) at sensitivity 1, decided in ball arithmetic.
-
-    Where even the highest precision cannot tell the two sides apart, the answer is no: the noise is then
-    raised.
-    """
-    for bits in _PRECISIONS:
-        with ctx.workprec(bits):
-            goal = arb(fmpq(target.numerator, target.denominator))
-            excess = _delta(sigma, epsilon) - goal
-            if excess <= 0:
-                return True
-            if excess > 0:
-                return False
-    return False
-
-
-def _delta(sigma: Fraction, epsilon: Fraction) -> arb:
-    """A ball around δ(ε) of Gaussian noise of this σ at sensitivity 1."""
-    s, e = arb(fmpq(sigma.numerator, sigma.denominator)), arb(fmpq(epsilon.numerator, epsilon.denominator))
-    root = arb(2).sqrt()
-    near, far = (e * s - 1 / (2 * s)) / root, (e * s + 1 / (2 * s)) / root
-    return (near.erfc() - e.exp() * far.erfc()) / 2
+    return gaussian_meets(1 / (2 * sigma * sigma), epsilon, target)
 
 
 def _start(epsilon: Fraction, target: Fraction) -> float:

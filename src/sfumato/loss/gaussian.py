@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
+from flint import arb, ctx
+
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
-from sfumato.loss._balls import sqrt_up
+from sfumato.loss._balls import ball, sqrt_up
 from sfumato.loss.base import PrivacyLoss, proven_point, register
 from sfumato.numeric.exact import (
     Rational,
@@ -32,6 +34,28 @@ def mu_of(rho: Fraction) -> float:
     return sqrt_up(2 * rho)
 
 
+_PRECISIONS = (96, 192, 384, 768, 1536, 3072)
+
+
+def gaussian_meets(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise of this ρ = μ²/2 is (ε, δ)-DP, decided in ball arithmetic.
+
+    Privacy:
+        δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle, Wang 2018, Thm. 8) is compared with the target at
+        rising precision. Where even the highest cannot tell them apart, the answer is no.
+    """
+    for bits in _PRECISIONS:
+        with ctx.workprec(bits):
+            mu, e = (2 * ball(rho)).sqrt(), ball(epsilon)
+            near, far = (e / mu - mu / 2) / arb(2).sqrt(), (e / mu + mu / 2) / arb(2).sqrt()
+            excess = (near.erfc() - e.exp() * far.erfc()) / 2 - ball(delta)
+            if excess <= 0:
+                return True
+            if excess > 0:
+                return False
+    return False
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class GaussianLoss(PrivacyLoss):
@@ -39,8 +63,8 @@ class GaussianLoss(PrivacyLoss):
 
     Args:
         rho: ρ = μ²/2, exact; μ is the L2 sensitivity in standard deviations.
-        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. The
-            caller states that this point holds (`accounting.gaussian_sigma` proves it).
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. It is
+            refused unless ball arithmetic proves it.
 
     Privacy:
         Claim: N(μ, 1) against N(0, 1) dominates in any dimension (rotate the shift onto one axis), and
@@ -60,6 +84,10 @@ class GaussianLoss(PrivacyLoss):
         if self.point is not None:
             epsilon, delta = self.point
             point = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
+            if not gaussian_meets(self.rho, *point):
+                raise InvalidParameter(
+                    "This loss does not meet the point it claims: leave it out, or calibrate the noise to it."
+                )
             object.__setattr__(self, "point", point)
 
     @classmethod

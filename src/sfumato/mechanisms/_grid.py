@@ -232,8 +232,8 @@ def numbers_of(value: Any) -> NDArray[Any]:
         InvalidValue: for anything else; the message names the kind, and tells nothing of the content.
     """
     array = _array_of(value, "numbers")
-    if isinstance(value, list | tuple) and array.dtype.kind == "f":
-        flat = np.asarray(value, dtype=object).reshape(-1)
+    if not hasattr(value, "__array__") and array.dtype.kind == "f":
+        flat = [x.item() if isinstance(x, np.ndarray) else x for x in np.asarray(value, dtype=object).flat]
         kinds = set(map(type, flat))
         if any(issubclass(kind, bool | np.bool_) for kind in kinds):
             raise unusable(np.empty(0, np.bool_))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import unusable
+from sfumato.mechanisms._grid import numbers_of, unusable
 
 __all__ = [
     "CEILING",
@@ -113,7 +114,7 @@ class ScoreGrid:
         """One number in whole grid units, rounded down; of any size."""
         return Fraction(exact_number(value)) // self.step
 
-    def levels(self, values: ArrayLike) -> NDArray[np.int64] | list[int]:
+    def levels(self, values: ArrayLike | Sequence[Number]) -> NDArray[np.int64] | list[int]:
         """Numbers in whole grid units, rounded down: int64 where all of them fit with room to spare."""
         array = _numbers(values, "values")
         if array.ndim != 1:
@@ -196,18 +197,22 @@ def exact_number(value: Number) -> int | float:
     return value
 
 
-def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+def _numbers(values: ArrayLike | Sequence[Number], name: str) -> NDArray[Any]:
+    """Numbers as an array that holds each of them exactly; truth values count as 0 and 1."""
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype.kind == "b"
+        and not isinstance(values, np.ma.MaskedArray)
+    ):
+        return values.astype(np.int64)
+    if isinstance(values, list | tuple) and values and all(isinstance(x, bool | np.bool_) for x in values):
+        return np.array(values, np.int64)
     try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InvalidValue(f"The {name} must be a flat array of numbers.") from None
-    if array.dtype.kind == "b":
-        array = array.astype(np.int64)
-    if array.size == 0:
-        array = array.astype(np.float64) if array.dtype.kind == "O" else array
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise unusable(array if array.ndim else values)
-    return array
+        return numbers_of(values)
+    except InvalidValue:
+        if np.ndim(np.asarray(values, dtype=object)) == 0:
+            raise InvalidValue(f"The {name} must be a flat array of numbers.") from None
+        raise
 
 
 def rate_of(epsilon: Fraction, grid: ScoreGrid, *, monotone: bool) -> Fraction:

@@ -92,7 +92,7 @@ class Gate:
         """The same over values that are there already, many at a time; noise never reached is unused."""
         start, width = 0, _FIRST_BLOCK
         while start < len(values):
-            levels = self.grid.levels(np.asarray(values[start : start + width]))
+            levels = self.grid.levels(values[start : start + width])
             noise = random.discrete_laplace(self.inner, len(levels))
             if isinstance(levels, np.ndarray) and abs(bar) < 2**61:
                 # Levels are below 2**53 here; noise is pulled in so that no sum can wrap.

@@ -121,7 +121,7 @@ class DiscreteGaussian(Mechanism):
             self,
             delta=point and point[1],
             _variance=variance,
-            _loss=_loss_of(square, variance, scalar=scalar),
+            _loss=_loss_of(square, variance, scalar=scalar, point=point),
         )
 
     def __repr__(self) -> str:
@@ -199,11 +199,13 @@ def _square_of(sensitivity: int | None, squared: int | None) -> int:
     return as_integer(squared, "squared_sensitivity") if squared is not None else 0
 
 
-def _loss_of(square: int, variance: Fraction, *, scalar: bool) -> DiscreteGaussianLoss | ConcentratedLoss:
+def _loss_of(
+    square: int, variance: Fraction, *, scalar: bool, point: tuple[Fraction, Fraction] | None = None
+) -> DiscreteGaussianLoss | ConcentratedLoss:
     root = math.isqrt(square)
     if root * root != square:  # no exact rational sensitivity exists, and rho is all that is known anyway
-        return ConcentratedLoss(square / (2 * variance))
-    return DiscreteGaussianLoss(variance, Fraction(root), scalar)
+        return ConcentratedLoss(square / (2 * variance), point=point)
+    return DiscreteGaussianLoss(variance, Fraction(root), scalar, point)
 
 
 def _least_variance(square: int, epsilon: Fraction, delta: Fraction, *, scalar: bool) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,13 +31,21 @@ __all__ = ["EXAMPLES", "TreeCounter"]
 class _Progress:
     """Where a counter stands: the sums of the blocks that make up the present, and the same with noise."""
 
-    __slots__ = ("lock", "noisy", "sums", "time")
+    __slots__ = ("lock", "noisy", "process", "sums", "time")
 
     def __init__(self, levels: int) -> None:
         self.time = 0
         self.sums = [0] * levels
         self.noisy = [0] * levels
         self.lock = threading.Lock()
+        self.process = os.getpid()
+
+    def check(self) -> None:
+        """Refuse to go on in a forked copy: two futures of one counter would be paid for once."""
+        if os.getpid() != self.process:
+            raise Spent(
+                "The counter belongs to the process that made it: start another one, at its own price."
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -192,9 +201,10 @@ class TreeCounter(Mechanism):
 
         Raises:
             InvalidValue: for anything but an integer; nothing is counted then.
-            Spent: beyond the horizon.
+            Spent: beyond the horizon, or in a forked process.
         """
         step = _step_of(value)
+        self._progress.check()
         with self._progress.lock:
             if self._progress.time >= self.horizon:
                 raise Spent("The counter has reached its horizon: start another one, at its own price.")
@@ -212,6 +222,7 @@ class TreeCounter(Mechanism):
             raise InvalidValue("A stream must be an iterable of integers.")
         # One more than can ever be counted tells that there are too many, even of an endless stream.
         steps = [_step_of(value) for value in islice(values, self.horizon + 1)]
+        self._progress.check()
         with self._progress.lock:
             if len(steps) > self.horizon - self._progress.time:
                 raise Spent(

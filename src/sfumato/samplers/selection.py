@@ -45,6 +45,7 @@ def _powers() -> tuple[Words64, Words64]:
     return np.array(lower, np.uint64), np.array(upper, np.uint64)
 
 
+@cache
 def _caps(bits: int) -> Words64:
     """Integers at least 2**bits exp(-q / 256), and at least 1: shifted, which rounds down, and 1 more."""
     return (_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)
