@@ -69,8 +69,9 @@ def test_basic_sums_are_exact():
     assert basic([PureLoss(0.1)] * 10, 0) == 1.0
     assert basic([], 0) == 0.0
     calibrated = GaussianLoss(1 / (2 * gaussian_sigma(1, DELTA) ** 2), (1, DELTA))
-    assert basic([calibrated], DELTA) == 1.0
-    assert basic([calibrated] * 3, 3 * DELTA) == 3.0
+    # Its own curve, a hair below the point because sigma was rounded up, may be the better price.
+    assert basic([calibrated], DELTA) == pytest.approx(1.0, rel=1e-11)
+    assert basic([calibrated] * 3, 3 * DELTA) == pytest.approx(3.0, rel=1e-11)
 
 
 def test_basic_splits_what_is_left_of_delta_equally():
