@@ -191,8 +191,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
     @property
     def _paired(self) -> bool:
-        """Whether `directions` is known, without building it where that is costly."""
-        return self.directions() is not None
+        """Whether `directions` is known, without building it: a class that may not know says so itself."""
+        return type(self).directions is not PrivacyLoss.directions
 
     def _delta(self, epsilon: float) -> float:
         directions = self.directions()

@@ -99,17 +99,22 @@ class ComposedLoss(PrivacyLoss):
     @property
     def pure(self) -> Fraction | None:
         """The sum of the parts'."""
-        return _total([(part.pure, count) for part, count in self.parts])
+        found = []
+        for part, count in self.parts:
+            if (pure := part.pure) is None:
+                return None
+            found.append(pure * count)
+        return _sum(found)
 
     @property
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
         """The sums of the parts'."""
-        return _totals([(part.concentrated, count) for part, count in self.parts])
+        return _totals((part.concentrated, count) for part, count in self.parts)
 
     @property
     def approximate(self) -> tuple[Fraction, Fraction] | None:
         """The sums of the parts'."""
-        return _totals([(part.approximate, count) for part, count in self.parts])
+        return _totals((part.approximate, count) for part, count in self.parts)
 
     @property
     def mu(self) -> float | None:
@@ -172,10 +177,10 @@ class ComposedLoss(PrivacyLoss):
 
     def _pieces(self) -> list[tuple[PrivacyLoss, int]]:
         """What to price one by one where not all parts have a pair; nothing where that adds nothing."""
-        curved = [(part, count) for part, count in self.parts if part._paired]
         bare = [(part, count) for part, count in self.parts if not part._paired]
         if not bare:
             return []
+        curved = [(part, count) for part, count in self.parts if part._paired]
         if all(part.renyi(_renyi.LEAST_ORDER) < math.inf for part, _ in bare):
             return [(_one(curved), 1), (_one(bare), 1)] if curved else []
         return [(_one(curved), 1), *bare] if curved else bare
@@ -254,16 +259,13 @@ def _sum(values: Iterable[Fraction]) -> Fraction:
     return reduce(lambda a, b: a + b, items, Fraction(0))
 
 
-def _total(values: Sequence[tuple[Fraction | None, int]]) -> Fraction | None:
-    if any(value is None for value, _ in values):
-        return None
-    return _sum(value * count for value, count in values if value is not None)
-
-
 def _totals(
-    values: Sequence[tuple[tuple[Fraction, Fraction] | None, int]],
+    values: Iterable[tuple[tuple[Fraction, Fraction] | None, int]],
 ) -> tuple[Fraction, Fraction] | None:
-    if any(value is None for value, _ in values):
-        return None
-    known = [(value[0] * count, value[1] * count) for value, count in values if value is not None]
+    """The sums of pairs, or None as soon as one is missing."""
+    known = []
+    for value, count in values:
+        if value is None:
+            return None
+        known.append((value[0] * count, value[1] * count))
     return _sum(first for first, _ in known), _sum(second for _, second in known)

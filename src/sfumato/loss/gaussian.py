@@ -188,6 +188,10 @@ class DiscreteGaussianLoss(PrivacyLoss):
         shift = as_integer(int(self.sensitivity), "sensitivity")
         return ((Term(DISCRETE_GAUSSIAN, (float_down(self.variance), float_up(Fraction(shift)))),),)
 
+    @property
+    def _paired(self) -> bool:
+        return self.scalar
+
     def _shown(self, epsilon: float) -> float:
         # Beyond this ρ the lattice has one point that matters, and nothing that a point could be about.
         return self._delta(epsilon) if self.concentrated[0] < _CLOSE else 1.0

@@ -177,12 +177,16 @@ class Term:
     count: int = 1
 
     def __post_init__(self) -> None:
-        # Plain floats: whatever reads a parameter exactly must not meet a NumPy scalar.
-        object.__setattr__(self, "parameters", tuple(map(float, self.parameters)))
+        for value in self.parameters:
+            if type(value) is not float:
+                # Plain floats: whatever reads a parameter exactly must not meet a NumPy scalar.
+                object.__setattr__(self, "parameters", tuple(map(float, self.parameters)))
+                break
         if self.count < 1:
             raise InvalidParameter(f"a term must count at least one event, not {self.count}.")
-        if any(math.isnan(value) for value in self.parameters):
-            raise InvalidParameter(f"the parameters of a {self.law.name} law must be numbers.")
+        for value in self.parameters:
+            if value != value:
+                raise InvalidParameter(f"the parameters of a {self.law.name} law must be numbers.")
 
     @property
     def row(self) -> Floats:
