@@ -128,7 +128,7 @@ def test_coordinates_at_the_limit_of_the_widening_never_exceed_the_claim() -> No
 def test_an_array_whose_rounding_is_not_paid_for_is_refused() -> None:
     mechanism = Laplace("1e-9", 1)
     assert 500 < mechanism._room < 2000
-    with pytest.raises(InvalidValue, match="too large for this epsilon"):
+    with pytest.raises(InvalidValue, match="too large for this price"):
         mechanism.release(np.zeros(2000))
     assert mechanism.release(np.zeros(500)).shape == (500,)
     with pytest.raises(InvalidParameter, match="too small"):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._scores import CEILING, ScoreGrid, drawable, exact_number, nearest, power_of_two
+from sfumato.mechanisms._scores import CEILING, ScoreGrid, drawable, exact_number, nearest
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SENSITIVITIES = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
@@ -17,12 +17,6 @@ def brute(grid, scores):
     edge = 2**1000
     levels = [min(max(Fraction(x) // grid.step, -edge), edge) for x in scores]
     return [max(level - max(levels), -CEILING) for level in levels]
-
-
-@given(st.fractions(min_value=Fraction(1, 10**40), max_value=10**40))
-def test_power_of_two_is_the_floor_of_the_logarithm(exact):
-    e = power_of_two(exact)
-    assert Fraction(2) ** e <= exact < Fraction(2) ** (e + 1)
 
 
 @given(st.lists(FINITE, min_size=1, max_size=8), SENSITIVITIES)

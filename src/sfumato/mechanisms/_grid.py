@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ __all__ = [
     "floor_log2",
     "integer_of",
     "integers_of",
+    "noisy",
     "numbers_of",
     "unusable",
 ]
@@ -219,6 +221,45 @@ class Grid:
             return np.sign(flat) * np.int64(2**62), np.zeros(flat.size, np.uint64)
         limit = 1 << (62 - shift)
         return np.clip(flat, -limit, limit) << shift, np.zeros(flat.size, np.uint64)
+
+
+def noisy(
+    value: Any, add: Callable[..., Any], parameter: Fraction, *, grid: Grid, room: int
+) -> float | NDArray[np.float64]:
+    """A number or an array of them with noise, on the grid: what the float mechanisms release.
+
+    Args:
+        value: The private number or array.
+        add: `random.add_laplace` or `random.add_gaussian`.
+        parameter: Of that law, in grid units.
+        grid: Where the answer lies.
+        room: The most coordinates whose rounding the sensitivity has been widened for.
+
+    Raises:
+        InvalidValue: for NaN, infinity, truth values, anything that is not a number of 64 bits, and arrays
+            beyond `room`.
+    """
+    if type(value) is float:  # what `Grid.split` does, without its cases
+        units = value * grid.inverse
+        if -EDGE < units < EDGE:
+            whole = int(units)
+            fraction = int((units - whole) * 2.0**64)
+            if fraction < 0:
+                whole -= 1
+                fraction += 2**64
+            return float_of(add(whole + BIAS, fraction, parameter)) * grid.step
+    if isinstance(value, int | float | np.integer | np.floating):
+        whole, fraction = grid.split(value)
+        return float_of(add(whole + BIAS, fraction, parameter)) * grid.step
+    array = numbers_of(value)
+    if array.size > room:
+        raise InvalidValue(
+            "The array is too large for this price, which does not cover the rounding of so many coordinates."
+        )
+    wholes, fractions = grid.split_array(array)
+    if not array.size:
+        return np.zeros(array.shape)
+    return grid.floats(add(wholes, fractions, parameter)).reshape(array.shape)
 
 
 def numbers_of(value: Any) -> NDArray[Any]:

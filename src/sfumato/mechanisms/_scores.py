@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import numbers_of, unusable
+from sfumato.mechanisms._grid import floor_log2, numbers_of, unusable
 
 __all__ = [
     "CEILING",
@@ -21,7 +21,6 @@ __all__ = [
     "drawable",
     "exact_number",
     "nearest",
-    "power_of_two",
     "rate_of",
 ]
 
@@ -40,12 +39,6 @@ _CLAMP = 1000
 _TINY = 64 - _CLAMP
 # The largest scale that `random` draws in 64-bit integers.
 _WIDEST = 2**56
-
-
-def power_of_two(exact: Fraction) -> int:
-    """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
-    guess = exact.numerator.bit_length() - exact.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= exact else guess - 1
 
 
 def drawable(scale: Fraction) -> Fraction:
@@ -89,7 +82,7 @@ class ScoreGrid:
     @classmethod
     def of(cls, sensitivity: Fraction) -> ScoreGrid:
         """The grid for scores of this (public) sensitivity."""
-        exponent = power_of_two(sensitivity) - _BITS
+        exponent = floor_log2(sensitivity) - _BITS
         return cls(exponent, sensitivity // _step(exponent) + 1)
 
     @property

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.accounting import gaussian_sigma
-from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms._figures import freeze, gaussian_width, shown
-from sfumato.mechanisms._grid import BIAS, EDGE, WIDENING, Grid, Number, float_of, floor_log2, numbers_of
+from sfumato.mechanisms._grid import WIDENING, Grid, Number, floor_log2, noisy
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
@@ -67,8 +67,6 @@ class Gaussian(Mechanism):
     _variance: Fraction
     _units: Fraction = field(compare=False)
     _grid: Grid = field(compare=False)
-    _inverse: float = field(compare=False)
-    _step: float = field(compare=False)
     _room: int = field(compare=False)
     _loss: GaussianLoss = field(compare=False)
 
@@ -109,7 +107,7 @@ class Gaussian(Mechanism):
         told = shown("Gaussian", epsilon=epsilon, delta=delta, rho=rho, sigma=sigma, sensitivity=bound)
         freeze(self, sensitivity=bound, epsilon=point and point[0], delta=point and point[1], _told=told)
         freeze(self, _variance=variance, _units=grid.units(grid.units(variance)), _grid=grid, _room=room)
-        freeze(self, _inverse=grid.inverse, _step=grid.step, _loss=GaussianLoss(price, point))
+        freeze(self, _loss=GaussianLoss(price, point))
 
     def __repr__(self) -> str:
         return self._told
@@ -127,7 +125,7 @@ class Gaussian(Mechanism):
     @property
     def sigma(self) -> float:
         """The standard deviation of the noise, to within a float's rounding."""
-        return math.sqrt(self._units) * self._step
+        return math.sqrt(self._units) * self._grid.step
 
     @property
     def scale(self) -> float:
@@ -137,7 +135,7 @@ class Gaussian(Mechanism):
     @property
     def grid(self) -> float:
         """The power of two that every release is a multiple of."""
-        return self._step
+        return self._grid.step
 
     @property
     def variance(self) -> float:
@@ -168,27 +166,7 @@ class Gaussian(Mechanism):
         Raises:
             InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
         """
-        if type(value) is float:  # the lean path of `Grid.split`
-            units = value * self._inverse
-            if -EDGE < units < EDGE:
-                whole = int(units)
-                fraction = int((units - whole) * 2.0**64)
-                if fraction < 0:
-                    whole -= 1
-                    fraction += 2**64
-                return float_of(random.add_gaussian(whole + BIAS, fraction, self._units)) * self._step
-        if isinstance(value, int | float | np.integer | np.floating):
-            whole, fraction = self._grid.split(value)
-            return float_of(random.add_gaussian(whole + BIAS, fraction, self._units)) * self._step
-        array = numbers_of(value)
-        if array.size > self._room:
-            raise InvalidValue(
-                "The array is too large for this sigma: the rounding of so many coordinates is not paid for."
-            )
-        wholes, fractions = self._grid.split_array(array)
-        if not array.size:
-            return np.zeros(array.shape)
-        return self._grid.floats(random.add_gaussian(wholes, fractions, self._units)).reshape(array.shape)
+        return noisy(value, random.add_gaussian, self._units, grid=self._grid, room=self._room)
 
 
 def drawable_price(epsilon: Fraction) -> Fraction:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
-from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
 from sfumato.mechanisms._figures import freeze, laplace_width, shown
-from sfumato.mechanisms._grid import BIAS, EDGE, WIDENING, Grid, Number, float_of, numbers_of
+from sfumato.mechanisms._grid import WIDENING, Grid, Number, noisy
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
 
@@ -54,8 +54,6 @@ class Laplace(Mechanism):
     _scale: Fraction = field(compare=False)
     _units: Fraction = field(compare=False)
     _grid: Grid = field(compare=False)
-    _inverse: float = field(compare=False)
-    _step: float = field(compare=False)
     _room: int = field(compare=False)
     _loss: LaplaceLoss = field(compare=False)
 
@@ -79,7 +77,7 @@ class Laplace(Mechanism):
                 "epsilon is too large: above about 4e9, values are clamped to less than their sensitivity."
             )
         freeze(self, epsilon=price, sensitivity=bound, _scale=scale, _units=grid.units(scale), _room=room)
-        freeze(self, _grid=grid, _inverse=grid.inverse, _step=grid.step, _loss=LaplaceLoss(price))
+        freeze(self, _grid=grid, _loss=LaplaceLoss(price))
 
     def __repr__(self) -> str:
         return shown("Laplace", epsilon=self.epsilon, sensitivity=self.sensitivity)
@@ -97,7 +95,7 @@ class Laplace(Mechanism):
     @property
     def grid(self) -> float:
         """The power of two that every release is a multiple of."""
-        return self._step
+        return self._grid.step
 
     @property
     def variance(self) -> float:
@@ -129,27 +127,7 @@ class Laplace(Mechanism):
         Raises:
             InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
         """
-        if type(value) is float:  # the lean path of `Grid.split`
-            units = value * self._inverse
-            if -EDGE < units < EDGE:
-                whole = int(units)
-                fraction = int((units - whole) * 2.0**64)
-                if fraction < 0:
-                    whole -= 1
-                    fraction += 2**64
-                return float_of(random.add_laplace(whole + BIAS, fraction, self._units)) * self._step
-        if isinstance(value, int | float | np.integer | np.floating):
-            whole, fraction = self._grid.split(value)
-            return float_of(random.add_laplace(whole + BIAS, fraction, self._units)) * self._step
-        array = numbers_of(value)
-        if array.size > self._room:
-            raise InvalidValue(
-                "The array is too large for this epsilon: rounding so many coordinates is not paid for."
-            )
-        wholes, fractions = self._grid.split_array(array)
-        if not array.size:
-            return np.zeros(array.shape)
-        return self._grid.floats(random.add_laplace(wholes, fractions, self._units)).reshape(array.shape)
+        return noisy(value, random.add_laplace, self._units, grid=self._grid, room=self._room)
 
 
 EXAMPLES = (

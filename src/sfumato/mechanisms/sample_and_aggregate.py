@@ -15,8 +15,9 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms._figures import freeze, shown
+from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._median import median_of
-from sfumato.mechanisms._scores import nearest, power_of_two
+from sfumato.mechanisms._scores import nearest
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
@@ -92,7 +93,7 @@ class SampleAndAggregate(Mechanism):
         if parts > _MOST_CHUNKS:
             raise InvalidParameter(f"chunks must be at most {_MOST_CHUNKS}.")
         span = positive(high - low, "upper - lower")
-        exponent = power_of_two(span) - _BITS
+        exponent = floor_log2(span) - _BITS
         levels = math.ceil(span / Fraction(2) ** exponent)
         inner: Laplace | SmoothSensitivity
         if aggregate == "mean":

@@ -15,8 +15,9 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws
 from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up, upper
+from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._median import Median, median_of
-from sfumato.mechanisms._scores import Number, exact_number, nearest, power_of_two
+from sfumato.mechanisms._scores import Number, exact_number, nearest
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, delta_of, float_down, nonnegative, positive
 
@@ -119,7 +120,7 @@ class SmoothSensitivity(Mechanism):
         beta = float_down(rough - _ROUGHER)
         if beta <= 0:
             raise InvalidParameter(_TOO_SMALL)
-        step = Fraction(2) ** (power_of_two(most) - _BITS)
+        step = Fraction(2) ** (floor_log2(most) - _BITS)
         freeze(self, epsilon=price, bound=most, delta=slip, noise=kind, beta=beta, _shift=shift, _step=step)
 
     def __repr__(self) -> str:
