@@ -98,6 +98,8 @@ def noise_multiplier(epsilon: Rational, delta: Rational, rate: Rational, steps: 
     """
     goal, failure = positive(epsilon, "epsilon"), probability(delta, "delta")
     share, count = positive(rate, "rate"), as_integer(steps, "steps")
+    if share < Fraction(1, 10**12):
+        raise InvalidParameter("rate must be at least 1e-12: below it a step sees nobody.")
     single = gaussian_sigma(goal, failure)
     if share == 1:
         # √steps · σ, rounded up.

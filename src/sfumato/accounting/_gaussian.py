@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from sfumato.errors import NotCertified
+from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.loss.gaussian import gaussian_meets
 from sfumato.numeric.exact import Rational, nonnegative, positive, probability
 
 __all__ = ["gaussian_classic", "gaussian_sigma"]
+
+_LARGEST = 10**15
 
 
 def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1) -> Fraction:
@@ -32,6 +34,8 @@ def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1
         number itself, not for a rounding of it.
     """
     exact, target = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
+    if exact > _LARGEST:
+        raise InvalidParameter("epsilon must be at most 1e15: beyond it hardly any noise is left.")
     sigma = _start(exact, target)
     # Walk out from the starting float until one side fails and the other holds, then halve; both sides are
     # certified.

@@ -117,7 +117,8 @@ def grouped(term: Term, size: int) -> Term:
         inner = law.delta(step * (1 - 4 * U), parameters)
         # Σ e^(js) = e^((k−1)s)·(1 − e^(−ks))/(1 − e^(−s)); at s = 0 it is k.
         ratio = np.where(step < 1e-8, size, np.expm1(-size * step) / np.expm1(-np.maximum(step, 1e-8)))
-        return np.minimum(up(np.exp((size - 1) * step) * ratio * inner, 4 * _SLACK), 1.0)
+        with np.errstate(over="ignore"):  # beyond 1 in any case
+            return np.minimum(up(np.exp((size - 1) * step) * ratio * inner, 4 * _SLACK), 1.0)
 
     _, high = law.support(parameters)
     where = math.inf

@@ -36,6 +36,7 @@ _ZERO = Fraction(0)
 # What the numerics count up to, and how many mappings and lists a stored loss may open inside each other.
 # Both are far beyond any real use, and keep hostile data from costing more than its length.
 _MOST = 10**12
+_LONGEST = 14_000  # bits: what Python turns into decimal digits without complaint
 _DEEPEST = 150
 
 
@@ -369,6 +370,8 @@ def _read(data: Any, depth: int) -> PrivacyLoss:
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Fraction):
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _LONGEST:
+            raise InvalidParameter("A number of this loss is too long to be written down: round it up first.")
         return f"{value.numerator}/{value.denominator}"
     if isinstance(value, PrivacyLoss):
         return value.to_dict()

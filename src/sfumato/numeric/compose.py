@@ -68,7 +68,7 @@ def delta(directions: Sequence[Direction], epsilon: float) -> Bracket:
     """
     if not math.isfinite(epsilon):
         raise InvalidParameter("epsilon must be a finite number.")
-    floor = max(0.0, -math.expm1(epsilon))
+    floor = -math.expm1(epsilon) if epsilon < 0 else 0.0
     if epsilon < -30:  # a profile lies between 1 - e^epsilon and 1
         return Bracket(floor * (1 - 8 * U), 1.0)
     result = Bracket(floor * (1 - 8 * U), floor * (1 + 8 * U)).clip(0.0, 1.0)

@@ -29,7 +29,7 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 """What a public parameter may be written as. A float means the decimal that its `repr` shows: 0.1 is 1/10."""
 
 # Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
-_LONGEST = 20_000
+_LONGEST, _MOST = 20_000, 10**18
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
@@ -117,7 +117,9 @@ def as_integer(value: int, name: str, *, least: int = 1) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise InvalidParameter(f"{name} must be a whole number (an int, such as 1), not {_kind(value)}.")
     if value < least:
-        raise InvalidParameter(f"{name} must be at least {least}, not {int(value)}.")
+        raise InvalidParameter(f"{name} must be at least {least}.")
+    if value > _MOST:
+        raise InvalidParameter(f"{name} must be at most 1e18.")
     return int(value)
 
 
