@@ -9,7 +9,6 @@ fractions are rounded so that all sums still hold. The 2020 Census measured with
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,10 +74,8 @@ def main() -> None:
             f"   {(before < 0).sum():>13} → {(after < 0).sum()}"
         )
     print(f"{'total':<8}{truth.sum():>9,}{regions.sum():>9,}{table.sum():>10,}")
-    off = np.abs(table - truth).mean()
-    print(
-        f"\nOn average a cell is off by {off:.2f} people; raw noise would be off by {np.abs(cells - truth).mean():.2f}."
-    )
+    off, raw = np.abs(table - truth).mean(), np.abs(cells - truth).mean()
+    print(f"\nOn average a cell is off by {off:.2f} people; the raw noise was off by {raw:.2f}.")
 
 
 if __name__ == "__main__":
