@@ -26,8 +26,9 @@ _PATIENCE = 16  # single draws of one law before a table is made for it
 _TABLES = 48  # tables kept, of about a quarter of a megabyte each
 _POOLS = 512  # laws for which a thread keeps draws
 
-BIAS = 1 << 64
-"""Added to the integers that pools hold, so that all of them are of one length whatever the noise."""
+BIAS = (1 << 64) + (1 << 29)
+"""Added to the integers that pools hold: all are of one length whatever the noise, and small ones of either
+sign differ in their lowest digit alone (of 30 bits), so that taking the rest away takes as long for all."""
 
 _HELD = continuous.OFFSET + (1 << 63)
 
