@@ -201,7 +201,7 @@ def advanced(epsilon: Rational, delta: Rational, k: int, delta_slack: Rational) 
     number, slack = as_integer(k, "k"), probability(delta_slack, "delta_slack")
     x = ball(e)
     total = x * (2 * number * -ball(slack).log()).sqrt() + number * x * x.expm1()
-    return upper(total), min(1.0, float_up(number * each + slack))
+    return upper(total), min(1.0, decimal_up(number * each + slack))
 
 
 class Optimal(Accountant):
