@@ -29,7 +29,7 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 """What a public parameter may be written as. A float means the decimal that its `repr` shows: 0.1 is 1/10."""
 
 # Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
-_LONGEST, _MOST = 20_000, 10**18
+_LONGEST, _MOST = 20_000, 2**63
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
@@ -119,7 +119,7 @@ def as_integer(value: int, name: str, *, least: int = 1) -> int:
     if value < least:
         raise InvalidParameter(f"{name} must be at least {least}.")
     if value > _MOST:
-        raise InvalidParameter(f"{name} must be at most 1e18.")
+        raise InvalidParameter(f"{name} must be at most 2**63.")
     return int(value)
 
 
