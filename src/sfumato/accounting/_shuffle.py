@@ -39,8 +39,8 @@ def shuffled(epsilon0: Rational, n: int, delta: Rational) -> float:
         1 : e^ε₀. Everyone else's output is at least e^-ε₀·(R₀ + R₁)/2 = e^-ε₀·(Q₀ + Q₁)/2, so with
         probability e^-ε₀ it is drawn from Q₀ or Q₁ by a fair coin. How many outputs came from Q₀ and from
         Q₁ decides everything: C ~ Bin(n - 1, e^-ε₀), A ~ Bin(C, ½). The sharper clone probability 2/(e^ε₀ +
-        1) that was published for all randomizers (2023) has an erratum: it holds for some only, and is used
-        here for binary randomized response alone (`shuffled_response`). Truncated sums are added to δ; the
+        1) of their later work (2023) is used for binary randomized response alone, where it is proved here
+        (`shuffled_response`); for all randomizers the safer one is kept. Truncated sums are added to δ; the
         result is rounded up and never above epsilon0, which shuffling cannot worsen.
     """
     return _epsilon(epsilon0, n, delta, _any_clones)
