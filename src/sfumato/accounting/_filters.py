@@ -7,6 +7,7 @@ gives one with more.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -41,13 +42,13 @@ class Filter(Protocol):
         ...
 
 
-class _Admits:
+class _Admits(ABC):
     __slots__ = ()
     adaptive: ClassVar[bool] = True
     adjacency: Adjacency | None
 
-    def after(self, loss: PrivacyLoss) -> Self:
-        raise NotImplementedError
+    @abstractmethod
+    def after(self, loss: PrivacyLoss) -> Self: ...
 
     def admits(self, loss: PrivacyLoss) -> bool:
         """Whether this loss still fits."""

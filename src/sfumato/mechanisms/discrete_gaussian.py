@@ -268,9 +268,8 @@ def discrete_gaussian_variance_up(variance: Fraction) -> float:
 
 def _singles(mechanism: DiscreteGaussian, left: int, right: int) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
-        # As many separate releases of one integer each.
         value = left if side == "left" else right
-        return bounded_sum(np.full(count, value), random.discrete_gaussian(mechanism._variance, count))
+        return np.array([mechanism.release(value) for _ in range(count)])
 
     return Example("discrete gaussian: scalar", mechanism, left, right, draw)
 

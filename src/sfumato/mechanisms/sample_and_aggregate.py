@@ -207,14 +207,14 @@ class SampleAndAggregate(Mechanism):
         return None
 
 
-def _one_number(answer: object) -> float:
+def _one_number(answer: Any) -> float:
     """What the function gave for a part, as a float; infinite where it is beyond them."""
     try:
-        if isinstance(answer, str | bytes | np.complexfloating) or np.ndim(answer):  # type: ignore[arg-type]
+        if isinstance(answer, str | bytes | np.complexfloating) or np.ndim(answer):
             raise TypeError
-        return float(answer)  # type: ignore[arg-type]
+        return float(answer)
     except OverflowError:
-        return math.inf if answer > 0 else -math.inf  # type: ignore[operator]
+        return math.inf if answer > 0 else -math.inf
     except (TypeError, ValueError):
         raise InvalidValue("The function must give one number for each part.") from None
 
