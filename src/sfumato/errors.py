@@ -8,23 +8,46 @@ SfumatoError
 ├── NotCertified          a figure could not be computed with a proven error bound, so none is given
 ├── BudgetExceeded        admitting the loss would overdraw the budget; nothing was spent
 ├── Spent                 a one-shot object (an interactive mechanism) has already given its answer
+├── QueryRefused          the question has no proven rule; the reason and the nearest thing that works
+├── SourceUnusable        a data source cannot be opened or lacks a declared column
+├── CatalogUnusable       sfumato.toml is missing, unreadable or incomplete
+├── LedgerUnusable        a ledger cannot be opened, reached or understood
+│   ├── LedgerTampered    the chain of receipts is broken, or older than its anchor
+│   └── LedgerMismatch    what is declared now is not what the ledger has on record
+├── AccessDenied          this analyst may not ask: revoked, or the budget is closed
+├── EngineFailed          the engine could not finish the read; the price stays paid
+│   ├── TimedOut          … because it took longer than the limit
+│   └── Cancelled         … because it was interrupted
 └── MissingExtra          an optional dependency is not installed (also an ImportError)
 ```
 
 A message is one readable sentence that says what to do. It may quote public parameters; it never quotes a
-private value, so that an error cannot carry data to whoever reads the log.
+private value, so that an error cannot carry data to whoever reads the log. Every class has a `code`, short
+text that programs can rely on; the set of codes is closed, and which one is raised never depends on a row.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 __all__ = [
+    "AccessDenied",
     "BudgetExceeded",
+    "Cancelled",
+    "CatalogUnusable",
+    "EngineFailed",
     "InvalidParameter",
     "InvalidValue",
+    "LedgerMismatch",
+    "LedgerTampered",
+    "LedgerUnusable",
     "MissingExtra",
     "NotCertified",
+    "QueryRefused",
     "SfumatoError",
+    "SourceUnusable",
     "Spent",
+    "TimedOut",
     "UnsupportedLoss",
 ]
 
@@ -32,30 +55,115 @@ __all__ = [
 class SfumatoError(Exception):
     """Root of the tree: catch this to catch everything Sfumato raises on purpose."""
 
+    code: ClassVar[str] = "error"
+
 
 class InvalidParameter(SfumatoError, ValueError):
     """A public parameter is unusable; the message names it and says what would work."""
+
+    code = "invalid_parameter"
 
 
 class InvalidValue(SfumatoError, ValueError):
     """A private value cannot be used; the message says why without showing the value."""
 
+    code = "invalid_value"
+
 
 class UnsupportedLoss(SfumatoError):
     """No proven rule covers this loss here; the message names the loss and what does support it."""
+
+    code = "unsupported_loss"
 
 
 class NotCertified(SfumatoError):
     """A figure could not be computed with a proven error bound."""
 
+    code = "not_certified"
+
 
 class BudgetExceeded(SfumatoError):
     """Admitting the loss would overdraw the budget. Nothing was spent."""
+
+    code = "budget_exceeded"
 
 
 class Spent(SfumatoError):
     """A one-shot object has already given its answer and refuses a second one."""
 
+    code = "spent"
+
+
+class QueryRefused(SfumatoError):
+    """The question has no proven rule. Nothing was spent; the message gives the reason and what would work.
+
+    Attributes:
+        reason: Why, in one sentence.
+        fix: The nearest thing that would work, in one sentence.
+    """
+
+    code = "query_refused"
+
+    def __init__(self, reason: str, fix: str = "") -> None:
+        super().__init__(f"{reason} {fix}".strip())
+        self.reason, self.fix = reason, fix
+
+
+class SourceUnusable(SfumatoError):
+    """A data source cannot be opened, or a declared column is missing or of another type."""
+
+    code = "source_unusable"
+
+
+class CatalogUnusable(SfumatoError):
+    """sfumato.toml is missing, unreadable or leaves something undecided."""
+
+    code = "catalog_unusable"
+
+
+class LedgerUnusable(SfumatoError):
+    """A ledger cannot be opened, reached or understood."""
+
+    code = "ledger_unusable"
+
+
+class LedgerTampered(LedgerUnusable):
+    """The chain of receipts is broken, or the database is older than its anchor."""
+
+    code = "ledger_tampered"
+
+
+class LedgerMismatch(LedgerUnusable):
+    """What is declared now (budget, unit, bounds) is not what the ledger has on record."""
+
+    code = "ledger_mismatch"
+
+
+class AccessDenied(SfumatoError):
+    """This analyst may not ask: revoked, or the budget is closed. Nothing was spent."""
+
+    code = "access_denied"
+
+
+class EngineFailed(SfumatoError):
+    """The engine could not finish the read. The price was paid before it began and stays paid."""
+
+    code = "engine_failed"
+
+
+class TimedOut(EngineFailed):
+    """The read took longer than the time limit. The price stays paid."""
+
+    code = "timed_out"
+
+
+class Cancelled(EngineFailed):
+    """The read was interrupted. The price stays paid."""
+
+    code = "cancelled"
+
 
 class MissingExtra(SfumatoError, ImportError):
     """An optional dependency is missing; the message names the extra that installs it."""
+
+    code = "missing_extra"

@@ -1,0 +1,1 @@
+"""What is asked: a small closed algebra of questions, each kind with a proven rule, and its price."""
