@@ -69,7 +69,7 @@ wheel: $(VENV)/core
 
 lock:
 	@echo "==> pinning dependencies"
-	@$(LOCK) pyproject.toml requirements/build.in -o requirements/core.txt
+	@$(LOCK) pyproject.toml requirements/build.in --extra plots -o requirements/core.txt
 	@$(LOCK) pyproject.toml requirements/build.in --extra test -c requirements/core.txt -o requirements/test.txt
 
 clean:
