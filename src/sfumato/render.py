@@ -1,0 +1,312 @@
+"""Numbers, error bars and tables as people read them: plain text for terminals, HTML for notebooks."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter
+
+__all__ = ["encodable", "html_table", "shown", "text_table"]
+
+_GAP = "  "
+_NARROWEST = 8  # a column of text is not cut below this
+_SPELLED = {
+    "±": "+/-",
+    "…": "...",
+    "–": "-",
+    "—": "-",
+    "─": "-",
+    "━": "-",
+    "│": "|",
+    "·": "-",
+    "•": "*",
+    "×": "x",
+    "ε": "epsilon",
+    "δ": "delta",
+    "ρ": "rho",
+    "μ": "mu",
+    "σ": "sigma",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "→": "->",
+    "∞": "infinity",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "█": "#",
+    "▏": "|",
+    "✓": "ok",
+    "✗": "x",
+    "\N{NO-BREAK SPACE}": " ",
+    "\N{NARROW NO-BREAK SPACE}": " ",
+}
+
+
+def shown(value: object, half_width: object = None) -> str:
+    """A cell as text: `12,345 ± 30` with as many decimals as the error bar justifies.
+
+    The half-width keeps two significant digits and is rounded up, with room for what rounding moved the
+    value, so the interval that is read off the text covers the exact one. Digits before the point are never
+    dropped: they are what was released. None is empty, a truth value is a word, a day is written 2024-05-31.
+    """
+    value, half_width = _plain(value), _plain(half_width)
+    if not _is_number(value):
+        return _word(value)
+    assert isinstance(value, int | float | Fraction | Decimal)
+    if half_width is None:
+        return _number(value)
+    assert isinstance(half_width, int | float | Fraction | Decimal)
+    if not math.isfinite(value) or math.isnan(half_width):
+        return _number(value)
+    if math.isinf(half_width):
+        return f"{_number(value)} ± ∞"
+    exact, width = _exact(value), abs(_exact(half_width))
+    decimals = 0 if isinstance(value, int) else _decimals(width) if width else _own_decimals(value)
+    scale = 10**decimals
+    nearest = Fraction(round(exact * scale), scale)
+    widened = Fraction(math.ceil((width + abs(exact - nearest)) * scale), scale)
+    return f"{_fixed(nearest, decimals)} ± {_fixed(widened, decimals)}"
+
+
+def text_table(columns: Mapping[str, Sequence[object]], *, width: int = 80) -> str:
+    """The columns as aligned plain text, at most `width` wide: text to the left, numbers to the right.
+
+    Text that does not fit is cut with an ellipsis; a number never is. Columns that do not fit beside the
+    others continue in a second block, after the first column again.
+    """
+    prepared = _prepared(columns)
+    shrunk = _shrink(prepared, width)
+    blocks: list[list[_Column]] = [[]]
+    for column in shrunk:
+        if blocks[-1] and _total([*blocks[-1], column]) > width:
+            head = shrunk[:1] if len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width else []
+            blocks.append(list(head))
+        blocks[-1].append(column)
+    return "\n\n".join(_block(block) for block in blocks)
+
+
+def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") -> str:
+    """The columns as a small HTML table in the page's own colours, light or dark; everything is escaped."""
+    line = "border-bottom:1px solid rgba(128,128,128,.35);padding:.15em .7em;"
+    body = []
+    prepared = _prepared(columns)
+    for row in range(len(prepared[0].cells) if prepared else 0):
+        cells = (
+            f'<td style="{line}text-align:{column.side};">{html.escape(column.cells[row])}</td>'
+            for column in prepared
+        )
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    heads = (
+        f'<th scope="col" style="{line}text-align:{column.side};font-weight:600;">'
+        f"{html.escape(column.name)}</th>"
+        for column in prepared
+    )
+    title = (
+        f'<caption style="caption-side:bottom;text-align:left;opacity:.75;padding:.3em .7em;">'
+        f"{html.escape(caption)}</caption>"
+        if caption
+        else ""
+    )
+    return (
+        '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit;'
+        f'background:transparent;font-size:90%;">{title}<thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text as that encoding can write it: symbols are spelled out, what is left becomes a `?`."""
+    name = encoding or "ascii"
+    try:
+        text.encode(name)
+    except (UnicodeEncodeError, LookupError):
+        return "".join(_spelled(character, name) for character in text)
+    return text
+
+
+def _spelled(character: str, encoding: str) -> str:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return _SPELLED.get(character, "?")
+    except LookupError:
+        return character if character.isascii() else _SPELLED.get(character, "?")
+    return character
+
+
+class _Column:
+    """A column of finished cells, its alignment and its width."""
+
+    __slots__ = ("cells", "name", "right", "width")
+
+    def __init__(self, name: str, cells: list[str], *, right: bool) -> None:
+        self.name, self.cells, self.right = name, cells, right
+        self.width = max([_wide(name), *(_wide(cell) for cell in cells)])
+
+    @property
+    def side(self) -> str:
+        """Where the cells stand."""
+        return "right" if self.right else "left"
+
+    def cut(self, width: int) -> _Column:
+        """The same column, at most `width` wide."""
+        return _Column(_clip(self.name, width), [_clip(cell, width) for cell in self.cells], right=self.right)
+
+
+def _prepared(columns: Mapping[str, Sequence[object]]) -> list[_Column]:
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InvalidParameter("The columns of a table must have the same length.")
+    made = []
+    for name, values in columns.items():
+        plain = [_plain(value) for value in values]
+        cells = [_word(value) if isinstance(value, str) else shown(value) for value in plain]
+        numeric = [_is_number(value) or (isinstance(value, str) and " ± " in value) for value in plain]
+        right = any(numeric) and all(
+            number or value in (None, "") for number, value in zip(numeric, plain, strict=True)
+        )
+        made.append(_Column(_word(name), _aligned(cells) if right else cells, right=right))
+    return made
+
+
+def _aligned(cells: list[str]) -> list[str]:
+    """The cells with their error bars padded to one length, so that the ± signs stand in one line."""
+    bars = [len(cell.partition(" ± ")[2]) for cell in cells]
+    longest = max(bars, default=0)
+    return [
+        cell if not bar else f"{cell.partition(' ± ')[0]} ± {cell.partition(' ± ')[2]:>{longest}}"
+        for cell, bar in zip(cells, bars, strict=True)
+    ]
+
+
+def _total(columns: Sequence[_Column]) -> int:
+    return sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _shrink(columns: list[_Column], width: int) -> list[_Column]:
+    columns = [column if column.right else column.cut(max(width, _NARROWEST)) for column in columns]
+    while (excess := _total(columns) - width) > 0:
+        widest = max(
+            (column for column in columns if not column.right and column.width > _NARROWEST),
+            key=lambda column: column.width,
+            default=None,
+        )
+        if widest is None:
+            return columns
+        others = [column.width for column in columns if column is not widest and not column.right]
+        goal = max(widest.width - excess, min([*others, widest.width - 1][:1]), _NARROWEST)
+        cut = widest.cut(min(goal, widest.width - 1))
+        columns = [cut if column is widest else column for column in columns]
+    return columns
+
+
+def _block(columns: Sequence[_Column]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            _pad(cell, column.width, right=column.right) for cell, column in zip(cells, columns, strict=True)
+        )
+        return _GAP.join(padded).rstrip()
+
+    rows = [line([column.name for column in columns]), _GAP.join("─" * column.width for column in columns)]
+    rows += [
+        line([column.cells[row] for column in columns])
+        for row in range(len(columns[0].cells) if columns else 0)
+    ]
+    return "\n".join(rows)
+
+
+def _wide(text: str) -> int:
+    """How many terminal cells the text takes: East Asian characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    space = " " * max(width - _wide(text), 0)
+    return space + text if right else text + space
+
+
+def _clip(text: str, width: int) -> str:
+    if _wide(text) <= width:
+        return text
+    while text and _wide(text) > width - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _plain(value: object) -> object:
+    """NumPy and Arrow scalars as the Python values they hold; everything else as it is."""
+    for name in ("as_py", "item"):
+        convert = getattr(value, name, None)
+        if callable(convert):
+            return convert()
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Fraction | Decimal) and not isinstance(value, bool)
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    # A public label may hold anything: line breaks would break the table, escape codes the terminal.
+    return "".join(each if each.isprintable() else " " for each in str(value))
+
+
+def _number(value: int | float | Fraction | Decimal) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "n/a" if math.isnan(value) else ("∞" if value > 0 else "-∞")
+    if isinstance(value, Fraction):
+        return f"{value.numerator:,}" if value.denominator == 1 else _number(float(value))
+    number = float(value)
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    if not 1e-4 <= abs(number) < 1e15:
+        return f"{number:.6g}"
+    decimals = max(0, 5 - math.floor(math.log10(abs(number))))
+    text = f"{number:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _exact(value: int | float | Fraction | Decimal) -> Fraction:
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def _decimals(width: Fraction) -> int:
+    """Decimals that give a positive half-width two significant digits, none if it is ten or more."""
+    decimals = 0
+    while width * 10**decimals < 10 and decimals < 18:
+        decimals += 1
+    return decimals
+
+
+def _own_decimals(value: int | float | Fraction | Decimal) -> int:
+    text = _number(value)
+    return len(text.partition(".")[2]) if "e" not in text else 18
+
+
+def _fixed(exact: Fraction, decimals: int) -> str:
+    scaled = abs(exact) * 10**decimals
+    digits = f"{scaled.numerator // scaled.denominator:0{decimals + 1}d}"
+    whole, part = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
+    sign = "-" if exact < 0 else ""
+    return f"{sign}{int(whole):,}{'.' + part if part else ''}"
