@@ -1,0 +1,15 @@
+"""The data path: a question is priced, paid for, read, made private and answered, in that order.
+
+```
+Session.sql / .table ──► Query ──► quote            free, pure
+                           │
+                           └─► release: Ledger.debit ──► Vault.read(receipt) ──► noise ──► Ledger.record ──► Release
+```
+"""
+
+from sfumato.session.query import Query
+from sfumato.session.release import Release
+from sfumato.session.session import Session
+from sfumato.session.vault import Vault
+
+__all__ = ["Query", "Release", "Session", "Vault"]

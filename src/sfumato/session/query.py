@@ -1,0 +1,114 @@
+"""A question that can be priced for free and answered once it is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato.numeric.exact import Rational
+from sfumato.plan.quote import Quote, make_quote
+from sfumato.session.noise import privatise
+from sfumato.session.payload import Answer
+from sfumato.session.release import Release
+
+if TYPE_CHECKING:
+    from sfumato.plan.nodes import Report
+    from sfumato.session.session import Session
+
+__all__ = ["Query"]
+
+
+class Query:
+    """A plan over one session's tables.
+
+    Attributes:
+        report: The plan.
+        text: The SQL it was written in, if it was.
+    """
+
+    __slots__ = ("_session", "report", "text")
+
+    def __init__(self, session: Session, report: Report, text: str | None = None) -> None:
+        self._session, self.report, self.text = session, report, text
+
+    def __repr__(self) -> str:
+        return f"Query({self.text!r})" if self.text is not None else f"Query({self.report!r})"
+
+    def quote(
+        self,
+        epsilon: Rational | None = None,
+        *,
+        delta: Rational | None = None,
+        error: Mapping[str, Rational] | Rational | None = None,
+        confidence: Rational = 0.95,
+        mechanism: str | None = None,
+    ) -> Quote:
+        """What the answer would cost and how far off it would be. Free: no row is read, nothing is spent.
+
+        Args:
+            epsilon: The price; or give `error` instead.
+            delta: What of the budget's delta this query may use; by default a hundredth of it, and 0 where
+                the noise chosen is pure.
+            error: Half-widths by column, or one for all: the least epsilon that reaches them is found.
+            confidence: At which the half-widths hold.
+            mechanism: "laplace" or "gaussian", to take the choice into your own hands.
+        """
+        session = self._session
+        gate = session.dataset_of(self.report).budget
+        allowed = Fraction(gate.delta) / 100 if delta is None else delta
+        if mechanism is None and gate.accountant == "gaussian":
+            mechanism = "gaussian"  # the gate sums mu squared, which other noise has not
+        return make_quote(
+            self.report,
+            session.tables[self.report.child.table],
+            epsilon=epsilon,
+            delta=allowed or None,
+            error=error,
+            confidence=confidence,
+            mechanism=mechanism,
+        )
+
+    def release(
+        self,
+        epsilon: Rational | None = None,
+        *,
+        delta: Rational | None = None,
+        error: Mapping[str, Rational] | Rational | None = None,
+        confidence: Rational = 0.95,
+        mechanism: str | None = None,
+    ) -> Release:
+        """The private answer, paid for before a row is read; the arguments are those of `quote`.
+
+        The same question about the same declared data was perhaps answered before, for at least this price:
+        then that answer is given again, free.
+
+        Raises:
+            BudgetExceeded: if it does not fit; nothing was spent.
+            AccessDenied: for a revoked analyst or a closed budget; nothing was spent.
+            EngineFailed: if the read fails; the price stays paid.
+        """
+        quote = self.quote(epsilon, delta=delta, error=error, confidence=confidence, mechanism=mechanism)
+        session, measured = self._session, quote.measured
+        dataset = session.dataset_of(self.report).name
+        with session.question(measured.fingerprint):
+            session.ledger.admit(dataset, session.analyst)
+            for receipt, payload in session.ledger.recall(dataset, measured.fingerprint):
+                answer = Answer.from_bytes(payload)
+                if answer.epsilon >= quote.epsilon:
+                    return Release(quote, answer, receipt, free=True)
+            memo = {
+                "epsilon": str(quote.epsilon),
+                "delta": str(quote.delta),
+                "mechanism": quote.mechanism,
+                "table": measured.table,
+            } | ({} if self.text is None else {"sql": self.text})
+            receipt = session.ledger.debit(
+                dataset, quote.loss, fingerprint=measured.fingerprint, analyst=session.analyst, memo=memo
+            )
+            exact = session.vault.read(measured, receipt)
+            answer = Answer(
+                privatise(exact, quote), quote.noises, quote.epsilon, quote.delta, quote.mechanism
+            )
+            session.ledger.record(receipt, answer.to_bytes())
+        return Release(quote, answer, receipt, free=False)
