@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["encodable", "html_table", "shown", "text_table"]
+__all__ = ["encodable", "html_table", "shown", "text_table", "with_bar"]
 
 _GAP = "  "
 _NARROWEST = 8  # a column of text is not cut below this
@@ -50,29 +50,48 @@ _SPELLED = {
 
 
 def shown(value: object, half_width: object = None) -> str:
-    """A cell as text: `12,345 ± 30` with as many decimals as the error bar justifies.
+    """A cell as text, with as many decimals as its error bar justifies: two digits of the half-width.
 
-    The half-width keeps two significant digits and is rounded up, with room for what rounding moved the
-    value, so the interval that is read off the text covers the exact one. Digits before the point are never
-    dropped: they are what was released. None is empty, a truth value is a word, a day is written 2024-05-31.
+    Digits before the point are never dropped: they are what was released. None is empty, a truth value is a
+    word, a day is written 2024-05-31.
     """
     value, half_width = _plain(value), _plain(half_width)
-    if not _is_number(value):
+    if not isinstance(value, int | float | Fraction | Decimal) or isinstance(value, bool):
         return _word(value)
-    assert isinstance(value, int | float | Fraction | Decimal)
-    if half_width is None:
-        return _number(value)
-    assert isinstance(half_width, int | float | Fraction | Decimal)
-    if not math.isfinite(value) or math.isnan(half_width):
-        return _number(value)
-    if math.isinf(half_width):
-        return f"{_number(value)} ± ∞"
-    exact, width = _exact(value), abs(_exact(half_width))
-    decimals = 0 if isinstance(value, int) else _decimals(width) if width else _own_decimals(value)
-    scale = 10**decimals
-    nearest = Fraction(round(exact * scale), scale)
-    widened = Fraction(math.ceil((width + abs(exact - nearest)) * scale), scale)
-    return f"{_fixed(nearest, decimals)} ± {_fixed(widened, decimals)}"
+    decimals = _justified(value, half_width)
+    return _number(value) if decimals is None else _fixed(_rounded(_exact(value), decimals), decimals)
+
+
+def with_bar(value: object, half_width: object) -> str:
+    """A value and its error bar as text: `12,345 ± 30`.
+
+    The half-width is rounded up, with room for what rounding moved the value, so that the interval that is
+    read off the text covers the exact one.
+    """
+    value, half_width = _plain(value), _plain(half_width)
+    decimals = _justified(value, half_width)
+    if decimals is None:
+        endless = isinstance(half_width, float) and math.isinf(half_width) and shown(value)
+        return f"{shown(value)} ± ∞" if endless else shown(value)
+    exact, scale = _exact(value), 10**decimals
+    nearest = _rounded(exact, decimals)
+    widened = math.ceil((abs(_exact(half_width)) + abs(exact - nearest)) * scale)
+    return f"{_fixed(nearest, decimals)} ± {_fixed(Fraction(widened, scale), decimals)}"
+
+
+def _justified(value: object, half_width: object) -> int | None:
+    """How many decimals the error bar justifies, or None without a finite value and bar."""
+    for each in (value, half_width):
+        if not _is_number(each) or not math.isfinite(each):  # type: ignore[arg-type]
+            return None
+    if isinstance(value, int):
+        return 0
+    width = abs(_exact(half_width))
+    return _decimals(width) if width else _own_decimals(value)
+
+
+def _rounded(exact: Fraction, decimals: int) -> Fraction:
+    return Fraction(round(exact * 10**decimals), 10**decimals)
 
 
 def text_table(columns: Mapping[str, Sequence[object]], *, width: int = 80) -> str:
@@ -287,8 +306,9 @@ def _number(value: int | float | Fraction | Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _exact(value: int | float | Fraction | Decimal) -> Fraction:
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+def _exact(value: object) -> Fraction:
+    """The number that is shown: a float means the decimal that its `repr` shows."""
+    return Fraction(repr(value) if isinstance(value, float) else str(value))
 
 
 def _decimals(width: Fraction) -> int:
@@ -299,8 +319,8 @@ def _decimals(width: Fraction) -> int:
     return decimals
 
 
-def _own_decimals(value: int | float | Fraction | Decimal) -> int:
-    text = _number(value)
+def _own_decimals(value: object) -> int:
+    text = shown(value)
     return len(text.partition(".")[2]) if "e" not in text else 18
 
 

@@ -1,0 +1,143 @@
+"""What people see: digits that the error bar justifies, tables that fit, text that any terminal can write."""
+
+import datetime
+import math
+import re
+import unicodedata
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.errors import InvalidParameter
+from sfumato.render import encodable, html_table, shown, text_table, with_bar
+
+LETTERS = st.characters(exclude_categories=["M", "Cs"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "true"),
+        (np.bool_(False), "false"),
+        (1234567, "1,234,567"),
+        (-1234, "-1,234"),
+        (np.int64(5000), "5,000"),
+        (0.1, "0.1"),
+        (1234.5, "1,234.5"),
+        (123456.789, "123,457"),
+        (3.0, "3"),
+        (1e-9, "1e-09"),
+        (Fraction(3, 10), "0.3"),
+        (Fraction(4), "4"),
+        (Decimal("2.50"), "2.5"),
+        (math.nan, "n/a"),
+        (math.inf, "∞"),
+        (-math.inf, "-∞"),
+        (datetime.date(2024, 5, 31), "2024-05-31"),
+        (datetime.datetime(2024, 5, 31, 12, 0), "2024-05-31 12:00:00"),
+        ("plain", "plain"),
+        ("two\nlines\x1b[31m", "two lines [31m"),
+    ],
+)
+def test_a_cell_as_text(value, text):
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (12345, 30, "12,345 ± 30"),
+        (12345, 29.2, "12,345 ± 30"),
+        (12345, 31415, "12,345 ± 31,415"),
+        (3.14159, 0.0123, "3.142 ± 0.013"),
+        (41.237, 3, "41.2 ± 3.1"),
+        (-0.001, 0.5, "0.00 ± 0.51"),
+        (0.2, 0, "0.2 ± 0.0"),
+        (5.0, math.inf, "5 ± ∞"),
+        (5.0, math.nan, "5"),
+        (math.nan, 3.0, "n/a"),
+        (None, 3.0, ""),
+        ("Lyon", None, "Lyon"),
+        (7, None, "7"),
+    ],
+)
+def test_an_error_bar_decides_the_digits(value, half, text):
+    assert with_bar(value, half) == text
+    assert shown(value, half) == text.partition(" ± ")[0]
+
+
+@given(
+    st.floats(-1e9, 1e9, allow_nan=False) | st.integers(-(10**12), 10**12),
+    st.floats(1e-6, 1e9, allow_nan=False),
+)
+def test_the_interval_that_is_read_covers_the_exact_one(value, half):
+    middle, _, width = with_bar(value, half).replace(",", "").partition(" ± ")
+    exact, spread = Fraction(repr(value)), Fraction(repr(half))
+    assert Fraction(middle) - Fraction(width) <= exact - spread
+    assert Fraction(middle) + Fraction(width) >= exact + spread
+
+
+def test_a_table_aligns_text_left_numbers_right_and_error_bars_on_their_sign():
+    text = text_table({"city": ["Lyon", "Aix"], "n": [with_bar(12345, 30), with_bar(5, 1234)], "x": [1, 22]})
+    assert text.splitlines() == [
+        "city               n   x",
+        "────  ──────────────  ──",
+        "Lyon  12,345 ±    30   1",
+        "Aix        5 ± 1,234  22",
+    ]
+
+
+@given(
+    st.dictionaries(
+        st.text(LETTERS, min_size=1, max_size=30),
+        st.lists(st.text(LETTERS, max_size=90), min_size=2, max_size=2),
+        max_size=6,
+    ),
+    st.integers(30, 120),
+)
+def test_a_table_of_text_fits_its_width_and_keeps_one_line_a_row(columns, width):
+    for line in text_table(columns, width=width).split("\n"):
+        assert sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in line) <= width
+        assert line.isprintable()
+
+
+def test_numbers_are_never_cut_but_continued_below_the_first_column():
+    text = text_table({"k": ["a"], **{f"c{i}": [10**12 + i] for i in range(9)}}, width=60)
+    assert max(map(len, text.splitlines())) <= 60
+    for i in range(9):
+        assert f"{10**12 + i:,}" in text
+    blocks = text.split("\n\n")
+    assert len(blocks) == 3
+    assert all(block.startswith("k") for block in blocks)
+
+
+def test_wide_characters_take_two_places():
+    lines = text_table({"city": ["東京", "Lyon"], "n": [1, 2]}).splitlines()
+    assert lines[2] == "東京  1"
+    assert lines[3] == "Lyon  2"
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(InvalidParameter, match="same length"):
+        text_table({"a": [1], "b": []})
+
+
+def test_html_is_escaped_everywhere():
+    text = html_table({"<a>": ["<b>&"], "n": [12345]}, caption="<c>")
+    assert re.findall(r"&lt;[abc]&gt;", text) == ["&lt;c&gt;", "&lt;a&gt;", "&lt;b&gt;"]
+    assert "&amp;" in text
+    assert "12,345" in text
+    assert not re.search(r"<[abc]>", text)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437", "utf-8", None, "no-such-codec"])
+def test_any_terminal_can_write_it(encoding):
+    text = encodable("n ± 3 … ε ≤ 1 · 東京 ─", encoding)
+    text.encode("ascii" if encoding in (None, "no-such-codec") else encoding)
+    assert ("+/-" in text) == (encoding in ("ascii", None, "no-such-codec"))
+    assert "?" not in encodable("n ± 3 … ε ≤ 1 ─", "ascii")
