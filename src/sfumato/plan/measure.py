@@ -21,13 +21,14 @@ class Estimator:
     """How one aggregate is computed from the noisy measurements, in natural units (not in fixed point).
 
     With θ = S/n, for the parts S (sum of x − center), Q (sum of (x − center)² − shift) and n (count):
-    count is n; sum is S; mean is center + θ; var is Q/n + shift − θ², times n/(n − 1) for a sample; std is
+    count is n; sum is S, or S + center·n where it has two parts; mean is center + θ; var is Q/n + shift − θ², times n/(n − 1) for a sample; std is
     its square root.
 
     Attributes:
         kind: Which formula.
-        parts: Indices into `Measured.measurements`: count (n,), sum (S,), mean (S, n), var and std (S, Q, n).
-        center: What was taken off every value before summing; 0 for count and sum.
+        parts: Indices into `Measured.measurements`: count (n,), sum (S,) or (S, n), mean (S, n), var and std
+            (S, Q, n).
+        center: What was taken off every value before summing; 0 for a count and for a sum of one part.
         half: Half the width of the argument's range; 0 for counts.
         shift: What was taken off every square before summing.
         sample: Whether a variance divides by n − 1.
