@@ -227,3 +227,48 @@ def test_a_budget_keeps_to_one_kind_of_neighbours(budget):
         with pytest.raises(UnsupportedLoss, match="neighbours"):
             after.after(mixed)
     assert budget.after(other).after(plain).adjacency == "exchange"
+
+
+LOSSES = [
+    GaussianLoss(F(1, 50), point=(F(2), F(1, 10**7))),
+    GaussianLoss(F(1, 1000), point=(F(1), F(1, 10**8))),
+]
+
+
+@pytest.mark.parametrize("budget", FILTERS, ids=lambda budget: type(budget).__name__)
+def test_a_filter_resumed_from_its_sums_is_the_filter(budget):
+    later = budget
+    for loss in LOSSES:
+        later = later.after(loss)
+    assert later.spent != budget.spent
+    assert budget.resumed(later.spent, later.adjacency) == later
+    assert later.resumed(budget.spent) == budget
+
+
+@pytest.mark.parametrize("budget", FILTERS, ids=lambda budget: type(budget).__name__)
+def test_a_price_is_what_is_added(budget):
+    later = budget.after(LOSSES[0])
+    price = budget.price(LOSSES[1])
+    spent = later.after(LOSSES[1]).spent
+    if isinstance(price, tuple):
+        assert spent == tuple(a + b for a, b in zip(later.spent, price, strict=True))
+    else:
+        assert spent == later.spent + price
+
+
+def test_a_resumed_filter_keeps_its_neighbours_and_may_be_overdrawn_already():
+    budget = BasicFilter(1).resumed((F(2), F(0)), "exchange")
+    assert budget.adjacency == "exchange"
+    with pytest.raises(BudgetExceeded):
+        budget.after(PureLoss("0.1"))
+
+
+@pytest.mark.parametrize("budget", FILTERS, ids=lambda budget: type(budget).__name__)
+@pytest.mark.parametrize(
+    "spent", [(F(-1), F(0)), F(-1), (F(0),), 0.5, (0.5, 0.0), None, (F(0), F(0), F(0)), "1/2"]
+)
+def test_sums_that_no_such_filter_keeps_are_refused(budget, spent):
+    with pytest.raises(InvalidParameter):
+        budget.resumed(spent)
+    with pytest.raises(InvalidParameter):
+        budget.resumed(budget.spent, "neither")

@@ -1,8 +1,8 @@
 """Filters: budgets whose sums are proven when every loss is chosen by earlier answers.
 
 A filter is a frozen value with exact sums. `after(loss)` is the filter once the loss is admitted; a loss that
-does not fit raises `BudgetExceeded` and changes nothing. A filter starts with nothing spent, and only `after`
-gives one with more.
+does not fit raises `BudgetExceeded` and changes nothing. A filter starts with nothing spent; `after` gives
+one with more, and `resumed` one that goes on from sums that were written down.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ class Filter(Protocol):
         """Whether this loss still fits."""
         ...
 
+    def price(self, loss: PrivacyLoss) -> Any:
+        """What admitting this loss adds to `spent`, in the same shape; exact."""
+        ...
+
+    def resumed(self, spent: Any, adjacency: Adjacency | None = None) -> Self:
+        """The filter with these exact sums already spent, as an earlier one had them."""
+        ...
+
     def epsilon(self, delta: Rational) -> float:
         """The ε at this δ that the whole budget guarantees, whatever is asked; rounded up."""
         ...
@@ -46,9 +54,28 @@ class _Admits(ABC):
     __slots__ = ()
     adaptive: ClassVar[bool] = True
     adjacency: Adjacency | None
+    spent: Any
 
     @abstractmethod
     def after(self, loss: PrivacyLoss) -> Self: ...
+
+    def resumed(self, spent: Any, adjacency: Adjacency | None = None) -> Self:
+        """The filter with these exact sums already spent, in the shape of `spent`.
+
+        Privacy:
+            Claim: `filter.resumed(earlier.spent, earlier.adjacency)` admits exactly what `earlier` admits,
+            where both have the same budget; with a smaller or a larger one, exactly what a filter of that
+            budget would after the same losses. Condition: the sums are those of every loss admitted so far.
+        """
+        if _shape(spent) != _shape(self.spent) or min(_flat(spent)) < 0:
+            raise InvalidParameter(
+                "The sums to resume a budget from must be exact and look like those it keeps."
+            )
+        if adjacency not in (None, "add-remove", "exchange"):
+            raise InvalidParameter("adjacency must be 'add-remove', 'exchange' or None.")
+        later = copy(self)
+        _set(later, spent=spent, adjacency=adjacency)
+        return later
 
     def admits(self, loss: PrivacyLoss) -> bool:
         """Whether this loss still fits."""
@@ -68,6 +95,14 @@ class _Admits(ABC):
         later = copy(self)
         _set(later, spent=spent, adjacency=own or self.adjacency)
         return later
+
+
+def _flat(spent: Any) -> tuple[Any, ...]:
+    return spent if isinstance(spent, tuple) else (spent,)
+
+
+def _shape(spent: Any) -> tuple[bool, tuple[type, ...]]:
+    return isinstance(spent, tuple), tuple(type(part) for part in _flat(spent))
 
 
 def _set(target: object, **fields: object) -> None:
@@ -130,6 +165,12 @@ class BasicFilter(_Admits):
 
     def after(self, loss: PrivacyLoss, delta: Rational | None = None) -> Self:
         """The filter with this loss admitted, priced at its own point or at its ε for a given `delta`."""
+        price = self.price(loss, delta)
+        epsilon = _check("epsilon", self.spent[0], price[0], self.budget[0])
+        return self._having((epsilon, _check("delta", self.spent[1], price[1], self.budget[1])), loss)
+
+    def price(self, loss: PrivacyLoss, delta: Rational | None = None) -> tuple[Fraction, Fraction]:
+        """(ε, δ) of a loss: its own point, or its ε for a given `delta`."""
         _is_loss(loss)
         if delta is None:
             point = loss.approximate
@@ -141,8 +182,7 @@ class BasicFilter(_Admits):
             raise UnsupportedLoss(
                 f"{type(loss).__name__} has no exact (ε, δ) point to add up: calibrate it, or give a delta."
             )
-        epsilon = _check("epsilon", self.spent[0], point[0], self.budget[0])
-        return self._having((epsilon, _check("delta", self.spent[1], point[1], self.budget[1])), loss)
+        return point
 
     def epsilon(self, delta: Rational) -> float:
         """The budget's ε for any δ from the budget's on; infinity below."""
@@ -179,12 +219,17 @@ class ConcentratedFilter(_Admits):
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its ρ and the δ it sets aside."""
+        price = self.price(loss)
+        rho = _check("rho", self.spent[0], price[0], self.budget[0])
+        return self._having((rho, _check("delta", self.spent[1], price[1], self.budget[1])), loss)
+
+    def price(self, loss: PrivacyLoss) -> tuple[Fraction, Fraction]:
+        """(ρ, δ) of a loss."""
         _is_loss(loss)
         known = loss.concentrated
         if known is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no ρ, so a zCDP budget cannot admit it.")
-        rho = _check("rho", self.spent[0], known[0], self.budget[0])
-        return self._having((rho, _check("delta", self.spent[1], known[1], self.budget[1])), loss)
+        return known
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
@@ -228,12 +273,19 @@ class GaussianFilter(_Admits):
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted."""
-        _is_loss(loss)
+        price = self.price(loss)
         if loss.pure == 0:
             return self
+        return self._having(_check("rho, half of mu squared,", self.spent, price, self.budget), loss)
+
+    def price(self, loss: PrivacyLoss) -> Fraction:
+        """μ²/2 of a loss."""
+        _is_loss(loss)
+        if loss.pure == 0:
+            return _ZERO
         if loss.mu is None or (rho := loss.rho) is None:
             raise UnsupportedLoss(f"{type(loss).__name__} has no μ, so a Gaussian budget cannot admit it.")
-        return self._having(_check("rho, half of mu squared,", self.spent, rho, self.budget), loss)
+        return rho
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
