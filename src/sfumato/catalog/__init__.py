@@ -1,0 +1,10 @@
+"""`sfumato.toml`: which tables may be asked, whose privacy is protected, within which bounds, at what price.
+
+`Catalog.read` reads one, `draft` writes a commented first one from column names and types alone.
+"""
+
+from sfumato.catalog.classify import Role, role_of
+from sfumato.catalog.read import Catalog, EngineLimits
+from sfumato.catalog.write import DraftTable, draft, write_new
+
+__all__ = ["Catalog", "DraftTable", "EngineLimits", "Role", "draft", "role_of", "write_new"]

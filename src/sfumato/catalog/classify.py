@@ -1,0 +1,98 @@
+"""What a column probably is, from its name and type alone: the data is never read for it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from sfumato.catalog import _names as names
+
+__all__ = ["ROLES", "Role", "role_of", "type_of", "unit_of", "words_of"]
+
+Role: TypeAlias = Literal["identifier", "quasi-identifier", "sensitive", "plain"]
+ROLES: tuple[Role, ...] = ("identifier", "quasi-identifier", "sensitive", "plain")
+
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l"})
+_TYPES = {
+    "integer": "int",
+    "float": "float",
+    "boolean": "bool",
+    "date": "date",
+    "timestamp": "date",
+    "text": "text",
+}
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a column's name: `PatientID`, `patient_id` and `patient-id` are all patient, id."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    folded = unicodedata.normalize("NFKC", spaced).lower().translate(_UMLAUTS)
+    bare = "".join(each for each in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(each))
+    # Only Latin letters lose their marks: a Japanese voiced mark or the Russian й makes another letter.
+    return tuple(part for part in re.split(r"[\W_]+", bare if bare.isascii() else folded) if part)
+
+
+def _found(name: str) -> set[str]:
+    """The words of a name, what they make when joined, and `user`, `id` for `userid`."""
+    words = words_of(name)
+    found = {*words, "".join(words)}
+    for word in words:
+        if word.endswith("id") and word[:-2] in names.PEOPLE:
+            found |= {word[:-2], "id"}
+    return found
+
+
+def role_of(name: str, kind: str) -> Role:
+    """How a column is classified, from its name and its kind (`integer`, `text`, `date`, …)."""
+    words = _found(name)
+    nameable = kind in ("integer", "text", "other")
+    if nameable and (words & names.IDS or words & names.OWN_NUMBERS):
+        return "identifier"
+    if nameable and words & (names.PEOPLE | names.IDENTIFIERS) and words & names.NUMBERS:
+        return "identifier"
+    if words & names.SENSITIVE:
+        return "sensitive"
+    if words & names.QUASI:
+        return "quasi-identifier"
+    if nameable and words & (names.IDENTIFIERS | names.PEOPLE) and "count" not in words:
+        return "identifier"
+    return "quasi-identifier" if kind in ("date", "timestamp") else "plain"
+
+
+def unit_of(columns: Mapping[str, str]) -> str | None:
+    """The column that most looks like the people to protect, if any: `patient_id` before `email`."""
+    ranks = {
+        name: _rank(_found(name)) for name, kind in columns.items() if role_of(name, kind) == "identifier"
+    }
+    best = max(ranks.values(), default=0)
+    return next((name for name, rank in ranks.items() if rank == best), None) if best else None
+
+
+def _rank(words: set[str]) -> int:
+    if words & names.PEOPLE:
+        return 4 if words & (names.IDS | names.NUMBERS) else 2
+    if words & names.OWN_NUMBERS:
+        return 3
+    return 1 if words & {"email", "mail", "courriel", "correo", "邮箱", "メール"} else 0
+
+
+def type_of(name: str, kind: str, *, untyped: bool = False) -> str | None:
+    """The type to declare: the file's own, or for a file without types (CSV) what the name suggests.
+
+    None for a kind that cannot be asked for.
+    """
+    typed = _TYPES.get(kind)
+    words = _found(name)
+    if not untyped or typed != "text" or role_of(name, kind) == "identifier":
+        return typed
+    for listed, suggestion in (
+        (names.DAYS, "date"),
+        (names.TRUTHS, "bool"),
+        (names.COUNTED, "int"),
+        (names.MEASURED, "float"),
+    ):
+        if words & listed:
+            return suggestion
+    return "text"

@@ -1,0 +1,82 @@
+"""Every setting of sfumato.toml, in one table: the reader, the messages and the documentation share it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["ENVIRONMENT", "KEYS", "UNDECIDED", "nearest"]
+
+UNDECIDED = "?"
+"""What `sfumato init` writes where the steward must decide."""
+
+KEYS: dict[str, dict[str, str]] = {
+    "": {
+        "ledger": "where every spending is recorded",
+        "engine": "limits of the engine that reads",
+        "datasets": "whose budget pays, one section each",
+        "tables": "what may be asked, one section each",
+    },
+    "ledger": {
+        "path": "a SQLite file, relative to this one",
+        "url": "a postgresql:// address instead",
+        "state": "the folder for key and anchor of a PostgreSQL ledger",
+    },
+    "engine": {
+        "threads": "how many threads a read may use",
+        "memory": 'how much memory a read may use, such as "2GB"',
+        "timeout": "after how many seconds a read is stopped; it stays charged",
+    },
+    "datasets.NAME": {
+        "epsilon": "what may be spent in all",
+        "delta": "what may be spent of delta in all",
+        "accountant": '"basic", "zcdp", "gaussian" or "rdp"; fixed once the budget is opened',
+        "order": 'the order of the "rdp" accountant',
+        "aside": 'the part of delta that "zcdp" keeps for losses with a delta of their own',
+        "analysts": "who may ask, each with a limit of their own",
+    },
+    "datasets.NAME.analysts.WHO": {
+        "epsilon": "what this analyst may spend",
+        "delta": "what this analyst may spend of delta",
+    },
+    "tables.NAME": {
+        "source": "a file, glob, partitioned folder or DuckDB file",
+        "unit": 'the column whose values are protected, or "row"',
+        "max_groups": "in how many groups of a result one unit may count",
+        "max_rows": "how many rows one unit weighs in all",
+        "adjacency": '"add-remove" (the default) or "exchange"',
+        "dataset": "whose budget it draws on; tables about the same people share one",
+        "version": "your word for the state of the data",
+        "size": "about how many units there are, if that is public",
+        "columns": "what may be asked for; other columns cannot",
+    },
+    "tables.NAME.columns.COLUMN": {
+        "type": '"int", "float", "text", "enum", "bool" or "date"',
+        "lower": "the least value of a number",
+        "upper": "the greatest value of a number",
+        "start": "the first day of a date",
+        "end": "the last day of a date",
+        "values": "the public values of an enum",
+        "nullable": "whether a row may lack it (true)",
+        "role": '"identifier", "quasi-identifier", "sensitive" or "plain"',
+    },
+}
+
+ENVIRONMENT: dict[str, str] = {
+    "SFUMATO_CONFIG": "path of sfumato.toml",
+    "SFUMATO_LEDGER": "path or address of the ledger",
+    "SFUMATO_ANALYST": "in whose name to ask",
+    "SFUMATO_THREADS": "threads of the engine",
+    "SFUMATO_MEMORY": "memory of the engine",
+    "SFUMATO_TIMEOUT": "seconds after which a read is stopped",
+    "SFUMATO_DEBUG": "1: show where an unexpected error arose, without any value",
+}
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A clause that names the known word most like this one, or all of them: ` Did you mean …?`."""
+    listed = sorted(known)
+    close = difflib.get_close_matches(word.lower(), [each.lower() for each in listed], n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean {next(each for each in listed if each.lower() == close[0])!r}?"
+    return f" Known: {', '.join(listed)}." if listed else ""

@@ -1,0 +1,351 @@
+"""Reading sfumato.toml: flags over environment over file, unknown keys refused, nothing guessed."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sfumato.catalog.classify import ROLES, Role
+from sfumato.catalog.keys import KEYS, UNDECIDED, nearest
+from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
+from sfumato.ledger.budget import Budget
+from sfumato.numeric.exact import as_fraction
+from sfumato.schema import ColumnType, PrivacyUnit, PrivateTable, column_from_dict
+
+__all__ = ["Catalog", "EngineLimits"]
+
+FILE_NAME = "sfumato.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What a read may use: threads, memory such as `2GB`, seconds. None leaves the engine's own default."""
+
+    threads: int | None = None
+    memory: str | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The steward's decisions, as read from one file.
+
+    Attributes:
+        path: The file.
+        tables: What may be asked.
+        budgets: What may be spent on each dataset in all.
+        limits: By dataset, what each analyst may spend of it; a dataset that lists none is open to all.
+        roles: By table and column, how the column is classified.
+        ledger: A path or a `postgresql://` address.
+        state: The folder for key and anchor of a PostgreSQL ledger; None: the ledger's own default.
+        engine: What a read may use.
+        analyst: In whose name to ask, if anyone's.
+    """
+
+    path: Path
+    tables: tuple[PrivateTable, ...]
+    budgets: Mapping[str, Budget]
+    limits: Mapping[str, Mapping[str, Budget]]
+    roles: Mapping[str, Mapping[str, Role]]
+    ledger: str
+    state: Path | None
+    engine: EngineLimits
+    analyst: str | None = None
+
+    @classmethod
+    def find(cls, start: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Path:
+        """The nearest sfumato.toml: `SFUMATO_CONFIG` if set, else in `start` or a folder above it.
+
+        Raises:
+            CatalogUnusable: if there is none.
+        """
+        environment = os.environ if environ is None else environ
+        if named := environment.get("SFUMATO_CONFIG"):
+            return Path(named)
+        folder = Path.cwd() if start is None else Path(start).resolve()
+        for each in (folder, *folder.parents):
+            if (each / FILE_NAME).is_file():
+                return each / FILE_NAME
+        raise CatalogUnusable(
+            f"There is no {FILE_NAME} here or in a folder above; make one with: sfumato init FILE"
+        )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path | None = None,
+        *,
+        ledger: str | None = None,
+        analyst: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Catalog:
+        """The catalog in that file, or in the nearest one.
+
+        Args:
+            path: The file; None: `find` it.
+            ledger: A ledger to use instead of the file's, relative to the current folder.
+            analyst: In whose name to ask.
+            environ: The environment, by default the process's: `SFUMATO_*` stand between arguments and file.
+
+        Raises:
+            CatalogUnusable: if it is missing, unreadable, has an unknown key or leaves something undecided.
+        """
+        environment = os.environ if environ is None else environ
+        file = cls.find(environ=environment) if path is None else Path(path)
+        data = _load(file)
+        _known("", data, "")
+        undecided: list[str] = []
+        budgets, limits = _datasets(_tables_of(data, "datasets"), undecided)
+        tables, roles = _tables(_tables_of(data, "tables"), file.parent.absolute(), undecided)
+        if undecided:
+            raise CatalogUnusable(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
+        if not tables:
+            raise CatalogUnusable(f"{file.name} has no table; add a [tables.NAME] section.")
+        for table in tables:
+            if table.dataset not in budgets:
+                fix = nearest(table.dataset, budgets) or f" Add [datasets.{table.dataset}] with its epsilon."
+                raise CatalogUnusable(f"tables.{table.name}: there is no dataset {table.dataset!r}.{fix}")
+        place, state = _ledger(_section(data, "ledger"), file.parent.absolute())
+        return cls(
+            path=file,
+            tables=tuple(tables),
+            budgets=budgets,
+            limits=limits,
+            roles=roles,
+            ledger=ledger or environment.get("SFUMATO_LEDGER") or place,
+            state=state,
+            engine=_limits(_section(data, "engine"), environment),
+            analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
+        )
+
+    def table(self, name: str) -> PrivateTable:
+        """The table of that name.
+
+        Raises:
+            CatalogUnusable: if there is none.
+        """
+        for table in self.tables:
+            if table.name.lower() == name.lower():
+                return table
+        fix = nearest(name, [table.name for table in self.tables])
+        raise CatalogUnusable(f"{self.path.name} has no table {name[:40]!r}.{fix}")
+
+    def members(self, dataset: str) -> tuple[PrivateTable, ...]:
+        """The tables that draw on one dataset's budget.
+
+        Raises:
+            CatalogUnusable: if there is no such dataset.
+        """
+        if dataset not in self.budgets:
+            fix = nearest(dataset, self.budgets)
+            raise CatalogUnusable(f"{self.path.name} has no dataset {dataset[:40]!r}.{fix}")
+        return tuple(table for table in self.tables if table.dataset == dataset)
+
+    def admit(self, dataset: str) -> None:
+        """Check that this catalog's analyst may ask about the dataset.
+
+        Raises:
+            AccessDenied: if the dataset lists its analysts and this is none of them.
+        """
+        listed = self.limits.get(dataset, {})
+        if not listed or self.analyst in listed:
+            return
+        if self.analyst is None:
+            raise AccessDenied(
+                f"{dataset} is open to the analysts that {self.path.name} lists; say who asks with --analyst."
+            )
+        raise AccessDenied(
+            f"{self.analyst[:40]!r} is not among the analysts of {dataset} in {self.path.name}."
+        )
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            return tomllib.load(stream, parse_float=Decimal)
+    except FileNotFoundError:
+        raise CatalogUnusable(f"There is no {file}; make one with: sfumato init FILE") from None
+    except (OSError, UnicodeDecodeError):
+        raise CatalogUnusable(f"{file} cannot be read.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogUnusable(f"{file.name} is not valid TOML: {error}.") from None
+
+
+def _known(pattern: str, data: Mapping[str, Any], where: str) -> None:
+    for key in data:
+        if key not in KEYS[pattern]:
+            place = f"{where}: " if where else ""
+            fix = nearest(key, KEYS[pattern])
+            raise CatalogUnusable(f"{place}there is no setting {key[:40]!r}.{fix}")
+
+
+def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = data.get(name, {})
+    if not isinstance(section, dict):
+        raise CatalogUnusable(f"{name} must be a section: [{name}].")
+    _known(name, section, name)
+    return section
+
+
+def _tables_of(data: Mapping[str, Any], name: str, where: str | None = None) -> dict[str, dict[str, Any]]:
+    """The named subsections of a section."""
+    section = data.get(name, {})
+    place = where or name
+    if not isinstance(section, dict) or not all(isinstance(each, dict) for each in section.values()):
+        raise CatalogUnusable(f"{place} must have one section each: [{place}.NAME].")
+    return section
+
+
+def _datasets(
+    sections: Mapping[str, dict[str, Any]], undecided: list[str]
+) -> tuple[dict[str, Budget], dict[str, dict[str, Budget]]]:
+    budgets: dict[str, Budget] = {}
+    limits: dict[str, dict[str, Budget]] = {}
+    for name, section in sections.items():
+        where = f"datasets.{name}"
+        _known("datasets.NAME", section, where)
+        analysts = _tables_of(section, "analysts", f"{where}.analysts")
+        budget = _budget(section, where, undecided)
+        if budget is not None:
+            budgets[name] = budget
+        limits[name] = {}
+        for who, limit in analysts.items():
+            place = f"{where}.analysts.{who}"
+            _known("datasets.NAME.analysts.WHO", limit, place)
+            made = _budget({**_gate(section), **limit}, place, undecided)
+            if made is not None:
+                limits[name][who] = made
+    return budgets, limits
+
+
+def _gate(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: section[key] for key in ("accountant", "order", "aside") if key in section}
+
+
+def _budget(section: Mapping[str, Any], where: str, undecided: list[str]) -> Budget | None:
+    missing = [
+        key
+        for key, optional in (("epsilon", False), ("delta", True), ("accountant", True))
+        if section.get(key, None if optional else UNDECIDED) == UNDECIDED
+    ]
+    if missing:
+        undecided.extend(f"{key} of {where}" for key in missing)
+        return None
+    try:
+        return Budget(
+            section["epsilon"],
+            section.get("delta", 0),
+            section.get("accountant", "basic"),
+            order=section.get("order"),
+            aside=section.get("aside", 0),
+        )
+    except InvalidParameter as error:
+        raise CatalogUnusable(f"{where}: {error}") from None
+
+
+def _tables(
+    sections: Mapping[str, dict[str, Any]], folder: Path, undecided: list[str]
+) -> tuple[list[PrivateTable], dict[str, dict[str, Role]]]:
+    tables: list[PrivateTable] = []
+    roles: dict[str, dict[str, Role]] = {}
+    for name, section in sections.items():
+        where = f"tables.{name}"
+        _known("tables.NAME", section, where)
+        columns, roles[name] = _columns(section, where)
+        open_questions = [key for key in ("source", "unit") if section.get(key, UNDECIDED) == UNDECIDED]
+        if open_questions:
+            undecided.extend(f"{key} of {where}" for key in open_questions)
+            continue
+        try:
+            tables.append(
+                PrivateTable(
+                    name,
+                    source=_place(_text(section, "source", where), folder),
+                    unit=_unit(section, where),
+                    schema=columns,
+                    dataset=_text(section, "dataset", where) if "dataset" in section else None,
+                    version=str(section.get("version", "1")),
+                    size=section.get("size"),
+                )
+            )
+        except InvalidParameter as error:
+            raise CatalogUnusable(f"{where}: {error}") from None
+    return tables, roles
+
+
+def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
+    column = _text(section, "unit", where)
+    settings = {key: section[key] for key in ("max_groups", "max_rows", "adjacency") if key in section}
+    if column == "row":
+        if extra := [key for key in settings if key != "adjacency"]:
+            raise CatalogUnusable(f'{where}: {extra[0]} has no meaning with unit = "row".')
+        return PrivacyUnit.row(**settings)
+    return PrivacyUnit(column, **settings)
+
+
+def _columns(section: Mapping[str, Any], where: str) -> tuple[dict[str, ColumnType], dict[str, Role]]:
+    listed = section.get("columns", {})
+    if not isinstance(listed, dict) or not listed:
+        raise CatalogUnusable(f"{where} needs its columns: a section [{where}.columns].")
+    columns: dict[str, ColumnType] = {}
+    roles: dict[str, Role] = {}
+    for name, entry in listed.items():
+        place = f"{where}.columns.{name}"
+        settings = {"type": entry} if isinstance(entry, str) else entry
+        if not isinstance(settings, dict):
+            raise CatalogUnusable(f'{place} is a type such as "text", or {{ type = "int", lower = 0, … }}.')
+        _known("tables.NAME.columns.COLUMN", settings, place)
+        role = settings.get("role", "plain")
+        if role not in ROLES:
+            raise CatalogUnusable(f"{place}: role is one of {', '.join(ROLES)}.")
+        roles[name] = role
+        # An undecided bound is no bound: the column can be filtered on and counted, not summed.
+        decided = {key: value for key, value in settings.items() if key != "role" and value != UNDECIDED}
+        try:
+            columns[name] = column_from_dict(decided)
+        except InvalidParameter as error:
+            raise CatalogUnusable(f"{place}: {error}") from None
+    return columns, roles
+
+
+def _ledger(section: Mapping[str, Any], folder: Path) -> tuple[str, Path | None]:
+    if "path" in section and "url" in section:
+        raise CatalogUnusable("ledger takes a path or a url, not both.")
+    state = folder / _text(section, "state", "ledger") if "state" in section else folder / ".sfumato"
+    if "url" in section:
+        return _text(section, "url", "ledger"), state
+    return _place(_text(section, "path", "ledger") if "path" in section else "sfumato.ledger", folder), state
+
+
+def _limits(section: Mapping[str, Any], environment: Mapping[str, str]) -> EngineLimits:
+    threads = environment.get("SFUMATO_THREADS") or section.get("threads")
+    memory = environment.get("SFUMATO_MEMORY") or section.get("memory")
+    timeout = environment.get("SFUMATO_TIMEOUT") or section.get("timeout")
+    try:
+        made = EngineLimits(
+            threads=None if threads is None else int(threads),
+            memory=None if memory is None else str(memory),
+            timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
+        )
+    except (InvalidParameter, ValueError, TypeError):
+        raise CatalogUnusable('engine takes threads = 2, memory = "2GB", timeout = 60.') from None
+    if (made.threads is not None and made.threads < 1) or (made.timeout is not None and made.timeout <= 0):
+        raise CatalogUnusable("engine: threads and timeout must be positive.")
+    return made
+
+
+def _text(section: Mapping[str, Any], key: str, where: str) -> str:
+    value = section[key]
+    if not isinstance(value, str) or not value:
+        raise CatalogUnusable(f"{where}: {key} must be text.")
+    return value
+
+
+def _place(source: str, folder: Path) -> str:
+    """A path relative to the catalog's folder as one that holds anywhere; addresses as they are."""
+    return source if "://" in source else os.path.join(folder, source)

@@ -1,0 +1,244 @@
+"""A first sfumato.toml: commented, from column names and types alone, with every open decision marked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.catalog.classify import ROLES, Role, role_of, type_of, unit_of, words_of
+from sfumato.catalog.keys import UNDECIDED
+from sfumato.errors import CatalogUnusable
+
+__all__ = ["DraftTable", "draft", "table_name", "write_new"]
+
+_HEAD = """\
+# sfumato.toml: what may be asked of this data, whose privacy is protected, and
+# what all answers together may cost. Written by `sfumato init` from the names
+# and types of the columns alone. No row was read: a bound or a list of values
+# that is taken from the data would itself tell something about it.
+#
+# Lines marked DECIDE are yours. A unit and a budget are needed before anything
+# can be asked; a number without bounds can be counted and filtered on, and is
+# ready to be summed once you give them. All settings: docs/catalog.md
+"""
+_ROLE_NOTES: dict[Role, tuple[str, ...]] = {
+    "identifier": (
+        "Identifiers point at one person. They are left out, so no query can name",
+        "them; the unit works all the same. Uncomment one only with a good reason.",
+    ),
+    "quasi-identifier": ("Quasi-identifiers: harmless alone, telling in combination.",),
+    "sensitive": ("Sensitive: what nobody should learn about a person.",),
+    "plain": ("The rest.",),
+}
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTable:
+    """A source with the public metadata of its columns: name → kind.
+
+    Attributes:
+        name: What queries will call it.
+        source: As it is to stand in the file.
+        columns: Each column's kind, as an engine tells it.
+        untyped: Whether the file has no types of its own (CSV), so that names must suggest them.
+    """
+
+    name: str
+    source: str
+    columns: Mapping[str, str]
+    untyped: bool = False
+
+
+def draft(
+    tables: Sequence[DraftTable],
+    *,
+    unit: str | None = None,
+    epsilon: str | None = None,
+    delta: str | None = None,
+) -> str:
+    """The text of a commented sfumato.toml for these tables.
+
+    Args:
+        tables: At least one.
+        unit: The unit, if it is decided: a column's name or `row`.
+        epsilon: The budget's epsilon, if it is decided.
+        delta: The budget's delta, if it is decided.
+    """
+    parts = [_HEAD, _LEDGER]
+    parts.extend(_dataset(table.name, epsilon, delta) for table in tables)
+    if len(tables) > 1:
+        parts.append(
+            "# Tables about the same people must share one budget: give them the same\n"
+            "# `dataset`, and remove the sections above that are then not used.\n"
+        )
+    parts.extend(_table(table, unit) for table in tables)
+    return "\n".join(parts)
+
+
+_LEDGER = """\
+[ledger]
+path = "sfumato.ledger"      # beside this file; or url = "postgresql://…"
+
+[engine]
+# threads = 2
+# memory = "2GB"
+timeout = 300                # seconds; a read that is stopped stays charged
+"""
+
+
+def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
+    decided = epsilon is not None
+    mark = (
+        "what all answers together may reveal" if decided else "DECIDE: what all answers together may reveal;"
+    )
+    lines = [
+        f"[datasets.{_key(name)}]",
+        f"{f'epsilon = {_number(epsilon)}':<28} # {mark}",
+        *([] if decided else [f"{'':<28} # 1 is a common start: sfumato explain 1"]),
+        f"{f'delta = {delta or 0}':<28} # more than 0, such as 1e-7, allows Gaussian noise",
+        'accountant = "basic"         # how spendings add up; or "zcdp", "gaussian", "rdp"',
+        "",
+        f"# [datasets.{_key(name)}.analysts]   # if listed, only they may ask, each within a limit",
+        "# alice = { epsilon = 0.5 }",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _table(table: DraftTable, unit: str | None) -> str:
+    lines = [f"[tables.{_key(table.name)}]", f"source = {_quoted(table.source)}", *_unit(table, unit)]
+    lines += [
+        'version = "1"                # change it when the data changes',
+        "# size = 1000                # about how many units, if that is public: quotes means",
+        "",
+        f"[tables.{_key(table.name)}.columns]",
+    ]
+    grouped: dict[Role, list[str]] = {role: [] for role in ROLES}
+    for column, kind in table.columns.items():
+        suggested = type_of(column, kind, untyped=table.untyped)
+        grouped[role_of(column, "date" if suggested == "date" else kind)].append(column)
+    for role in ROLES:
+        if grouped[role]:
+            lines += [f"# {note}" for note in _ROLE_NOTES[role]]
+            lines += [line for column in grouped[role] for line in _column(table, column, role)]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _unit(table: DraftTable, unit: str | None) -> list[str]:
+    if unit == "row":
+        return ['unit = "row"                 # each row is somebody else']
+    if unit is not None:
+        if unit not in table.columns:
+            raise CatalogUnusable(f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".')
+        return [f"{f'unit = {_quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
+    likely = unit_of(table.columns)
+    if likely is None:
+        hint = [
+            "# DECIDE: whose privacy is protected? The column that names the people, or",
+            '# "row" if nobody can have two rows. No column looks like it by name.',
+        ]
+    else:
+        hint = [
+            f"# DECIDE: whose privacy is protected? {_quoted(likely)} looks like it by name;",
+            '# "row" only if nobody can have two rows.',
+        ]
+    return [*hint, f'unit = "{UNDECIDED}"', *_GROUPS]
+
+
+_GROUPS = ["max_groups = 1               # in how many groups one unit counts; noise grows with it"]
+
+
+def _column(table: DraftTable, column: str, role: Role) -> list[str]:
+    kind = table.columns[column]
+    word = type_of(column, kind, untyped=table.untyped)
+    if word is None:
+        return [f"# {_key(column)}: of a type that cannot be asked for"]
+    guessed = table.untyped and word != "text"
+    notes = ["DECIDE: type guessed from the name"] if guessed else []
+    if word in ("int", "float") and role != "identifier":
+        notes.append(f"DECIDE: bounds to sum it, such as {_bounds(column, word)}")
+    if word == "date" and role != "identifier":
+        notes.append("DECIDE: start and end to group by it")
+    if word == "text" and role != "identifier":
+        notes.append('DECIDE: type = "enum", values = ["…"] to group by it')
+    setting = f'{_key(column)} = {{ type = "{word}", role = "{role}" }}'
+    if role == "identifier":
+        return [f"# {setting}"]
+    return [*(f"# {note}" for note in notes), setting]
+
+
+def _bounds(column: str, word: str) -> str:
+    if set(words_of(column)) & {"age", "alter", "edad", "eta", "idade", "年龄", "年齢"}:
+        return "lower = 0, upper = 120"
+    return "lower = 0, upper = 1000" if word == "int" else "lower = 0.0, upper = 1000.0"
+
+
+def _number(text: str | None) -> str:
+    return f'"{UNDECIDED}"' if text is None else text
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are TOML's, but for the one control character that JSON lets through.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def table_name(source: str, taken: Sequence[str] = ()) -> str:
+    """A name for the table in that source: `data/visits-2024.csv.gz` → `visits_2024`."""
+    place, _, inner = source.partition("::")
+    parts = [
+        part for part in re.split(r"[/\\]", place) if part and not set(part) & set("*?[") and "=" not in part
+    ]
+    stem = inner or (parts[-1] if parts else "data")
+    if not inner and "." in stem.lstrip("."):
+        stem = stem.lstrip(".").partition(".")[0]
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", stem).strip("_") or "data"
+    if name[0].isdigit():
+        name = f"t_{name}"
+    base, number = name, 2
+    while name.lower() in {each.lower() for each in taken}:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def write_new(path: str | Path, text: str, *, force: bool = False) -> Path:
+    """Write the text to that file whole or not at all; an existing file is kept unless `force`.
+
+    Raises:
+        CatalogUnusable: if the file exists, or cannot be written.
+    """
+    target = Path(path)
+    exists = CatalogUnusable(f"{target} exists and was left as it is; --force writes a new one.")
+    if not force and target.exists():
+        raise exists
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError:
+        raise CatalogUnusable(f"{target} cannot be written.") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        if force:
+            os.replace(temporary, target)
+        else:
+            os.link(temporary, target)  # unlike a rename, fails if somebody was faster
+    except FileExistsError:
+        raise exists from None
+    except OSError:
+        raise CatalogUnusable(f"{target} cannot be written.") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target

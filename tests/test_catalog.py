@@ -1,0 +1,384 @@
+"""sfumato.toml: what it says is what is read, what it leaves open is said, and a first one reads no data."""
+
+import datetime
+import stat
+import threading
+import tomllib
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
+from sfumato.catalog.classify import type_of, unit_of, words_of
+from sfumato.catalog.keys import KEYS
+from sfumato.catalog.write import table_name
+from sfumato.errors import AccessDenied, CatalogUnusable
+from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text
+
+WHOLE = """
+[ledger]
+path = "state/visits.ledger"
+
+[engine]
+threads = 2
+memory = "1GB"
+timeout = 2.5
+
+[datasets.hospital]
+epsilon = 0.3
+delta = 1e-6
+
+[datasets.hospital.analysts]
+alice = { epsilon = 0.1 }
+bob = { epsilon = 0.2, delta = 1e-7 }
+
+[datasets.open]
+epsilon = 1
+delta = 1e-6
+accountant = "rdp"
+order = 16
+
+[tables.visits]
+source = "data/*.parquet"
+unit = "patient_id"
+max_groups = 3
+max_rows = 5
+dataset = "hospital"
+version = "2024-06"
+size = 5000
+
+[tables.visits.columns]
+city = { type = "enum", values = ["Lyon", "Nice"], role = "quasi-identifier" }
+age = { type = "int", lower = 0, upper = 120, nullable = false }
+cost = { type = "float", lower = 0.1, upper = "?", role = "sensitive" }
+weight = { type = "float", lower = 0.1, upper = 250 }
+day = { type = "date", start = 2023-01-01, end = "2023-12-31" }
+note = "text"
+urgent = "bool"
+
+[tables.rows]
+source = "postgresql://somewhere/x"
+unit = "row"
+adjacency = "exchange"
+dataset = "open"
+columns.x = "text"
+"""
+
+
+def read(folder, text, **options):
+    (folder / "sfumato.toml").write_text(text, encoding="utf-8")
+    return Catalog.read(folder / "sfumato.toml", environ=options.pop("environ", {}), **options)
+
+
+def test_everything_that_is_written_is_read(tmp_path):
+    text = WHOLE.replace(', upper = "?"', "").replace(
+        'cost = { type = "float", lower = 0.1,', 'cost = { type = "float",'
+    )
+    catalog = read(tmp_path, text)
+    visits, rows = catalog.tables
+    assert visits.name == "visits"
+    assert visits.source == str(tmp_path / "data/*.parquet")
+    assert visits.unit == PrivacyUnit("patient_id", max_groups=3, max_rows=5)
+    assert (visits.dataset, visits.version, visits.size) == ("hospital", "2024-06", 5000)
+    assert visits.schema == {
+        "city": Enum("Lyon", "Nice"),
+        "age": Int(0, 120, nullable=False),
+        "cost": Float(),
+        "weight": Float("0.1", 250),
+        "day": Date(datetime.date(2023, 1, 1), datetime.date(2023, 12, 31)),
+        "note": Text(),
+        "urgent": Bool(),
+    }
+    assert rows.unit == PrivacyUnit.row(adjacency="exchange")
+    assert rows.source == "postgresql://somewhere/x"
+    assert catalog.budgets["hospital"].epsilon == Fraction(3, 10)
+    assert catalog.budgets["hospital"].delta == Fraction(1, 10**6)
+    assert catalog.budgets["open"].accountant == "rdp"
+    assert catalog.budgets["open"].order == 16
+    assert {who: limit.epsilon for who, limit in catalog.limits["hospital"].items()} == {
+        "alice": Fraction(1, 10),
+        "bob": Fraction(1, 5),
+    }
+    assert catalog.limits["open"] == {}
+    assert catalog.ledger == str(tmp_path / "state/visits.ledger")
+    assert (catalog.engine.threads, catalog.engine.memory, catalog.engine.timeout) == (2, "1GB", 2.5)
+    assert catalog.roles["visits"]["city"] == "quasi-identifier"
+    assert catalog.roles["visits"]["note"] == "plain"
+    assert catalog.table("VISITS") is visits
+    assert catalog.members("open") == (rows,)
+
+
+def test_one_undecided_bound_is_refused_where_it_makes_no_sense(tmp_path):
+    with pytest.raises(CatalogUnusable, match=r"tables\.visits\.columns\.cost: Float takes both bounds"):
+        read(tmp_path, WHOLE)
+
+
+SMALL = """
+[datasets.d]
+epsilon = 1
+[tables.t]
+source = "x.parquet"
+unit = "row"
+dataset = "d"
+columns.a = "int"
+"""
+
+
+def test_flags_over_environment_over_file(tmp_path):
+    environ = {"SFUMATO_LEDGER": "env.ledger", "SFUMATO_ANALYST": "eve", "SFUMATO_THREADS": "3"}
+    assert read(tmp_path, SMALL).ledger == str(tmp_path / "sfumato.ledger")
+    inherited = read(tmp_path, SMALL + "[engine]\nthreads = 1\nmemory = '1GB'", environ=environ)
+    assert (inherited.ledger, inherited.analyst) == ("env.ledger", "eve")
+    assert (inherited.engine.threads, inherited.engine.memory) == (3, "1GB")
+    flagged = read(tmp_path, SMALL, environ=environ, ledger="flag.ledger", analyst="bob")
+    assert (flagged.ledger, flagged.analyst) == ("flag.ledger", "bob")
+
+
+def test_it_is_found_upwards_or_by_the_environment(tmp_path, monkeypatch):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "sfumato.toml").write_text(SMALL)
+    assert Catalog.find(inner, environ={}) == tmp_path / "sfumato.toml"
+    monkeypatch.chdir(inner)
+    assert Catalog.read(environ={}).path == tmp_path / "sfumato.toml"
+    (inner / "other.toml").write_text(SMALL)
+    assert Catalog.read(environ={"SFUMATO_CONFIG": "other.toml"}).ledger == str(inner / "sfumato.ledger")
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path):
+    with pytest.raises(CatalogUnusable, match="sfumato init FILE"):
+        Catalog.find(tmp_path, environ={})
+    with pytest.raises(CatalogUnusable, match="sfumato init FILE"):
+        Catalog.read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("[tables.t]", "[table.t]"), r"there is no setting 'table'\. Did you mean 'tables'"),
+        (
+            ("epsilon = 1", "epsilom = 1"),
+            r"datasets\.d: there is no setting 'epsilom'\. Did you mean 'epsilon'",
+        ),
+        (('unit = "row"', 'unit = "row"\nmaxgroups = 1'), "Did you mean 'max_groups'"),
+        (
+            ('"int"', '{ type = "int", low = 0 }'),
+            r"columns\.a: there is no setting 'low'\. Did you mean 'lower'",
+        ),
+        (('"int"', '{ type = "integer" }'), r"columns\.a: A column's type is one of int"),
+        (('"int"', "3"), r"columns\.a is a type such as"),
+        (('"int"', '{ type = "int", role = "secret" }'), "role is one of identifier"),
+        (('"int"', '{ type = "int", lower = 5, upper = 1 }'), "is above the upper bound"),
+        (('dataset = "d"', 'dataset = "e"'), "there is no dataset 'e'"),
+        (("epsilon = 1", "epsilon = -1"), r"datasets\.d: epsilon must be"),
+        (("epsilon = 1", 'epsilon = 1\naccountant = "magic"'), "accountant must be one of"),
+        (('unit = "row"', 'unit = "row"\nmax_groups = 2'), 'no meaning with unit = "row"'),
+        (('unit = "row"', "unit = 3"), "unit must be text"),
+        (('unit = "row"', 'unit = "u"\nmax_groups = 0'), r"tables\.t: max_groups"),
+        (("[tables.t]", "tables = 3\n[x]"), "."),
+        (('columns.a = "int"', ""), "needs its columns"),
+        (("[datasets.d]", "[engine]\ntimeout = 'soon'\n[datasets.d]"), "engine takes threads"),
+        (("[datasets.d]", "[engine]\nthreads = 0\n[datasets.d]"), "must be positive"),
+        (("[datasets.d]", "[ledger]\npath = 'a'\nurl = 'b'\n[datasets.d]"), "not both"),
+        (("[datasets.d]", "[datasets.d"), "is not valid TOML"),
+    ],
+)
+def test_mistakes_are_named_with_the_nearest_fix(tmp_path, change, message):
+    assert change[0] in SMALL
+    with pytest.raises(CatalogUnusable, match=message):
+        read(tmp_path, SMALL.replace(*change))
+
+
+def test_analysts_are_a_closed_list_once_there_is_one(tmp_path):
+    listed = SMALL + "[datasets.d.analysts]\nalice = { epsilon = 0.5 }\n"
+    read(tmp_path, SMALL).admit("d")
+    read(tmp_path, listed, analyst="alice").admit("d")
+    with pytest.raises(AccessDenied, match="--analyst"):
+        read(tmp_path, listed).admit("d")
+    with pytest.raises(AccessDenied, match="'mallory' is not among"):
+        read(tmp_path, listed, analyst="mallory").admit("d")
+
+
+VISITS = {
+    "visit_id": "integer",
+    "patient_id": "integer",
+    "name": "text",
+    "age": "integer",
+    "city": "text",
+    "admitted": "timestamp",
+    "cost": "float",
+    "ward": "text",
+    "urgent": "boolean",
+    "scan": "other",
+}
+
+
+def test_a_fresh_one_lists_what_is_to_decide_and_works_once_that_is_decided(tmp_path):
+    text = draft([DraftTable("visits", "visits.parquet", VISITS)])
+    assert max(len(line) for line in text.splitlines()) <= 100
+    with pytest.raises(CatalogUnusable) as caught:
+        read(tmp_path, text)
+    assert str(caught.value) == (
+        "sfumato.toml leaves this to decide: epsilon of datasets.visits; unit of tables.visits."
+    )
+    assert "DECIDE" in text
+    assert '"patient_id" looks like it by name' in text
+    decided = text.replace('epsilon = "?"', "epsilon = 1").replace('unit = "?"', 'unit = "patient_id"')
+    catalog = read(tmp_path, decided)
+    (table,) = catalog.tables
+    # Identifiers and unusable types are left out; numbers without bounds are there, not yet summable.
+    assert table.schema == {
+        "age": Int(),
+        "city": Text(),
+        "admitted": Date(),
+        "cost": Float(),
+        "ward": Text(),
+        "urgent": Bool(),
+    }
+    assert catalog.roles["visits"]["cost"] == "sensitive"
+
+
+def test_what_is_decided_at_once_is_not_asked_again(tmp_path):
+    text = draft([DraftTable("v", "v.parquet", VISITS)], unit="patient_id", epsilon="0.5", delta="1e-7")
+    catalog = read(tmp_path, text)
+    assert catalog.tables[0].unit.column == "patient_id"
+    assert (catalog.budgets["v"].epsilon, catalog.budgets["v"].delta) == (Fraction(1, 2), Fraction(1, 10**7))
+    assert (
+        read(tmp_path, draft([DraftTable("v", "v", VISITS)], unit="row", epsilon="1")).tables[0].unit.column
+        is None
+    )
+    with pytest.raises(CatalogUnusable, match="no column 'patent_id'"):
+        draft([DraftTable("v", "v", VISITS)], unit="patent_id")
+
+
+def test_a_file_without_types_gets_them_from_names_and_says_so():
+    text = draft([DraftTable("v", "v.csv", dict.fromkeys(VISITS, "text"), untyped=True)])
+    columns = tomllib.loads(text)["tables"]["v"]["columns"]
+    assert columns["age"]["type"] == "int"
+    assert columns["cost"]["type"] == "float"
+    assert columns["city"]["type"] == "text"
+    assert "type guessed from the name" in text
+
+
+@given(
+    st.dictionaries(st.text(min_size=1), st.sampled_from(sorted(set(VISITS.values()))), max_size=5), st.text()
+)
+def test_any_column_name_makes_valid_toml(columns, source):
+    data = tomllib.loads(draft([DraftTable("t", source, columns)]))
+    assert data["tables"]["t"]["source"] == source
+    asked = {
+        name for name, kind in columns.items() if kind != "other" and role_of(name, kind) != "identifier"
+    }
+    assert set(data["tables"]["t"]["columns"]) == asked
+
+
+def test_every_setting_of_a_fresh_file_is_a_known_one():
+    data = tomllib.loads(draft([DraftTable("t", "t", VISITS)]))
+    assert set(data) <= set(KEYS[""])
+    assert set(data["tables"]["t"]) <= set(KEYS["tables.NAME"])
+    assert set(data["datasets"]["t"]) <= set(KEYS["datasets.NAME"])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "role"),
+    [
+        ("patient_id", "integer", "identifier"),
+        ("PatientID", "text", "identifier"),
+        ("userid", "text", "identifier"),
+        ("Straße", "text", "identifier"),
+        ("prénom", "text", "identifier"),
+        ("телефон", "text", "identifier"),
+        ("电话", "text", "identifier"),
+        ("phone_number", "text", "identifier"),
+        ("credit_card_number", "text", "identifier"),
+        ("age", "integer", "quasi-identifier"),
+        ("zip_code", "text", "quasi-identifier"),
+        ("Geburtsdatum", "date", "quasi-identifier"),
+        ("customer_age", "integer", "quasi-identifier"),
+        ("sexe", "text", "quasi-identifier"),
+        ("年齢", "integer", "quasi-identifier"),
+        ("seen", "timestamp", "quasi-identifier"),
+        ("diagnosis", "text", "sensitive"),
+        ("Gehalt", "float", "sensitive"),
+        ("account_balance", "float", "sensitive"),
+        ("给与", "float", "plain"),
+        ("給与", "float", "sensitive"),
+        ("ward", "text", "plain"),
+        ("number_of_rooms", "integer", "plain"),
+        ("employee_count", "integer", "plain"),
+        ("name", "boolean", "plain"),
+    ],
+)
+def test_columns_are_classified_by_name_and_type(name, kind, role):
+    assert role_of(name, kind) == role
+
+
+def test_the_unit_is_the_most_personal_number():
+    assert unit_of({"id": "integer", "email": "text", "customer": "text", "Kunden-Nr": "text"}) == "Kunden-Nr"
+    assert unit_of({"id": "integer", "email": "text"}) == "email"
+    assert unit_of({"ward": "text", "id": "integer"}) is None
+
+
+def test_names_are_split_into_words():
+    assert words_of("patientID") == words_of("patient_id") == words_of("Patient-Id") == ("patient", "id")
+    assert words_of("HTTPServerName") == ("http", "server", "name")
+    assert type_of("is_member", "text", untyped=True) == "text"
+    assert type_of("is_active", "text", untyped=True) == "bool"
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("data/visits-2024.csv.gz", "visits_2024"),
+        ("visits/*.parquet", "visits"),
+        ("visits/country=*/part-*.parquet", "visits"),
+        ("shop.duckdb::orders", "orders"),
+        ("shop.duckdb", "shop"),
+        ("2024.csv", "t_2024"),
+        ("*.csv", "data"),
+        ("C:\\data\\Über uns.csv", "ber_uns"),
+    ],
+)
+def test_a_table_is_named_after_its_file(source, name):
+    assert table_name(source) == name
+
+
+def test_names_are_not_taken_twice():
+    assert table_name("b/visits.csv", ["Visits", "visits_2"]) == "visits_3"
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path):
+    target = tmp_path / "sfumato.toml"
+    write_new(target, "first")
+    with pytest.raises(CatalogUnusable, match="--force"):
+        write_new(target, "second")
+    assert target.read_text() == "first"
+    write_new(target, "third", force=True)
+    assert target.read_text() == "third"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+    assert [each.name for each in tmp_path.iterdir()] == ["sfumato.toml"]
+    with pytest.raises(CatalogUnusable, match="cannot be written"):
+        write_new(tmp_path / "no" / "sfumato.toml", "x")
+
+
+def test_of_two_writers_at_once_one_wins_whole(tmp_path):
+    target, lost = tmp_path / "sfumato.toml", []
+    start = threading.Barrier(8)
+
+    def write(letter):
+        start.wait()
+        try:
+            write_new(target, letter * 100_000)
+        except CatalogUnusable:
+            lost.append(letter)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lost) == 7
+    assert len(set(target.read_text())) == 1
+    assert len(target.read_text()) == 100_000
