@@ -7,5 +7,7 @@ path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
 from __future__ import annotations
 
 from sfumato.plots.bands import noise_bands, noise_panels
+from sfumato.plots.budget import budget_bar
+from sfumato.plots.curves import deployments_chart, tradeoff_curve
 
-__all__ = ["noise_bands", "noise_panels"]
+__all__ = ["budget_bar", "deployments_chart", "noise_bands", "noise_panels", "tradeoff_curve"]
