@@ -1,0 +1,90 @@
+"""The second door: what the engine's own parser sees must be one SELECT over attached tables, nothing else.
+
+The plan layer generates every statement afresh, so nothing but such a SELECT should ever arrive. This check
+does not rely on that, nor on sqlglot and DuckDB reading a text alike: it walks the tree that DuckDB itself
+made of the text that it will run. Whatever is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
+
+__all__ = ["FUNCTIONS", "is_plain_select"]
+
+FUNCTIONS = """
+    SELECT function_name FROM duckdb_functions()
+    WHERE function_type IN ('scalar', 'aggregate', 'window')
+    GROUP BY function_name HAVING bool_and(coalesce(stability = 'CONSISTENT', false))
+"""
+"""Lists the functions of their arguments alone: no clock, setting, sequence, randomness, log or file."""
+
+_MACROS = {"nullif", "if", "fdiv", "fmod", "split_part", "date_add", "days_in_month"}
+_NODES = {"SELECT_NODE", "SET_OPERATION_NODE"}
+_REFERENCES = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
+_ORDERS = {"ASCENDING", "DESCENDING", "ORDER_DEFAULT"}
+_MODIFIERS = {"ORDER_MODIFIER", "LIMIT_MODIFIER", "DISTINCT_MODIFIER", *_ORDERS}
+_PLAIN = _NODES | _REFERENCES | _MODIFIERS
+_EXPRESSIONS = {
+    "BETWEEN",
+    "CASE",
+    "CAST",
+    "COLUMN_REF",
+    "COMPARISON",
+    "CONJUNCTION",
+    "CONSTANT",
+    "FUNCTION",
+    "OPERATOR",
+    "STAR",
+    "SUBQUERY",
+    "TYPE",
+    "WINDOW",
+}
+
+
+def is_plain_select(serialized: str, tables: Collection[str], functions: Collection[str]) -> bool:
+    """Whether a statement is one SELECT over `tables` with functions of their arguments alone.
+
+    Args:
+        serialized: What `json_serialize_sql` made of the statement.
+        tables: The names of the attached tables, in lower case.
+        functions: What the query `FUNCTIONS` lists.
+    """
+    tree = json.loads(serialized)
+    statements = tree.get("statements", ())
+    if tree.get("error") is not False or len(statements) != 1:
+        return False
+    scope = frozenset(name.lower() for name in tables)
+    return all(_part_is_plain(part, seen, functions) for part, seen in _parts(statements[0], scope))
+
+
+def _parts(part: Any, scope: frozenset[str]) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
+    """All objects of the tree, each with the names of tables that it can see."""
+    if isinstance(part, list):
+        for child in part:
+            yield from _parts(child, scope)
+    if not isinstance(part, dict):
+        return
+    named = part.get("cte_map", {}).get("map", ())
+    for entry in named:  # each sees those before it
+        yield from _parts(entry["value"], scope)
+        scope |= {entry["key"].lower()}
+    yield part, scope
+    for key, child in part.items():
+        if key != "cte_map":
+            yield from _parts(child, scope)
+
+
+def _part_is_plain(part: dict[str, Any], scope: frozenset[str], functions: Collection[str]) -> bool:
+    if part.get("sample") is not None or part.get("at_clause") is not None:
+        return False
+    if part.get("schema") or part.get("catalog") or part.get("schema_name") or part.get("catalog_name"):
+        return False
+    if "table_name" in part and part["table_name"].lower() not in scope:
+        return False
+    if "function_name" in part and part["function_name"].lower() not in functions:
+        return part["function_name"].lower() in _MACROS
+    if "class" in part:
+        return part["class"] in _EXPRESSIONS
+    return part.get("type", "EMPTY") in _PLAIN

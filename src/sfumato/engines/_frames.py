@@ -1,0 +1,146 @@
+"""Frames in memory as Arrow, column by column, without copies where they have its layout already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import MissingExtra, SourceUnusable
+
+__all__ = ["Frame", "frame_of", "read_arrow_files"]
+
+_SHOWN = "The source in memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Named columns in memory, or an Arrow dataset; nothing is converted until a column is asked for.
+
+    Attributes:
+        names: The columns by position; they need not be distinct.
+        pick: Gives something that Arrow can scan, and where in it the columns at the asked positions are.
+        shown: What to call it in messages.
+    """
+
+    names: tuple[str, ...]
+    pick: Callable[[list[int]], tuple[Any, list[int]]]
+    shown: str = _SHOWN
+
+
+def frame_of(source: object) -> Frame:
+    """A frame as named Arrow columns.
+
+    Raises:
+        SourceUnusable: if it is no frame that can be read more than once.
+    """
+    family = type(source).__module__.partition(".")[0]
+    reader = _READERS.get(family)
+    made = None if reader is None else reader(source)
+    if made is None:
+        raise SourceUnusable(
+            "A source is a path, a pyarrow Table or Dataset, or a pandas or Polars frame "
+            f"that is already read, not {type(source).__name__[:40]}."
+        )
+    return made
+
+
+def _of_pyarrow(source: Any) -> Frame | None:
+    pa = _pyarrow()
+    import pyarrow.dataset as ds
+
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return Frame(
+            tuple(source.column_names), lambda wanted: _table([_plain(source.column(i)) for i in wanted])
+        )
+    if isinstance(source, ds.Dataset):
+        return of_dataset(source)
+    return None
+
+
+def _of_polars(source: Any) -> Frame | None:
+    if type(source).__name__ != "DataFrame":
+        return None
+    _pyarrow()
+    return Frame(
+        tuple(source.columns),
+        lambda wanted: _table([_plain(source.to_series(i).to_arrow()) for i in wanted]),
+    )
+
+
+def _of_pandas(source: Any) -> Frame | None:
+    if type(source).__name__ != "DataFrame":
+        return None
+    pa = _pyarrow()
+    return Frame(
+        tuple(str(name) for name in source.columns),
+        lambda wanted: _table([_plain(pa.array(source.iloc[:, i], from_pandas=True)) for i in wanted]),
+    )
+
+
+_READERS: dict[str, Callable[[Any], Frame | None]] = {
+    "pyarrow": _of_pyarrow,
+    "polars": _of_polars,
+    "pandas": _of_pandas,
+}
+
+
+def of_dataset(dataset: Any, shown: str = _SHOWN) -> Frame:
+    """An Arrow dataset, read anew by each statement."""
+    return Frame(tuple(dataset.schema.names), lambda wanted: (dataset, list(wanted)), shown)
+
+
+def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:
+    """Arrow IPC or Feather files as a dataset; a file in the streaming format is read into memory.
+
+    Raises:
+        SourceUnusable: if they cannot be opened or differ in their columns.
+    """
+    pa = _pyarrow()
+    import pyarrow.dataset as ds
+
+    frame = None
+    try:
+        if len(paths) == 1 and _is_stream(paths[0]):
+            with pa.memory_map(paths[0]) as file:
+                frame = _of_pyarrow(pa.ipc.open_stream(file).read_all())
+        else:
+            keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")
+            dataset = ds.dataset(list(paths), format="ipc", partitioning=keys if partitions else None)
+            schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
+            frame = of_dataset(dataset, shown) if all(each.equals(schemas[0]) for each in schemas) else None
+    except Exception:  # its text may hold data; what to do is the same whatever the reason
+        frame = None
+    if frame is None:
+        raise SourceUnusable(f"{shown} cannot be read as Arrow files with the same columns; check them.")
+    return frame
+
+
+def _is_stream(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(6) != b"ARROW1"
+
+
+def _table(columns: list[Any]) -> tuple[Any, list[int]]:
+    names = [f"c{i}" for i in range(len(columns))]
+    return _pyarrow().Table.from_arrays(columns, names=names), list(range(len(columns)))
+
+
+def _plain(column: Any) -> Any:
+    """The column in a type that DuckDB reads: two rare ones are converted, others left as they are."""
+    pa = _pyarrow()
+    if pa.types.is_float16(column.type):
+        return column.cast(pa.float32())
+    if pa.types.is_decimal256(column.type):
+        return column.cast(pa.float64())
+    return column
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtra("pyarrow is missing; install it with: pip install 'sfumato[duckdb]'.") from None
+    return pyarrow

@@ -1,0 +1,244 @@
+"""A located source as a DuckDB view: which columns it has, and the SELECT that gives them canonical types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.engines._csv import read_header
+from sfumato.engines._frames import Frame, read_arrow_files
+from sfumato.engines._types import cast, identifies, kind_of
+from sfumato.engines.sources import Database, Files, Located
+from sfumato.errors import SourceUnusable
+from sfumato.schema import Kind
+
+__all__ = ["Column", "Table", "describe", "plan_table", "quoted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a source: its public name, what DuckDB calls it, and its native type."""
+
+    name: str
+    inner: str
+    native: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What can stand after FROM, with what must be set up for it: a database to attach, a frame to hold."""
+
+    text: str
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    database: str | None = None
+    frame: Any = None
+
+    def prepare(self, connection: Any, name: str) -> str:
+        """Attach or register what is needed; the text to put after FROM."""
+        if self.database is not None:
+            alias = _alias(self.database)
+            known = connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+            if (alias,) not in known:
+                connection.execute(f"ATTACH {_literal(self.database)} AS {quoted(alias)} (READ_ONLY)")
+        if self.frame is not None:
+            connection.from_arrow(self.frame).create_view(name)
+            return quoted(name)
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An attached table: everything that is needed to create its view in a fresh instance."""
+
+    name: str
+    scan: _Scan
+    select: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that reading it opens."""
+        return self.scan.paths
+
+    def create(self, connection: Any) -> None:
+        """Create the view."""
+        origin = self.scan.prepare(connection, f"{self.name} source")
+        connection.execute(
+            f"CREATE VIEW {quoted(self.name)} AS SELECT {', '.join(self.select)} FROM {origin}"
+        )
+
+
+def describe(connection: Any, located: Located) -> tuple[Column, ...]:
+    """The columns of a source, from its public metadata.
+
+    Raises:
+        SourceUnusable: if it cannot be opened.
+    """
+    if isinstance(located, Files) and located.format == "arrow":
+        located = read_arrow_files(located.paths, located.partitions, located.shown)
+    if isinstance(located, Frame):
+        return tuple(
+            Column(name, f"c{i}", _native(connection, located, i) or "OTHER")
+            for i, name in enumerate(located.names)
+        )
+    return _columns(connection, _scan(connection, located), located.shown)
+
+
+def plan_table(
+    connection: Any, name: str, located: Located, columns: Mapping[str, Kind], *, unit: str | None
+) -> Table:
+    """How `name` is made from the source.
+
+    Raises:
+        SourceUnusable: if it cannot be opened, or a column is missing or cannot have its kind.
+    """
+    wanted: dict[str, Kind | None] = dict(columns)
+    if unit is not None and unit.lower() not in {each.lower() for each in columns}:
+        wanted[unit] = None
+    if isinstance(located, Files) and located.format == "arrow":
+        located = read_arrow_files(located.paths, located.partitions, located.shown)
+    if isinstance(located, Frame):
+        scan, found = _pick(connection, located, list(wanted))
+    else:
+        scan = _scan(connection, located)
+        held = _columns(connection, scan, located.shown)
+        names = [column.name for column in held]
+        found = [held[_position(each, names, located.shown)] for each in wanted]
+    select = [
+        f"{_expression(column, public, kind, located.shown)} AS {quoted(public)}"
+        for (public, kind), column in zip(wanted.items(), found, strict=True)
+    ]
+    return Table(name, scan, tuple(select) or ("NULL AS nothing",))
+
+
+def quoted(name: str) -> str:
+    """An identifier in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _alias(path: str) -> str:
+    return f"file {path}"
+
+
+def _position(name: str, names: list[str], shown: str) -> int:
+    """Where the column is: the same name, else the only one that differs in upper and lower case."""
+    exact = [i for i, each in enumerate(names) if each == name]
+    near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    if not near:
+        raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+    if len(near) > 1:
+        raise SourceUnusable(f'{shown} has several columns "{name[:100]}"; rename them in the source.')
+    return near[0]
+
+
+def _expression(column: Column, name: str, kind: Kind | None, shown: str) -> str:
+    inner = quoted(column.inner)
+    if kind is None:
+        if not identifies(column.native):
+            raise SourceUnusable(f'{shown}: the values of column "{name[:100]}" cannot be the ids of units.')
+        return inner
+    made = cast(inner, column.native, kind)
+    if made is None:
+        is_now = kind_of(column.native)
+        raise SourceUnusable(
+            f'{shown}: column "{name[:100]}" cannot be read as {kind}; the source has it as {is_now}.'
+        )
+    return made
+
+
+def _native(connection: Any, frame: Frame, position: int) -> str | None:
+    """The type that DuckDB gives a column of a frame, None if it has none."""
+    try:
+        scannable, (at,) = frame.pick([position])
+        relation = connection.from_arrow(scannable)
+        return str(relation.types[at])
+    except Exception:  # its text may hold data
+        return None
+
+
+def _pick(connection: Any, frame: Frame, wanted: list[str]) -> tuple[_Scan, list[Column]]:
+    names = list(frame.names)
+    positions = [_position(name, names, frame.shown) for name in wanted]
+    natives = [_native(connection, frame, position) for position in positions]
+    for name, native in zip(wanted, natives, strict=True):
+        if native is None:
+            raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" has no single type that can be read.')
+    scannable, at = frame.pick(positions)
+    inner = connection.from_arrow(scannable).columns
+    found = [Column(name, inner[i], str(native)) for name, i, native in zip(wanted, at, natives, strict=True)]
+    return _Scan("", frame=scannable), found
+
+
+def _columns(connection: Any, scan: _Scan, shown: str) -> tuple[Column, ...]:
+    rows: list[tuple[Any, ...]] = []
+    try:
+        origin = scan.prepare(connection, "source")
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {origin}").fetchall()
+    except Exception:  # its text may hold data
+        rows = []
+    if not rows:
+        raise SourceUnusable(f"{shown} cannot be opened; check that it is whole and readable.")
+    names = (*scan.names, *(row[0] for row in rows[len(scan.names) :]))
+    return tuple(Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True))
+
+
+def _scan(connection: Any, located: Files | Database) -> _Scan:
+    if isinstance(located, Database):
+        return _database(connection, located)
+    return _csv(located) if located.format == "csv" else _parquet(connection, located)
+
+
+def _parquet(connection: Any, files: Files) -> _Scan:
+    listed = ", ".join(_literal(path) for path in files.paths)
+    names, alike = _parquet_names(connection, files)
+    options = f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false"
+    if not alike:
+        options += ", union_by_name = true"
+    return _Scan(f"read_parquet([{listed}], {options})", names, files.paths)
+
+
+def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool]:
+    """The names as the first file has them, where case alone tells two apart; and whether all files agree."""
+    return (), True
+
+
+def _csv(files: Files) -> _Scan:
+    headers = {read_header(path, files.shown) for path in files.paths}
+    if len(headers) > 1:
+        raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
+    (header,) = headers
+    listed = ", ".join(_literal(path) for path in files.paths)
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header.names)))
+    text = (
+        f"read_csv([{listed}], auto_detect = false, header = true, columns = {{{columns}}}, "
+        f"delim = {_literal(header.delimiter)}, quote = '\"', escape = '\"', "
+        f"ignore_errors = true, strict_mode = false, "
+        f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
+    )
+    return _Scan(text, header.names, files.paths)
+
+
+def _database(connection: Any, database: Database) -> _Scan:
+    scan = _Scan("", paths=(), database=database.path)
+    tables: list[tuple[str, str]] = []
+    try:
+        scan.prepare(connection, "source")
+        tables = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?",
+            [_alias(database.path)],
+        ).fetchall()
+    except Exception:  # its text may hold data
+        tables = []
+    if database.table is not None:
+        tables = [each for each in tables if database.table in (each[1], f"{each[0]}.{each[1]}")]
+    if len(tables) != 1:
+        raise SourceUnusable(
+            f"{database.shown} must lead to one table of a DuckDB file; name it, as in shop.duckdb::visits."
+        )
+    path = ".".join(quoted(part) for part in (_alias(database.path), *tables[0]))
+    return _Scan(path, database=database.path)

@@ -1,0 +1,100 @@
+"""The seam between private questions and whatever runs them, and how engines outside this package join it.
+
+A package adds an engine with an entry point in its own `pyproject.toml`:
+
+```toml
+[project.entry-points."sfumato.engines"]
+mine = "my_package.engine:MyEngine"
+```
+
+The name then works in `engine("mine")`; the object is called with the keyword arguments given there and must
+return an `Engine`. The suite in `tests/engines` takes such an engine by one entry in its fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from sfumato.errors import InvalidParameter
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+__all__ = ["Engine", "Source", "SourceKind", "engine"]
+
+Source: TypeAlias = Any
+"""Where rows are: a path, a glob, a folder, a list of paths, `file.duckdb::table`, or a frame in memory."""
+
+SourceKind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "timestamp", "other"]
+"""What a column of a source holds, as its public metadata says."""
+
+_GROUP = "sfumato.engines"
+_BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Runs one SELECT over attached tables.
+
+    Privacy:
+        Nothing that an engine raises, logs or prints may hold a value from the data: it raises
+        `SourceUnusable` while attaching and `EngineFailed` (`TimedOut`, `Cancelled`) while reading, with
+        fixed sentences and an empty chain. No row may make a read fail: values that do not fit the declared kind are NULL.
+    """
+
+    @property
+    def dialect(self) -> str:
+        """The sqlglot dialect in which statements are written for it."""
+
+    def attach(
+        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+    ) -> None:
+        """Make `name` a table with these columns in their canonical types.
+
+        Integer columns are BIGINT, float ones DOUBLE, text VARCHAR, boolean BOOLEAN, date DATE. A value that
+        does not fit is NULL. The unit column, if it is not among `columns`, keeps the type it has.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
+        """
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:
+        """The columns of a source with their kinds, from its public metadata.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened.
+        """
+
+    def fetch(self, statement: exp.Expression) -> pa.Table:
+        """The result of one SELECT over attached tables.
+
+        Raises:
+            EngineFailed: if it cannot be finished; `TimedOut` and `Cancelled` say which way.
+        """
+
+    def close(self) -> None:
+        """Give everything back; a second call does nothing."""
+
+
+def engine(name: str, /, **options: Any) -> Engine:
+    """The engine that is registered under a name, made with these options: `engine("duckdb", threads=2)`.
+
+    Raises:
+        InvalidParameter: if no engine of that name is built in or installed.
+    """
+    make: Callable[..., Engine]
+    if name in _BUILT_IN:
+        module, attribute = _BUILT_IN[name]
+        make = getattr(import_module(module), attribute)
+        return make(**options)
+    found = {point.name: point for point in entry_points(group=_GROUP)}
+    if name not in found:
+        known = ", ".join(sorted({*_BUILT_IN, *found}))
+        raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; known are: {known}.")
+    make = found[name].load()
+    return make(**options)

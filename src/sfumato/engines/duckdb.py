@@ -1,0 +1,236 @@
+"""DuckDB inside this process: sources as views with canonical types, a locked instance, a cursor a read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import exp
+
+from sfumato.engines._door import FUNCTIONS, is_plain_select
+from sfumato.engines._run import run
+from sfumato.engines._tables import Table, describe, plan_table
+from sfumato.engines._types import kind_of
+from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.sources import locate
+from sfumato.errors import EngineFailed, InvalidParameter, MissingExtra, SourceUnusable
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DuckDB"]
+
+_T = TypeVar("_T")
+_CLOSED = "The engine is closed; open a new session."
+_STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+
+_SETTINGS: dict[str, str | int | bool] = {
+    "python_enable_replacements": False,  # a table name never means a variable of the caller
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "preserve_insertion_order": False,  # no answer depends on the order of rows
+}
+_LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
+
+
+class DuckDB:
+    """Runs reads in DuckDB, within limits, with every door but the attached sources shut.
+
+    Attributes:
+        dialect: `"duckdb"`.
+        threads: How many threads a read may use; by default one a core.
+        memory: How much memory reads may use together, like `"4GB"`; by default four fifths of the machine's.
+            What does not fit is written to a private folder, removed when the engine is closed.
+        timeout: How many seconds one read may take; by default any number.
+
+    Privacy:
+        A read returns the result of one SELECT over attached tables or raises `EngineFailed`, `TimedOut` or
+        `Cancelled` with a fixed sentence and an empty chain. Conditions: DuckDB's own lock (external access
+        off but for the listed files, configuration locked, extensions and replacement scans off), and the
+        check of each statement in `_door`, which does not rely on it.
+    """
+
+    dialect = "duckdb"
+
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        memory: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Check the limits; nothing is opened before the first source.
+
+        Raises:
+            InvalidParameter: for a limit that is no limit.
+            MissingExtra: if DuckDB is not installed.
+        """
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise InvalidParameter("threads must be a whole number from 1 on, or None.")
+        if timeout is not None and not timeout > 0:
+            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        self.threads, self.memory, self.timeout = threads, memory, timeout
+        _duckdb()
+        self._lock = threading.RLock()
+        self._tables: dict[str, Table] = {}
+        self._connection: Any = None
+        self._functions: frozenset[str] = frozenset()
+        self._closed = False
+        self._process = os.getpid()
+        self._folder = tempfile.mkdtemp(prefix="sfumato-")
+        self._remove = weakref.finalize(self, _remove_folder, self._folder, self._process)
+        if not _succeeds(lambda: self._connect().close()):
+            self._remove()
+            raise InvalidParameter('memory must be a size that DuckDB knows, like "4GB", or None.')
+
+    def attach(
+        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+    ) -> None:
+        """Make `name` a view of the source whose columns have canonical types; tables so far stay attached.
+
+        DuckDB cannot open another file once it is locked, so that a new instance is built and locked, and
+        takes the place of the old one; reads under way end on the old one.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
+        """
+        located = locate(source)
+        with self._lock:
+            self._check_open()
+            key = name.lower()
+            others = {each: table for each, table in self._tables.items() if each != key}
+            connection = self._connect()
+            try:
+                planned = plan_table(connection, name, located, columns, unit=unit)
+                tables = {**others, key: planned}
+                built = _succeeds(lambda: self._build(connection, tables))
+            except BaseException:
+                connection.close()
+                raise
+            if not built:
+                connection.close()
+                raise SourceUnusable(
+                    f"{located.shown} cannot be opened; check that it is whole and readable."
+                )
+            old, self._connection, self._tables = self._connection, connection, tables
+            if old is not None:
+                old.close()
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:
+        """The columns of a source with their kinds, from its public metadata; a CSV column is text.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened.
+        """
+        located = locate(source)
+        self._check_open()
+        connection = self._connect()
+        try:
+            return {column.name: kind_of(column.native) for column in describe(connection, located)}
+        finally:
+            connection.close()
+
+    def fetch(self, statement: exp.Expression) -> pa.Table:
+        """The result of one SELECT over attached tables, from a cursor of its own: threads may call at once.
+
+        Raises:
+            EngineFailed: if the statement is anything else, or cannot be finished.
+            TimedOut: after `timeout` seconds.
+            Cancelled: on Ctrl-C; the engine stays usable.
+        """
+        if not isinstance(statement, exp.Select | exp.SetOperation):
+            raise EngineFailed(_STRANGE)
+        with self._lock:
+            self._check_open()
+            if self._connection is None:
+                raise EngineFailed("No table is attached; attach one before reading.")
+            cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
+
+        def read() -> Any:
+            text = statement.sql(dialect=self.dialect, comments=False)
+            parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
+            return (
+                cursor.sql(text).to_arrow_table() if is_plain_select(parsed, tables, functions) else _STRANGE
+            )
+
+        try:
+            result = run(read, cursor.interrupt, timeout=self.timeout)
+        finally:
+            cursor.close()
+        if result is _STRANGE:
+            raise EngineFailed(_STRANGE)
+        return result
+
+    def close(self) -> None:
+        """Give back memory and the folder of spilled data; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection, self._tables = None, {}
+            self._remove()
+
+    def __enter__(self) -> DuckDB:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineFailed(_CLOSED)
+
+    def _connect(self) -> Any:
+        """A fresh instance in memory with our settings, not locked yet."""
+        settings = dict(_SETTINGS)
+        settings["temp_directory"] = tempfile.mkdtemp(dir=self._folder)  # instances must not share one
+        if self.threads is not None:
+            settings["threads"] = self.threads
+        if self.memory is not None:
+            settings["memory_limit"] = self.memory
+        connection = _duckdb().connect(":memory:", config=settings)
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        return connection
+
+    def _build(self, connection: Any, tables: Mapping[str, Table]) -> None:
+        """Create the views, then shut the doors."""
+        for table in tables.values():
+            table.create(connection)
+        if not self._functions:
+            self._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
+        paths = sorted({path for table in tables.values() for path in table.paths})
+        connection.execute("SET allowed_paths = $paths", {"paths": paths})
+        for command in _LOCK:
+            connection.execute(command)
+
+
+def _succeeds(work: Callable[[], object]) -> bool:
+    """Whether it runs through; the exception is dropped here, so that none of its text can travel on."""
+    with contextlib.suppress(Exception):
+        work()
+        return True
+    return False
+
+
+def _remove_folder(folder: str, process: int) -> None:
+    if os.getpid() == process:  # not from a forked child, whose parent still uses it
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra(
+            "Reading data needs DuckDB; install it with: pip install 'sfumato[duckdb]'."
+        ) from None
+    return duckdb

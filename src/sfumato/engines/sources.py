@@ -1,0 +1,156 @@
+"""Where the rows are: paths, globs, folders, DuckDB files and frames, told apart by public facts alone.
+
+| source | example |
+| --- | --- |
+| Parquet | `"visits.parquet"`, `"visits/*.parquet"`, a list of paths |
+| a folder, also partitioned as `country=FR/part-0.parquet` | `"visits/"` |
+| CSV with a header in UTF-8 | `"visits.csv"`, `"visits.csv.gz"`, `"visits.tsv"` |
+| Arrow IPC, Feather | `"visits.arrow"`, `"visits.feather"` |
+| a table of a DuckDB file | `"shop.duckdb::visits"`, or `"shop.duckdb"` if it has one table |
+| in memory | a pyarrow Table, RecordBatch or Dataset, a pandas or Polars frame |
+
+Files are listed when the source is attached; what a folder gains later is seen by the next session.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sfumato.engines._frames import Frame, frame_of
+from sfumato.engines.base import Source
+from sfumato.errors import SourceUnusable
+
+__all__ = ["Database", "Files", "Format", "Located", "locate"]
+
+Format: TypeAlias = Literal["parquet", "csv", "arrow"]
+
+_FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".parq": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".tsv.gz": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+_DATABASES = (".duckdb", ".ddb")
+_WILD = "*?["
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files of one format, listed.
+
+    Attributes:
+        format: How they are written.
+        paths: Absolute paths, sorted.
+        partitions: The keys of `key=value` folders, which are columns too.
+        shown: The source as the steward wrote it, for messages.
+    """
+
+    format: Format
+    paths: tuple[str, ...]
+    partitions: tuple[str, ...]
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A table of a DuckDB file; without a name the only one."""
+
+    path: str
+    table: str | None
+    shown: str
+
+
+Located: TypeAlias = Files | Database | Frame
+
+
+def locate(source: Source) -> Located:
+    """What a source is, from its type, its name and the list of its files.
+
+    Raises:
+        SourceUnusable: if it is nothing that can be read, or no file is there.
+    """
+    if isinstance(source, str | Path):
+        return _from_text(os.fspath(source))
+    if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
+        return _from_list([os.fspath(each) for each in source])
+    return frame_of(source)
+
+
+def _from_text(text: str) -> Located:
+    shown = f'The source "{text[:200]}"'
+    if "://" in text:
+        raise SourceUnusable(f"{shown} is remote; copy it to this machine and give its path.")
+    path, _, table = text.partition("::")
+    if path.lower().endswith(_DATABASES):
+        if not os.path.isfile(path):
+            raise SourceUnusable(f"{shown} does not exist; check the path.")
+        return Database(os.path.abspath(path), table or None, shown)
+    if os.path.isdir(text):
+        return _files(list(_inside(text)), shown, root=text)
+    if os.path.isfile(text):
+        return _files([text], shown, root=os.path.dirname(text))
+    if any(character in text for character in _WILD):
+        found = [each for each in glob.glob(text, recursive=True) if os.path.isfile(each)]
+        return _files(found, shown, root=_fixed_part(text))
+    raise SourceUnusable(f"{shown} does not exist; check the path.")
+
+
+def _from_list(texts: list[str]) -> Files:
+    shown = f'The list of {len(texts)} paths from "{texts[0][:200]}" on'
+    if not all(os.path.isfile(each) for each in texts):
+        raise SourceUnusable(f"{shown} names something that is not a file; list files only.")
+    return _files(texts, shown, root=os.path.commonpath([os.path.dirname(os.path.abspath(e)) for e in texts]))
+
+
+def _inside(folder: str) -> Iterable[str]:
+    """The data files of a folder and the folders in it; names that start with `_` or `.` are bookkeeping."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each[0] not in "_.")
+        yield from (os.path.join(root, each) for each in files if each[0] not in "_." and _format(each))
+
+
+def _fixed_part(pattern: str) -> str:
+    parts = Path(pattern).parts
+    wild = next(i for i, part in enumerate(parts) if any(character in part for character in _WILD))
+    return os.path.join(*parts[:wild]) if wild else ""
+
+
+def _format(path: str) -> Format | None:
+    name = os.path.basename(path).lower()
+    return next((each for suffix, each in _FORMATS.items() if name.endswith(suffix)), None)
+
+
+def _files(paths: list[str], shown: str, *, root: str) -> Files:
+    if not paths:
+        raise SourceUnusable(f"{shown} has no data files; {_known()}.")
+    formats = {_format(path) for path in paths}
+    if len(formats) > 1:
+        raise SourceUnusable(f"{shown} mixes file formats; name one kind, as in folder/*.parquet.")
+    (only,) = formats
+    if only is None:
+        raise SourceUnusable(f"{shown} is of no known format; {_known()}.")
+    absolute = tuple(sorted({os.path.abspath(path) for path in paths}))
+    keys = {_partition_keys(os.path.relpath(path, os.path.abspath(root))) for path in absolute}
+    if len(keys) > 1:
+        raise SourceUnusable(f"{shown} is partitioned unevenly; all files must lie under the same keys.")
+    return Files(only, absolute, next(iter(keys)), shown)
+
+
+def _partition_keys(relative: str) -> tuple[str, ...]:
+    folders = Path(relative).parts[:-1]
+    return tuple(part.partition("=")[0] for part in folders if "=" in part)
+
+
+def _known() -> str:
+    return f"known names end in {', '.join([*_FORMATS, *_DATABASES])}"
