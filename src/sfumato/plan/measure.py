@@ -1,51 +1,31 @@
-"""From a report to the integers that are read for it, and back: what is measured, and how each aggregate
-is estimated from it.
+"""From a report to the integers that are read for it, and back.
+
+The question that a report asks is put in a normal form here, so that the same question in another dress (other
+names, another order of keys or aggregates) is recognised.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Literal, TypeAlias
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from sfumato.plan.nodes import Measured, Report
-from sfumato.schema import PrivateTable
+from sfumato.errors import QueryRefused
+from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
+from sfumato.plan.expressions import Expression, to_wire
+from sfumato.plan.facts import Facts, column_facts, refine
+from sfumato.plan.nodes import Aggregate, AggregateCall, Key, Measured, Measurement, Report
+from sfumato.plan.sensitivity import sensitivity, step
+from sfumato.plan.split import Mechanics, importance, least_cost
+from sfumato.schema import PrivacyUnit, PrivateTable
 
-__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
+__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "natural_size", "recipe"]
 
-EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimator:
-    """How one aggregate is computed from the noisy measurements, in natural units (not in fixed point).
-
-    With θ = S/n, for the parts S (sum of x − center), Q (sum of (x − center)² − shift) and n (count):
-    count is n; sum is S, or S + center·n where it has two parts; mean is center + θ; var is Q/n + shift − θ², times n/(n − 1) for a sample; std is
-    its square root.
-
-    Attributes:
-        kind: Which formula.
-        parts: Indices into `Measured.measurements`: count (n,), sum (S,) or (S, n), mean (S, n), var and std
-            (S, Q, n).
-        center: What was taken off every value before summing; 0 for a count and for a sum of one part.
-        half: Half the width of the argument's range; 0 for counts.
-        shift: What was taken off every square before summing.
-        sample: Whether a variance divides by n − 1.
-        lower: The least value that the aggregate can have by declaration; None for count and sum.
-        upper: The greatest one.
-        whole: Whether the true value is a whole number, so that the released one is rounded.
-    """
-
-    kind: EstimatorKind
-    parts: tuple[int, ...]
-    center: Fraction = Fraction(0)
-    half: Fraction = Fraction(0)
-    shift: Fraction = Fraction(0)
-    sample: bool = False
-    lower: Fraction | None = None
-    upper: Fraction | None = None
-    whole: bool = False
+_MOST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +38,133 @@ class Recipe:
         key_order: The report's key `k{i}` is the question's key `key_order[i]`.
         row_order: The report's row r (before HAVING, ORDER BY and LIMIT) is the question's combination
             `row_order[r]`.
+        yardsticks: For each aggregate, how it would be measured if it were the only one.
     """
 
     measured: Measured
     aggregates: tuple[Estimator, ...]
     key_order: tuple[int, ...]
     row_order: tuple[int, ...]
+    yardsticks: tuple[Part, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The aggregates as they are measured."""
+        return tuple(Part(self.measured.measurements, each) for each in self.aggregates)
 
 
 def recipe(report: Report, table: PrivateTable) -> Recipe:
-    """The measurements of a report and the way back from them."""
-    raise NotImplementedError
+    """The measurements of a report and the way back from them.
+
+    Raises:
+        QueryRefused: if an aggregate's argument has no range, or there are too many groups.
+    """
+    node = report.child
+    if not node.aggregates:
+        raise QueryRefused("Nothing is measured here.", "Ask for an aggregate, such as COUNT(*).")
+    columns = _known(table, node.predicate)
+    ways = [_ways(each, columns, table.unit) for each in node.aggregates]
+    order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
+    rows, row_order = _sorted_rows(node, order)
+    size = partial(natural_size, unit=table.unit, groups=len(rows), keyed=bool(order))
+    chosen = _choose(node.aggregates, ways, size)
+    needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
+    measured = Measured(
+        table=table.name,
+        version=table.version,
+        unit=tuple(table.unit.to_dict().items()),
+        predicate=node.predicate,
+        keys=tuple(node.keys[index] for index in order),
+        combinations=rows,
+        measurements=tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire()))),
+    )
+    places = {each: index for index, each in enumerate(measured.measurements)}
+    aggregates = tuple(
+        replace(
+            part.estimator, parts=tuple(places[part.measurements[index]] for index in part.estimator.parts)
+        )
+        for part in chosen
+    )
+    key_order = tuple(order.index(index) for index in range(len(order)))
+    return Recipe(measured, aggregates, key_order, row_order, tuple(each[0] for each in ways))
 
 
 def measured_of(report: Report, table: PrivateTable) -> Measured:
     """The part of a report that reads data."""
     return recipe(report, table).measured
+
+
+def natural_size(
+    measurement: Measurement, law: Mechanics = "laplace", *, unit: PrivacyUnit, groups: int, keyed: bool
+) -> float:
+    """The sensitivity in natural units, L1 or L2 as the noise needs it; for choices, not for guarantees."""
+    found = sensitivity(measurement, unit, groups=groups, keyed=keyed)
+    integers = found.l1 if law == "laplace" else math.sqrt(found.l2_squared)
+    return float(integers * step(measurement, unit, keyed=keyed))
+
+
+def _known(table: PrivateTable, predicate: Expression | None) -> Mapping[str, Facts]:
+    columns = {name: column_facts(column) for name, column in table.schema.items()}
+    return columns if predicate is None else refine(predicate, columns)
+
+
+def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> tuple[Part, ...]:
+    if each.function == "count_distinct" and unit.column is None:
+        each = AggregateCall("count")  # each row is a unit
+    return AGGREGATES[each.function].plan(each.argument, columns)
+
+
+def _written(expression: Expression) -> str:
+    return json.dumps(to_wire(expression))
+
+
+def _sorted_rows(
+    node: Aggregate, order: Sequence[int]
+) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
+    """The combinations in canonical order, and where each row of the report is among them."""
+    if node.combinations is None:
+        count = math.prod(len(key.values) for key in node.keys)
+        rows: Iterable[tuple[Any, ...]] = itertools.product(*(key.values for key in node.keys))
+    else:
+        count, rows = len(node.combinations), node.combinations
+    if count > _MOST_ROWS:
+        raise QueryRefused(
+            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.",
+            "Group by fewer keys, or list the combinations that matter.",
+        )
+    listed = [tuple(row[index] for index in order) for row in rows]
+    ranked = sorted(range(len(listed)), key=listed.__getitem__)
+    places = [0] * len(listed)
+    for place, index in enumerate(ranked):
+        places[index] = place
+    return tuple(listed[index] for index in ranked), tuple(places)
+
+
+def _choose(
+    calls: Sequence[AggregateCall], ways: Sequence[tuple[Part, ...]], size: Callable[[Measurement], float]
+) -> list[Part]:
+    """For each aggregate one of the ways to measure it, so that all together come out best.
+
+    Aggregates of the same argument are looked at together, one argument after the other; the choice is made
+    for Laplace noise whatever is drawn in the end, so that it is part of the question and not of the price.
+    """
+    chosen, yardsticks = [each[0] for each in ways], [each[0] for each in ways]
+
+    def cost(parts: Sequence[Part]) -> float:
+        return least_cost(importance(parts, yardsticks, size, "laplace").values(), "laplace")
+
+    alike: dict[Expression | None, list[int]] = {}
+    for index, each in enumerate(calls):
+        if len(ways[index]) > 1:
+            alike.setdefault(each.argument, []).append(index)
+    for places in alike.values():
+        functions = sorted({calls[index].function for index in places})
+        best = cost(chosen)
+        for picks in itertools.product(range(2), repeat=len(functions)):
+            pick = dict(zip(functions, picks, strict=True))
+            tried = list(chosen)
+            for index in places:
+                tried[index] = ways[index][pick[calls[index].function]]
+            if (found := cost(tried)) < best * (1 - 1e-9):
+                best, chosen = found, tried
+    return chosen

@@ -38,7 +38,9 @@ class Sensitivity:
         return Fraction(math.isqrt(self.l2_squared << 2 * _ROOT_BITS) + 1, 1 << _ROOT_BITS)
 
 
-def sensitivity(measurement: Measurement, unit: PrivacyUnit, *, groups: int, keyed: bool = True) -> Sensitivity:
+def sensitivity(
+    measurement: Measurement, unit: PrivacyUnit, *, groups: int, keyed: bool = True
+) -> Sensitivity:
     """The exact L1 and L2 sensitivity of a measurement.
 
     Args:

@@ -1,0 +1,372 @@
+"""The price of a question and its expected error: pure, free, and worked out before any row is read."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss import PrivacyLoss
+from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.plan.columns import Form, form_of
+from sfumato.plan.measure import Recipe, natural_size, recipe
+from sfumato.plan.nodes import Measured, Report
+from sfumato.plan.noise import Noise
+from sfumato.plan.price import AnyNoise, Priced, price, whole_price
+from sfumato.plan.split import Mechanics, gradients, importance, shares
+from sfumato.plan.target import cheapest, wanted
+from sfumato.plan.words import (
+    exact,
+    figure,
+    keys_in_words,
+    measurement_in_words,
+    noise_in_words,
+    unit_notes,
+)
+from sfumato.render import html_table, text_table
+from sfumato.schema import PrivateTable
+
+__all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
+
+_WIDTH = 80
+_MARGIN = 1e-9  # better by less is a tie, and a tie goes to the pure price
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnQuote:
+    """What can be said about a result column beforehand.
+
+    Attributes:
+        name: The column.
+        half_width: The half-width of its error bar where that does not depend on the data; 0 for keys.
+        expected: About what it will be where it does, from the declared size of the table.
+        told: The same in words.
+    """
+
+    name: str
+    half_width: float | None
+    expected: float | None
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementQuote:
+    """What is measured, in words, with its share of the price and its noise."""
+
+    told: str
+    share: float
+    noise: str
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What an answer costs and how far off it will be. Making one spends nothing.
+
+    Attributes:
+        report: The plan.
+        recipe: What is measured and how the aggregates follow.
+        table: The table's declaration.
+        epsilon: The price, exact.
+        delta: Its other half; 0 where the noise is pure.
+        mechanism: "laplace" or "gaussian".
+        mechanisms: What draws each measurement's noise, on its integers.
+        units: What one integer of each measurement is worth in natural units.
+        noises: The laws of the noise in natural units.
+        loss: What the ledger debits.
+        confidence: At which half-widths are shown.
+        columns: What can be said about each result column.
+        measurements: What is measured, in words.
+        why: Why this noise was chosen.
+        notes: What is estimated, and on what the figures rest.
+    """
+
+    report: Report
+    recipe: Recipe
+    table: PrivateTable
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: Mechanics
+    mechanisms: tuple[AnyNoise, ...]
+    units: tuple[Fraction, ...]
+    noises: tuple[Noise, ...]
+    loss: PrivacyLoss
+    confidence: Fraction
+    columns: tuple[ColumnQuote, ...]
+    measurements: tuple[MeasurementQuote, ...]
+    why: str
+    notes: tuple[str, ...]
+
+    @property
+    def measured(self) -> Measured:
+        """The part of the plan that reads data."""
+        return self.recipe.measured
+
+    def error(self, confidence: Rational | None = None) -> dict[str, float | None]:
+        """The half-width of each result column, 0 for keys; None where it depends on the data."""
+        level = self.confidence if confidence is None else probability(confidence, "confidence")
+        forms = (form_of(each, self.recipe.aggregates) for each in self.report.columns)
+        return {form.name: form.width(self.noises, level) for form in forms}
+
+    def __str__(self) -> str:
+        facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
+        facts.append(("groups", keys_in_words(self.measured.keys, len(self.measured.combinations))))
+        lines = [line for name, text in facts for line in _wrapped(f"{name:8}", text)]
+        tables = (text_table(each, width=_WIDTH) for each in (self._measured_table(), self._error_table()))
+        notes = [line for note in self.notes for line in _wrapped("- ", note)]
+        return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
+
+    def _repr_html_(self) -> str:
+        caption = f"{_price(self.epsilon, self.delta)}. {self.why} {' '.join(self.notes)}"
+        return html_table(self._measured_table()) + html_table(self._error_table(), caption=caption)
+
+    def _measured_table(self) -> dict[str, list[str]]:
+        return {
+            "measured in each group": [each.told for each in self.measurements],
+            "share": [f"{each.share:.0%}" for each in self.measurements],
+            "noise": [each.noise for each in self.measurements],
+            "error": [f"± {figure(each.half_width)}" for each in self.measurements],
+        }
+
+    def _error_table(self) -> dict[str, list[str]]:
+        noisy = [each for each in self.columns if each.half_width != 0]
+        return {
+            "column": [each.name for each in noisy],
+            f"error at {float(self.confidence):.6g} confidence": [each.told for each in noisy],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the price and its parts, errors by column (null where they depend on the data), notes."""
+        return {
+            "table": self.measured.table,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "epsilon_exact": str(self.epsilon),
+            "delta_exact": str(self.delta),
+            "mechanism": self.mechanism,
+            "why": self.why,
+            "groups": len(self.measured.combinations),
+            "confidence": float(self.confidence),
+            "measurements": [
+                {"measured": each.told, "share": each.share, "noise": each.noise, "error": each.half_width}
+                for each in self.measurements
+            ],
+            "columns": [
+                {
+                    "name": each.name,
+                    "error": each.half_width,
+                    "expected_error": each.expected,
+                    "told": each.told,
+                }
+                for each in self.columns
+            ],
+            "notes": list(self.notes),
+            "fingerprint": self.measured.fingerprint,
+        }
+
+
+def make_quote(
+    report: Report,
+    table: PrivateTable,
+    *,
+    epsilon: Rational | None = None,
+    delta: Rational | None = None,
+    error: Mapping[str, Rational] | Rational | None = None,
+    confidence: Rational = 0.95,
+    mechanism: str | None = None,
+) -> Quote:
+    """What answering a report would cost and how far off the answer would be.
+
+    Args:
+        report: The plan.
+        table: The table that it is about.
+        epsilon: The price; or give `error` instead.
+        delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The quote's
+            own delta is 0 if Laplace noise was chosen.
+        error: Half-widths by column, or one for all, in place of `epsilon`: the least epsilon that reaches them
+            is found, to six digits.
+        confidence: At which half-widths hold and are shown.
+        mechanism: "laplace" or "gaussian", to force one.
+
+    Raises:
+        InvalidParameter: for unusable numbers, unknown columns in `error`, both or none of epsilon and error.
+        QueryRefused: if something has no bounds, or an error is asked for that depends on the data.
+    """
+    if (epsilon is None) == (error is None):
+        raise InvalidParameter('Give a price, epsilon=0.5, or the error you want, error={"n": 50}; not both.')
+    found = recipe(report, table)
+    level = probability(confidence, "confidence")
+    available = Fraction(0) if delta is None or delta == 0 else probability(delta, "delta")
+    laws = _allowed(mechanism, available)
+    forms = [form_of(each, found.aggregates) for each in report.columns]
+    rows = None if table.size is None else table.size / len(found.measured.combinations)
+    if epsilon is not None:
+        cost = positive(epsilon, "epsilon")
+        options = [_at_price(found, table, law, cost, available) for law in laws]
+        chosen, why = _by_error(options, found, level)
+    else:
+        assert error is not None
+        target = wanted(error, forms, level, rows)
+        options = [
+            cheapest(found.measured, forms, target, law, delta=available, shares=_shares(found, table, law))
+            for law in laws
+        ]
+        chosen, why = _by_price(options)
+    if mechanism is not None:
+        why = f"{mechanism.capitalize()}, as asked for."
+    return _told(report, table, found, chosen, forms=forms, rows=rows, confidence=level, why=why)
+
+
+def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
+    if mechanism not in (None, "laplace", "gaussian"):
+        raise InvalidParameter(f'mechanism is "laplace" or "gaussian", not {str(mechanism)[:40]!r}.')
+    if mechanism == "gaussian" and not delta:
+        raise InvalidParameter(
+            "Gaussian noise needs a delta above 0: give delta=1e-6, or take Laplace noise."
+        )
+    laws: list[Mechanics] = ["laplace", "gaussian"] if delta else ["laplace"]
+    return [law for law in laws if mechanism in (None, law)]
+
+
+def _shares(found: Recipe, table: PrivateTable, law: Mechanics) -> tuple[Fraction, ...]:
+    measured = found.measured
+    size = partial(
+        natural_size, law=law, unit=table.unit, groups=len(measured.combinations), keyed=bool(measured.keys)
+    )
+    costs = importance(found.parts, found.yardsticks, size, law)
+    return shares([costs[each] for each in measured.measurements], law)
+
+
+def _at_price(
+    found: Recipe, table: PrivateTable, law: Mechanics, epsilon: Fraction, delta: Fraction
+) -> Priced:
+    whole = whole_price(law, epsilon, delta)
+    portions = [whole * share for share in _shares(found, table, law)]
+    return price(found.measured, law, epsilon=epsilon, delta=delta, portions=portions)
+
+
+def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) -> tuple[Priced, str]:
+    """The noise with the smaller error, on average over the aggregates (in ratios); ties are pure."""
+    first = options[0]
+    if len(options) == 1:
+        return first, _only(first)
+    laplace, gaussian = (_typical(each, found, confidence) for each in options)
+    if gaussian < laplace - _MARGIN:
+        ratio = math.exp(gaussian - laplace)
+        return options[1], f"Gaussian: its error is about {ratio:.0%} of what Laplace noise would give."
+    ratio = math.exp(laplace - gaussian)
+    return (
+        first,
+        f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; no delta is used.",
+    )
+
+
+def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
+    """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
+    # The quantile of one noise in its standard deviations; a sum of several Laplace ones has a little less.
+    wide = [noise.width(float(1 - confidence)) - noise.slack for noise in priced.noises]
+    logs = []
+    for each in found.aggregates:
+        terms = zip(each.parts, gradients(each), strict=True)
+        square = math.fsum((gradient * max(wide[index], 1e-300)) ** 2 for index, gradient in terms)
+        logs.append(math.log(square) / 2)
+    return math.fsum(logs) / len(logs)
+
+
+def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
+    chosen = min(options, key=lambda each: each.epsilon)  # the first of equals is Laplace
+    if len(options) == 1:
+        return chosen, _only(chosen)
+    other = next(each for each in options if each is not chosen)
+    return chosen, (
+        f"{chosen.law.capitalize()}: the least price for this error; {other.law.capitalize()} noise would take "
+        f"epsilon {exact(other.epsilon)}."
+    )
+
+
+def _only(priced: Priced) -> str:
+    return "Laplace: pure, since no delta is given." if priced.law == "laplace" else "Gaussian, as asked for."
+
+
+def _told(
+    report: Report,
+    table: PrivateTable,
+    found: Recipe,
+    priced: Priced,
+    *,
+    forms: Sequence[Form],
+    rows: float | None,
+    confidence: Fraction,
+    why: str,
+) -> Quote:
+    measured = found.measured
+    columns = tuple(_column(form, priced, confidence, rows) for form in forms)
+    whole = whole_price(priced.law, priced.epsilon, priced.delta)
+    measurements = tuple(
+        MeasurementQuote(
+            measurement_in_words(each, table.unit),
+            float(portion / whole),
+            noise_in_words(noise),
+            noise.quantile(confidence),
+        )
+        for each, portion, noise in zip(measured.measurements, priced.portions, priced.noises, strict=True)
+    )
+    return Quote(
+        report=report,
+        recipe=found,
+        table=table,
+        epsilon=priced.epsilon,
+        delta=priced.delta,
+        mechanism=priced.law,
+        mechanisms=priced.mechanisms,
+        units=priced.units,
+        noises=priced.noises,
+        loss=priced.loss,
+        confidence=confidence,
+        columns=columns,
+        measurements=measurements,
+        why=why,
+        notes=_notes(table, measured, columns, rows),
+    )
+
+
+def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
+    width = form.width(priced.noises, confidence)
+    if width is not None:
+        return ColumnQuote(form.name, width, None, "public" if form.public else f"± {figure(width)}")
+    expected = form.width(priced.noises, confidence, rows)
+    told = "depends on the data"
+    if expected is not None and rows is not None:
+        told += f": about ± {figure(expected)} in groups of {rows:,.0f}"
+    return ColumnQuote(form.name, None, expected, told)
+
+
+def _notes(
+    table: PrivateTable, measured: Measured, columns: Sequence[ColumnQuote], rows: float | None
+) -> tuple[str, ...]:
+    kinds = {each.kind for each in measured.measurements}
+    notes = unit_notes(table, keyed=bool(measured.keys), rows=kinds != {"units"}, units="units" in kinds)
+    if measured.keys:
+        notes.append(
+            "Every listed key is reported, empty ones too; rows with another key or none are left out."
+        )
+    if any(each.expected is not None for each in columns):
+        notes.append(
+            f"Expected errors take the declared size, {table.size:,}, spread evenly over the groups."
+        )
+    elif any(each.half_width is None for each in columns) and rows is None:
+        notes.append("A declared size of the table would let errors that depend on the data be estimated.")
+    return tuple(notes)
+
+
+def _price(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon {exact(epsilon)}" + (f", delta {exact(delta)}" if delta else " (pure, delta 0)")
+
+
+def _wrapped(start: str, text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))

@@ -1,0 +1,134 @@
+"""A question, its noise and its price in plain words."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from sfumato.plan.expressions import Column, Expression, Literal
+from sfumato.plan.nodes import Key, Measurement
+from sfumato.plan.noise import Noise
+from sfumato.render import shown
+from sfumato.schema import PrivacyUnit, PrivateTable
+
+__all__ = [
+    "exact",
+    "figure",
+    "keys_in_words",
+    "measurement_in_words",
+    "noise_in_words",
+    "unit_notes",
+    "written",
+]
+
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "and": "AND",
+    "or": "OR",
+}
+_LONGEST = 44
+_SYMBOLS = 400  # of an expression: beyond, nobody reads on
+
+
+def written(expression: Expression, longest: int = _LONGEST) -> str:
+    """An expression much as SQL would have it, cut to a length."""
+    text = _written(expression)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _written(expression: Expression) -> str:
+    if isinstance(expression, Column):
+        return expression.name
+    if isinstance(expression, Literal):
+        value = expression.value
+        return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else f"{value}"
+    arguments = [_written(each) for each in expression.arguments]
+    if expression.function == "multiply" and arguments[0] == arguments[-1]:
+        return f"({arguments[0]})²"
+    if expression.function in _INFIX and len(arguments) == 2:
+        sides = [f"({each})" if " " in each and each[-1] != "²" else each for each in arguments]
+        return f" {_INFIX[expression.function]} ".join(sides)[:_SYMBOLS]
+    return f"{expression.function}({', '.join(arguments)})"[:_SYMBOLS]
+
+
+def exact(value: Fraction) -> str:
+    """An exact number as a short decimal where it is one, else to six digits."""
+    short = f"{float(value):.15g}"
+    return short if Fraction(short) == value else f"{float(value):.6g}"
+
+
+def figure(value: float) -> str:
+    """A half-width to three digits, rounded up."""
+    if not math.isfinite(value) or value <= 0:
+        return "∞" if value > 0 else "0"
+    unit = Fraction(10) ** min(0, math.floor(math.log10(value)) - 2)
+    up = math.ceil(Fraction(value) * (1 - Fraction(1, 10**12)) / unit) * unit
+    return shown(int(up)) if up.denominator == 1 else f"{float(up):.15g}"
+
+
+def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
+    """What is read, in a few words."""
+    if measurement.kind == "rows":
+        return "number of rows"
+    if measurement.kind == "units":
+        return f"number of {unit.column}" if unit.column else "number of rows"
+    assert measurement.argument is not None
+    name = written(measurement.argument)
+    if measurement.kind == "present":
+        return f"number of rows with {name}"
+    grain = Fraction(1, 1 << measurement.bits)
+    low, high = (exact(bound * grain) for bound in (measurement.lower, measurement.upper))
+    return f"sum of {name}, each in {low}..{high}"
+
+
+def noise_in_words(noise: Noise) -> str:
+    """The law of the noise and its spread."""
+    return f"{noise.law}, {'sd' if noise.law == 'gaussian' else 'scale'} {noise.scale:.3g}"
+
+
+def keys_in_words(keys: tuple[Key, ...], groups: int) -> str:
+    """How many groups there are, and by what."""
+    if not keys:
+        return "one, of all rows"
+    return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
+
+
+def unit_notes(table: PrivateTable, *, keyed: bool, rows: bool, units: bool) -> list[str]:
+    """What one unit's rows count for: the quantity that is estimated.
+
+    Args:
+        table: Whose privacy is protected.
+        keyed: Whether there are groups.
+        rows: Whether rows are counted or summed.
+        units: Whether units are counted.
+    """
+    unit = table.unit
+    notes = []
+    if unit.column is None:
+        notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
+    else:
+        if rows:
+            most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
+            notes.append(
+                f"Each {unit.column} counts as at most {most} in all: those with more have each of their rows "
+                f"weighted down equally, those with no more count fully. Rows without {unit.column} are left "
+                "out."
+            )
+        if units and keyed:
+            many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+            notes.append(
+                f"A {unit.column} that is in more than {many} counts for a part of one in each of its groups."
+            )
+    if unit.adjacency == "exchange":
+        notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
+    return notes
