@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["encodable", "html_table", "shown", "text_table", "with_bar"]
+__all__ = ["Column", "cells_of", "encodable", "html_table", "shown", "text_table", "with_bar"]
 
 _GAP = "  "
 _NARROWEST = 8  # a column of text is not cut below this
@@ -100,9 +100,9 @@ def text_table(columns: Mapping[str, Sequence[object]], *, width: int = 80) -> s
     Text that does not fit is cut with an ellipsis; a number never is. Columns that do not fit beside the
     others continue in a second block, after the first column again.
     """
-    prepared = _prepared(columns)
+    prepared = cells_of(columns)
     shrunk = _shrink(prepared, width)
-    blocks: list[list[_Column]] = [[]]
+    blocks: list[list[Column]] = [[]]
     for column in shrunk:
         if blocks[-1] and _total([*blocks[-1], column]) > width:
             head = shrunk[:1] if len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width else []
@@ -115,7 +115,7 @@ def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") ->
     """The columns as a small HTML table in the page's own colours, light or dark; everything is escaped."""
     line = "border-bottom:1px solid rgba(128,128,128,.35);padding:.15em .7em;"
     body = []
-    prepared = _prepared(columns)
+    prepared = cells_of(columns)
     for row in range(len(prepared[0].cells) if prepared else 0):
         cells = (
             f'<td style="{line}text-align:{column.side};">{html.escape(column.cells[row])}</td>'
@@ -160,8 +160,8 @@ def _spelled(character: str, encoding: str) -> str:
     return character
 
 
-class _Column:
-    """A column of finished cells, its alignment and its width."""
+class Column:
+    """A column of finished cells, whether they stand on the right, and how wide they are."""
 
     __slots__ = ("cells", "name", "right", "width")
 
@@ -174,12 +174,13 @@ class _Column:
         """Where the cells stand."""
         return "right" if self.right else "left"
 
-    def cut(self, width: int) -> _Column:
+    def cut(self, width: int) -> Column:
         """The same column, at most `width` wide."""
-        return _Column(_clip(self.name, width), [_clip(cell, width) for cell in self.cells], right=self.right)
+        return Column(_clip(self.name, width), [_clip(cell, width) for cell in self.cells], right=self.right)
 
 
-def _prepared(columns: Mapping[str, Sequence[object]]) -> list[_Column]:
+def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
+    """The columns as finished text, numbers marked to stand on the right."""
     if len({len(values) for values in columns.values()}) > 1:
         raise InvalidParameter("The columns of a table must have the same length.")
     made = []
@@ -190,7 +191,7 @@ def _prepared(columns: Mapping[str, Sequence[object]]) -> list[_Column]:
         right = any(numeric) and all(
             number or value in (None, "") for number, value in zip(numeric, plain, strict=True)
         )
-        made.append(_Column(_word(name), _aligned(cells) if right else cells, right=right))
+        made.append(Column(_word(name), _aligned(cells) if right else cells, right=right))
     return made
 
 
@@ -204,11 +205,11 @@ def _aligned(cells: list[str]) -> list[str]:
     ]
 
 
-def _total(columns: Sequence[_Column]) -> int:
+def _total(columns: Sequence[Column]) -> int:
     return sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
 
 
-def _shrink(columns: list[_Column], width: int) -> list[_Column]:
+def _shrink(columns: list[Column], width: int) -> list[Column]:
     columns = [column if column.right else column.cut(max(width, _NARROWEST)) for column in columns]
     while (excess := _total(columns) - width) > 0:
         widest = max(
@@ -225,7 +226,7 @@ def _shrink(columns: list[_Column], width: int) -> list[_Column]:
     return columns
 
 
-def _block(columns: Sequence[_Column]) -> str:
+def _block(columns: Sequence[Column]) -> str:
     def line(cells: Sequence[str]) -> str:
         padded = (
             _pad(cell, column.width, right=column.right) for cell, column in zip(cells, columns, strict=True)
