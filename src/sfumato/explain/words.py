@@ -1,0 +1,122 @@
+"""A privacy loss in plain words, its figures rounded so that the words stay true."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from sfumato.explain.attacker import Posterior, advantage, posterior, tradeoff
+from sfumato.loss import Adjacency, PrivacyLoss
+from sfumato.numeric.exact import Rational
+
+__all__ = ["NOT_PROMISED", "percent_down", "percent_up", "words"]
+
+NOT_PROMISED = (
+    "What it does not promise: it hides who is in the data, not what is true of everybody (a study that "
+    "finds that smoking causes cancer tells an insurer about every smoker, also about those who never took part), "
+    "and it guards the answers, not the table, the machine or the keys: privacy is not security."
+)
+"""One sentence on the limits of the promise."""
+
+_COLUMNS = 80
+_ALARMS = 0.01
+_USUAL = "1e-6"
+
+
+# What the attacker wants to know, per kind of neighbours: the secret, a belief about it, the verdict to give,
+# and what is found.
+_SECRETS: dict[Adjacency, tuple[str, str, str, str]] = {
+    "add-remove": (
+        "whether one {unit} is in the data",
+        "that it is",
+        "Having to say “in” or “out”",
+        "of those that are in",
+    ),
+    "exchange": (
+        "which of two contents one {unit} has in the data",
+        "in one of them",
+        "Having to name one",
+        "of the cases in which it is the one suspected",
+    ),
+}
+
+
+def words(
+    loss: PrivacyLoss,
+    *,
+    unit: str = "person",
+    delta: Rational | None = None,
+    adjacency: Adjacency | None = None,
+) -> str:
+    """A paragraph of at most 80 columns that says what an attacker can learn about one unit.
+
+    Args:
+        loss: the loss of all that the attacker sees.
+        unit: what is protected, in one word or a few: "person", "row", "visit".
+        delta: the probability of the noise that is set aside where the loss has no pure ε; by default the δ
+            that it was calibrated to, or 1e-6.
+        adjacency: which inputs are neighbours, where the loss does not say so itself; "add-remove" if neither
+            does.
+    """
+    if loss.pure == 0:
+        return _fill(f"Nothing about any {unit} can be learned from this: it does not depend on the data.")
+    secret, belief, verdict, found = _SECRETS[loss.adjacency or adjacency or "add-remove"]
+    even = posterior(loss, "1/2", failure=_aside(loss, delta))
+    right = min(1.0, math.nextafter((1 + advantage(loss)) / 2, 2.0))
+    (hits,) = tradeoff(loss, [_ALARMS])
+    return _fill(
+        f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. {_belief(even, belief)} "
+        f"{verdict}, they are right at most {percent_up(right)} of the time, where a coin is right 50 %. "
+        f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {found}. "
+        f"These are ceilings, for the cleverest attacker and the most exposed {unit}. {NOT_PROMISED}"
+    )
+
+
+def _belief(even: Posterior, belief: str) -> str:
+    if even.largest == 1:
+        return "No limit can be given to what they come to believe: they may become certain."
+    besides = (
+        f"except with a probability of at most {even.failure:g}, when anything may be learned"
+        if even.failure
+        else "whatever is released"
+    )
+    return (
+        f"A belief of 50 % {belief} can rise to at most {percent_up(even.largest)}, or fall to at least "
+        f"{percent_down(even.smallest)}, {besides}."
+    )
+
+
+def _aside(loss: PrivacyLoss, delta: Rational | None) -> Rational:
+    if delta is not None:
+        return delta
+    if loss.pure is not None:
+        return 0
+    point = loss.approximate
+    return _USUAL if point is None or not point[1] else point[1]
+
+
+def _fill(text: str) -> str:
+    # A space that belongs to a number or its sign must not break.
+    kept = text.replace(" %", "\u00a0%")
+    return textwrap.fill(kept, _COLUMNS, break_long_words=False).replace("\u00a0", " ")
+
+
+def percent_up(share: float) -> str:
+    """A share as a percentage that is not below it, with as many digits as tell it from 0 and 100."""
+    return _percent(share, ROUND_CEILING)
+
+
+def percent_down(share: float) -> str:
+    """A share as a percentage that is not above it."""
+    return _percent(share, ROUND_FLOOR)
+
+
+def _percent(share: float, rounding: str) -> str:
+    exact = Decimal(share) * 100  # exact: a float has few digits and the context many
+    near = min(exact, 100 - exact)
+    if near <= 0:
+        return f"{round(exact)} %"
+    places = min(6, 1 - near.adjusted()) if near < 1 else 1
+    shown = exact.quantize(Decimal(1).scaleb(-places), rounding=rounding)
+    return f"{shown:f}".rstrip("0").rstrip(".") + " %"
