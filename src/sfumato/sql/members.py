@@ -1,0 +1,46 @@
+"""Whether a row's keys are public ones, as a condition of the engine."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.plan.expressions import literal
+from sfumato.plan.nodes import Key
+from sfumato.sql.expressions import lower_expression
+from sfumato.sql.typed import Typed
+
+__all__ = ["among"]
+
+_FEW = 16  # so many values are listed even if they are a range
+
+
+def among(columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[tuple[Any, ...]]) -> exp.Expr:
+    """True where the keys' values, given as columns, are one of the public combinations."""
+    listed = [tuple(dict.fromkeys(row[i] for row in combinations)) for i in range(len(keys))]
+    every = math.prod(map(len, listed)) == len(set(combinations))
+    if every or len(keys) == 1:
+        parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
+        return exp.and_(*parts, copy=False)
+    rows = [exp.Tuple(expressions=[lower_expression(literal(each)) for each in row]) for row in combinations]
+    return exp.In(this=exp.Tuple(expressions=[column.sql for column in columns]), expressions=rows)
+
+
+def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
+    if len(values) > _FEW and _is_range(column, values):
+        low, high = (lower_expression(literal(end)) for end in (min(values), max(values)))
+        return exp.Between(this=column.sql, low=low, high=high)
+    return exp.In(this=column.sql, expressions=[lower_expression(literal(each)) for each in values])
+
+
+def _is_range(column: Typed, values: tuple[Any, ...]) -> bool:
+    """Whether a value of the column's type between the least and greatest is always one of these."""
+    if column.kind == "date" and all(isinstance(each, datetime.date) for each in values):
+        return bool((max(values) - min(values)).days + 1 == len(values))
+    if column.kind == "integer" and all(isinstance(each, int) for each in values):
+        return bool(max(values) - min(values) + 1 == len(values))
+    return False

@@ -1,0 +1,309 @@
+"""The generated statement against a slow reference in plain Python, on random tables full of surprises."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+from sfumato.errors import InvalidParameter
+from sfumato.plan.expressions import Column, call, literal
+from sfumato.plan.nodes import Key, Measured, Measurement
+from sfumato.plan.sensitivity import WEIGHT, sensitivities
+from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
+from sfumato.sql.lower import lower
+
+SCHEMA = {
+    "country": Enum("FR", "DE", "IT"),
+    "city": Text(),
+    "amount": Float(0, 200),
+    "balance": Float(-1, 3),
+    "age": Int(18, 99),
+    "large": Int(-(2**53), 2**53),
+    "member": Bool(),
+    "day": Date("2024-01-01", "2024-02-29"),
+}
+ARROW = pa.schema(
+    [
+        ("who", pa.float64()),
+        ("country", pa.string()),
+        ("city", pa.string()),
+        ("amount", pa.float64()),
+        ("balance", pa.float64()),
+        ("age", pa.int64()),
+        ("large", pa.int64()),
+        ("member", pa.bool_()),
+        ("day", pa.date32()),
+    ]
+)
+ROWS = Measurement("rows")
+UNITS = Measurement("units")
+AMOUNT = Measurement("sum", Column("amount"), 0, 200 << 22, 22, whole=False)
+BALANCE = Measurement("sum", Column("balance"), -(1 << 29), 3 << 29, 29, whole=False)
+AGE = Measurement("sum", Column("age"), 18, 99)
+LARGE = Measurement("sum", Column("large"), -(2**53), 2**53)
+SPREAD = Measurement("sum", call("subtract", Column("age"), literal(58)), -40, 41)
+HALVES = Measurement("sum", Column("age"), 36, 198, 1)
+PRESENT = Measurement("present", Column("amount"))
+NAMED = Measurement("present", Column("city"))
+BORN = Measurement("present", Column("day"))
+MEASUREMENTS = (ROWS, UNITS, AMOUNT, BALANCE, AGE, LARGE, SPREAD, HALVES, PRESENT, NAMED, BORN)
+
+COUNTRY = Key(Column("country"), ("FR", "DE", "IT"))
+MEMBER = Key(Column("member"), (False, True))
+AGES = Key(Column("age"), tuple(range(20, 61)))
+DAYS = Key(Column("day"), tuple(datetime.date(2024, 1, 1) + datetime.timedelta(i) for i in range(40)))
+GROUPINGS: tuple[tuple[Key, ...], ...] = ((), (COUNTRY,), (AGES,), (DAYS,), (COUNTRY, MEMBER))
+UNIT_CHOICES = (
+    PrivacyUnit.row(),
+    PrivacyUnit("who"),
+    PrivacyUnit("who", max_groups=3),
+    PrivacyUnit("who", max_groups=2, max_rows=7),
+)
+ADULT = call("greater_equal", Column("age"), literal(30))
+
+
+def make_table(unit: PrivacyUnit) -> PrivateTable:
+    return PrivateTable("visits", source=None, unit=unit, schema=SCHEMA)
+
+
+def question(
+    unit: PrivacyUnit,
+    keys: tuple[Key, ...],
+    measurements: tuple[Measurement, ...],
+    *,
+    adults: bool = False,
+    combinations: tuple[tuple[Any, ...], ...] | None = None,
+) -> Measured:
+    every = tuple(itertools.product(*(key.values for key in keys)))
+    return Measured(
+        "visits",
+        "1",
+        tuple(unit.to_dict().items()),
+        ADULT if adults else None,
+        keys,
+        every if combinations is None else combinations,
+        measurements,
+    )
+
+
+NUMBERS = (0.0, -0.0, 1e-320, 0.1, 199.99999999999997, 200.0, 200.00000000000003, -5.0, 1e300, -1e300)
+ODD = (None, math.nan, math.inf, -math.inf)
+
+
+def make_rows(draw: random.Random, count: int) -> list[dict[str, Any]]:
+    def some(*values: Any) -> Any:
+        return draw.choice((*values, None))
+
+    return [
+        {
+            "who": some(1.0, 2.0, 3.0, 4.0, 0.0, -0.0, math.nan, math.inf, float(draw.randrange(40))),
+            "country": some("FR", "DE", "IT", "XX", "fr", ""),
+            "city": some("Lyon", "", "Nice"),
+            "amount": draw.choice((*NUMBERS, *ODD, draw.uniform(-10, 210))),
+            "balance": draw.choice((*NUMBERS, *ODD, draw.uniform(-2, 4))),
+            "age": some(draw.randrange(0, 120), 18, 99, -(2**63), 2**63 - 1),
+            "large": some(2**63 - 1, -(2**63), 2**53, 2**53 + 1, -(2**53), draw.randrange(-(2**60), 2**60)),
+            "member": some(True, False),
+            "day": some(
+                datetime.date(2024, 1, 1) + datetime.timedelta(draw.randrange(-3, 60)), datetime.date.max
+            ),
+        }
+        for _ in range(count)
+    ]
+
+
+def connect(rows: list[dict[str, Any]]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    connection.register("source", pa.Table.from_pylist(rows, schema=ARROW))
+    connection.execute('CREATE TABLE "visits" AS SELECT * FROM source')
+    return connection
+
+
+def answer(
+    connection: duckdb.DuckDBPyConnection, measured: Measured
+) -> dict[tuple[Any, ...], tuple[int, ...]]:
+    """What the engine gives, with zeros where it gives no row."""
+    statement = lower(measured, make_table(PrivacyUnit.from_dict(dict(measured.unit))))
+    result = connection.execute(statement.sql("duckdb")).fetchall()
+    width = len(measured.keys)
+    found = {row[:width]: row[width:] for row in result}
+    assert len(found) == len(result)
+    assert all(type(value) is int for values in found.values() for value in values)
+    assert set(found) <= set(measured.combinations)
+    zero = (0,) * len(measured.measurements)
+    return {row: found.get(row, zero) for row in measured.combinations}
+
+
+# The reference
+
+
+def value_of(measurement: Measurement, row: dict[str, Any]) -> int | None:
+    """What one row of weight one adds; None where it has nothing to add."""
+    if measurement.kind == "rows":
+        return 1
+    argument = measurement.argument
+    if measurement is SPREAD:
+        value = None if row["age"] is None else float(row["age"]) - 58
+    else:
+        assert isinstance(argument, Column)
+        value = row[argument.name]
+    if value is None or value != value:
+        return None
+    if measurement.kind == "present":
+        return 1
+    if math.isinf(value):
+        return measurement.upper if value > 0 else measurement.lower
+    scaled = math.trunc(Fraction(value) * 2**measurement.bits)
+    return min(max(scaled, measurement.lower), measurement.upper)
+
+
+def same(unit: Any) -> Any:
+    return (
+        "NaN" if unit != unit else unit
+    )  # one unit, as equality in the engine has it; -0.0 == 0.0 in Python too
+
+
+def reference(rows: list[dict[str, Any]], measured: Measured) -> dict[tuple[Any, ...], tuple[int, ...]]:
+    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    kept = []
+    for row in rows:
+        if measured.predicate is not None and (row["age"] is None or row["age"] < 30):
+            continue
+        key = tuple(row[each.expression.name] for each in measured.keys)  # type: ignore[union-attr]
+        if key not in set(measured.combinations) or (unit.column is not None and row[unit.column] is None):
+            continue
+        kept.append((key, row))
+    sizes: dict[Any, int] = {}
+    groups: dict[Any, set[Any]] = {}
+    for key, row in kept:
+        who = same(row["who"])
+        sizes[who] = sizes.get(who, 0) + 1
+        groups.setdefault(who, set()).add(key)
+    totals = {each: [0] * len(measured.measurements) for each in measured.combinations}
+    for i, measurement in enumerate(measured.measurements):
+        if measurement.kind == "units":
+            for found in groups.values():
+                share = unit.max_groups * WEIGHT // max(len(found), unit.max_groups) if measured.keys else 1
+                for key in found:
+                    totals[key][i] += share
+            continue
+        for key, row in kept:
+            value = value_of(measurement, row)
+            weight = 1
+            if unit.column is not None:
+                weight = unit.max_rows * WEIGHT // max(sizes[same(row["who"])], unit.max_rows)
+            totals[key][i] += 0 if value is None else value * weight
+    return {key: tuple(values) for key, values in totals.items()}
+
+
+# Tests
+
+
+@pytest.mark.parametrize("unit", UNIT_CHOICES, ids=str)
+@pytest.mark.parametrize(
+    "keys", GROUPINGS, ids=lambda keys: "-".join(key.expression.name for key in keys) or "none"
+)
+@pytest.mark.parametrize("adults", [False, True])
+def test_statement_equals_reference(unit: PrivacyUnit, keys: tuple[Key, ...], adults: bool) -> None:
+    draw = random.Random(f"{unit} {len(keys)} {adults}")
+    usable = tuple(each for each in MEASUREMENTS if each.kind != "units" or unit.column is not None)
+    for count in (0, 7, 250):
+        rows = make_rows(draw, count)
+        connection = connect(rows)
+        choices = [usable, (ROWS,), (AMOUNT, PRESENT), tuple(draw.sample(usable, 4))]
+        if unit.column is not None:
+            choices += [(UNITS,), (UNITS, ROWS)]
+        for measurements in choices:
+            measured = question(unit, keys, measurements, adults=adults)
+            assert answer(connection, measured) == reference(rows, measured)
+
+
+def test_only_listed_combinations_take_part() -> None:
+    draw = random.Random(5)
+    rows = make_rows(draw, 300)
+    chosen = (("FR", True), ("DE", False), ("IT", True))
+    for unit, measurements in itertools.product(UNIT_CHOICES[:3], ((ROWS, AMOUNT), (UNITS, ROWS))):
+        if unit.column is None and UNITS in measurements:
+            continue
+        measured = question(unit, (COUNTRY, MEMBER), measurements, combinations=chosen)
+        assert answer(connect(rows), measured) == reference(rows, measured)
+
+
+def test_no_unit_moves_the_answer_further_than_claimed() -> None:
+    """One unit with all the rows, all of them extreme, comes near the claimed sensitivity, never beyond."""
+    draw = random.Random(7)
+    for unit, keys in itertools.product(UNIT_CHOICES[1:], GROUPINGS):
+        measured = question(unit, keys, (ROWS, UNITS, AMOUNT, BALANCE, LARGE))
+        claims = sensitivities(measured)
+        reached = [0.0] * len(claims)
+        for count in (1, 2, 3, 7, 50):
+            rows = [{**row, "who": 1.0, "amount": 1e9, "balance": 1e9} for row in make_rows(draw, count)]
+            for row in rows[: unit.max_groups]:
+                row.update(large=2**63 - 1, country="FR", member=True, age=20, day=datetime.date(2024, 1, 2))
+            moved = answer(connect(rows), measured)
+            for i, claim in enumerate(claims):
+                l1 = sum(abs(values[i]) for values in moved.values())
+                assert l1 <= claim.l1
+                assert sum(values[i] ** 2 for values in moved.values()) <= claim.l2_squared
+                reached[i] = max(reached[i], l1 / claim.l1)
+        assert min(reached) > 0.3
+
+
+def test_key_filter_stays_above_the_grouping() -> None:
+    connection = connect(make_rows(random.Random(1), 1000))
+    statement = lower(question(PrivacyUnit.row(), (COUNTRY,), (ROWS,)), make_table(PrivacyUnit.row()))
+    plan = connection.execute("EXPLAIN " + statement.sql("duckdb")).fetchall()[0][1]
+    grouping, scan = plan.upper().index("GROUP BY"), plan.upper().index("SCAN")
+    assert "FILTER" in plan.upper()[:grouping]
+    assert "FILTER" not in plan.upper()[grouping:scan]
+    assert "FILTERS" not in plan.upper()[grouping:]
+
+
+def test_product_is_widened_where_it_may_not_fit() -> None:
+    unit = PrivacyUnit("who")
+    wide = lower(question(unit, (COUNTRY,), (LARGE,)), make_table(unit)).sql("duckdb")
+    narrow = lower(question(unit, (COUNTRY,), (AMOUNT,)), make_table(unit)).sql("duckdb")
+    assert "HUGEINT" in wide or "INT128" in wide
+    assert "HUGEINT" not in narrow
+    assert "INT128" not in narrow
+
+
+def test_statement_is_built_from_nodes_alone() -> None:
+    statement = lower(
+        question(PrivacyUnit("who"), (COUNTRY,), (ROWS, AMOUNT, UNITS)), make_table(PrivacyUnit("who"))
+    )
+    assert isinstance(statement, exp.Select)
+    assert not list(statement.find_all(exp.Anonymous, exp.Command))
+    assert all(each.args.get("quoted") for each in statement.find_all(exp.Identifier))
+
+
+def test_names_cannot_break_out_of_their_quotes() -> None:
+    nasty = 'a"; DROP TABLE visits; --'
+    table = PrivateTable("visits", source=None, unit=PrivacyUnit.row(), schema={nasty: Enum("x'; DROP", "y")})
+    key = Key(Column(nasty), ("x'; DROP", "y"))
+    connection = duckdb.connect()
+    connection.execute('CREATE TABLE visits ("a""; DROP TABLE visits; --" VARCHAR)')
+    connection.execute("INSERT INTO visits VALUES ('x''; DROP'), ('z')")
+    measured = question(PrivacyUnit.row(), (key,), (ROWS,))
+    assert connection.execute(lower(measured, table).sql("duckdb")).fetchall() == [("x'; DROP", 1)]
+
+
+def test_unknown_dialect_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="duckdb"):
+        lower(question(PrivacyUnit.row(), (), (ROWS,)), make_table(PrivacyUnit.row()), "klingon")
+
+
+def test_clamp_beyond_exact_floats_is_refused() -> None:
+    huge = Measurement("sum", Column("large"), 0, 2**60)
+    with pytest.raises(InvalidParameter, match="2\\*\\*53"):
+        lower(question(PrivacyUnit.row(), (), (huge,)), make_table(PrivacyUnit.row()))
