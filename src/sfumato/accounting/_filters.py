@@ -29,6 +29,16 @@ class Filter(Protocol):
 
     adaptive: ClassVar[bool]
 
+    @property
+    def spent(self) -> Any:
+        """The exact sums so far."""
+        ...
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """The neighbours that the losses admitted so far hold for, if one of them says so."""
+        ...
+
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted; raises `BudgetExceeded` if it does not fit."""
         ...

@@ -1,0 +1,15 @@
+"""The ledger: budgets that cannot be overdrawn, receipts that cannot be rewritten unnoticed.
+
+`Ledger.open` gives one in an SQLite file, in PostgreSQL or in memory. `register` a dataset with its `Budget`,
+`debit` before any row is read, `record` the answer, `recall` it for free. `verify` reads everything again.
+"""
+
+from __future__ import annotations
+
+from sfumato.ledger.balance import Balance
+from sfumato.ledger.budget import Budget
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.receipt import Dataset, Receipt
+from sfumato.ledger.verification import Verification
+
+__all__ = ["Balance", "Budget", "Dataset", "Ledger", "Receipt", "Verification"]

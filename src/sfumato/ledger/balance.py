@@ -1,0 +1,139 @@
+"""`Balance`: what is spent and what is left, by the budget's own accountant."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sfumato.accounting import Tally
+from sfumato.errors import NotCertified, UnsupportedLoss
+from sfumato.ledger.book import Account
+from sfumato.ledger.budget import Accountant, Budget, Totals, amount
+from sfumato.loss import PrivacyLoss, compose
+from sfumato.numeric.exact import float_down, float_up
+
+__all__ = ["Balance", "balance_of"]
+
+_FEW = 200  # losses whose hindsight figure is quick enough to be printed unasked
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What is spent of a budget and what is left of it.
+
+    Attributes:
+        dataset: its name.
+        analyst: whose share is shown; None: everybody's.
+        accountant: the gate.
+        epsilon: the budget (of the analyst, where there is a limit).
+        delta: the budget.
+        spent: ε spent, at the budget's δ: exact under basic, otherwise rounded up.
+        remaining: the budget's ε less what is spent, rounded down; for an analyst never more than the dataset
+            itself has left.
+        spent_delta: δ spent. Under another accountant than basic, what losses have set aside.
+        remaining_delta: the budget's δ less that.
+        entries: how many debits.
+        open: whether more can be asked at all (not closed, not revoked).
+        gate: what the accountant adds up, exact: unit → (spent, limit).
+    """
+
+    dataset: str
+    analyst: str | None
+    accountant: Accountant
+    epsilon: Fraction
+    delta: Fraction
+    spent: Fraction | float
+    remaining: Fraction | float
+    spent_delta: Fraction
+    remaining_delta: Fraction
+    entries: int
+    open: bool
+    gate: Mapping[str, tuple[Fraction, Fraction]]
+    _losses: Callable[[], list[PrivacyLoss]] = field(repr=False, compare=False)
+    _found: list[float] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def retrospective(self) -> float:
+        """The ε at the budget's δ had all of this been planned before the first answer. It never gates.
+
+        Computed when first asked for, from the losses themselves; never above `spent`.
+
+        Privacy:
+            Claim: the composition of the losses admitted so far is (retrospective, δ)-DP for a plan that was
+            fixed in advance; for one that reacted to answers only `spent` is proven. Source: the numerical
+            accountant, rounded up; see `Tally`.
+        """
+        if not self._found:
+            self._found.append(self._hindsight())
+        return self._found[0]
+
+    def _hindsight(self) -> float:
+        gate = float_up(self.spent) if isinstance(self.spent, Fraction) else self.spent
+        losses = self._losses()
+        if not losses:
+            return 0.0
+        with contextlib.suppress(UnsupportedLoss, NotCertified):
+            return min(gate, _composed(losses, self.delta))
+        return gate
+
+    def __str__(self) -> str:
+        """A few lines of at most 80 columns."""
+        whose = f"{self.analyst[:24]} on " if self.analyst else ""
+        state = "" if self.open else ", closed"
+        lines = [
+            f"{whose}{self.dataset[:32]} ({self.accountant}{state})",
+            f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}",
+            f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)}"
+            f" in {self.entries} debit{'' if self.entries == 1 else 's'}",
+            f"  left    epsilon {amount(self.remaining)}, delta {amount(self.remaining_delta)}",
+        ]
+        if self.entries and (self._found or self.entries <= _FEW):
+            lines.append(
+                f"  (epsilon {amount(self.retrospective)} had it all been planned in advance; never gates)"
+            )
+        return "\n".join(lines)
+
+
+def _composed(losses: list[PrivacyLoss], delta: Fraction) -> float:
+    if delta == 0 or len(losses) <= _FEW:
+        return compose(losses).epsilon(delta)
+    tally = Tally(delta)
+    for loss in losses:
+        tally.add(loss)
+    return tally.epsilon()
+
+
+def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[PrivacyLoss]]) -> Balance:
+    """The balance of an account, or of one analyst there."""
+    seat = account.seat(analyst)
+    everybody = _figures(account.cap, account.totals)
+    budget = seat.limit or account.cap
+    spent = account.totals if analyst is None else seat.totals(account.cap)
+    own = _figures(budget, spent)
+    return Balance(
+        dataset=account.name,
+        analyst=analyst,
+        accountant=budget.accountant,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        spent=own[0],
+        remaining=min(own[1], everybody[1]),
+        spent_delta=own[2],
+        remaining_delta=min(own[3], everybody[3]),
+        entries=account.debits if analyst is None else seat.debits,
+        open=not (account.closed or seat.revoked),
+        gate=dict(zip(budget.units, zip(spent, budget.limits, strict=True), strict=True)),
+        _losses=losses,
+    )
+
+
+def _figures(budget: Budget, totals: Totals) -> tuple[Fraction | float, Fraction | float, Fraction, Fraction]:
+    """ε spent, ε left, δ spent, δ left."""
+    spent = budget.spent_epsilon(totals)
+    aside = totals[1] if len(totals) > 1 else Fraction(0)
+    left: Fraction | float = max(budget.epsilon - Fraction(min(spent, budget.epsilon)), Fraction(0))
+    if budget.accountant != "basic":
+        left = float_down(Fraction(left))
+    return spent, left, aside, max(budget.delta - aside, Fraction(0))

@@ -1,0 +1,241 @@
+"""`Book`: what the receipts add up to, kept in memory as the chain is followed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import AccessDenied, BudgetExceeded, LedgerUnusable
+from sfumato.ledger.budget import Budget, Totals, amount
+from sfumato.ledger.chain import GENESIS, Chain, Row
+from sfumato.ledger.receipt import Dataset, fractions
+from sfumato.loss import PrivacyLoss
+
+__all__ = ["Account", "Book", "Priced", "Seat", "settled"]
+
+# Exact sums of unlike fractions grow with every one; beyond this they are rounded up, to a grid far below the
+# smallest delta that is accepted (1e-300).
+_LONGEST = 4096
+_GRID = 2**1200
+
+
+def settled(total: Fraction) -> Fraction:
+    """A sum as it is kept: exact while it is short, else rounded up by less than 2**-1200."""
+    if total.denominator.bit_length() <= _LONGEST:
+        return total
+    return Fraction(-(-total.numerator * _GRID // total.denominator), _GRID)
+
+
+@dataclass(slots=True)
+class Seat:
+    """One analyst at one dataset."""
+
+    limit: Budget | None = None
+    revoked: bool = False
+    last: Row | None = None
+    debits: int = 0
+
+    def totals(self, budget: Budget) -> Totals:
+        """What this analyst has spent, in the units of the dataset's budget."""
+        return _sums(self.last, "analyst_totals", budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A loss that both gates admit: its price and the sums once it is paid."""
+
+    price: Totals
+    totals: Totals
+    analyst_totals: Totals
+    adjacency: str | None
+
+
+@dataclass(slots=True)
+class Account:
+    """One dataset: its budget and declaration in force, the last debit, and who sits at it."""
+
+    id: str
+    name: str
+    salt: bytes
+    declaration: dict[str, Any]
+    budget: Budget | None = None
+    closed: bool = False
+    last: Row | None = None
+    debits: int = 0
+    seats: dict[str, Seat] = field(default_factory=dict)
+
+    @property
+    def cap(self) -> Budget:
+        """The budget in force."""
+        if self.budget is None:
+            raise LedgerUnusable(f"The dataset {self.name!r} has no budget on record: restore the ledger.")
+        return self.budget
+
+    @property
+    def totals(self) -> Totals:
+        """What is spent in all."""
+        return _sums(self.last, "totals", self.cap)
+
+    @property
+    def adjacency(self) -> str | None:
+        """The neighbours that the losses so far hold for, if one of them says so."""
+        found = None if self.last is None else json.loads(self.last.body)["adjacency"]
+        return found if isinstance(found, str) else None
+
+    def seat(self, analyst: str | None) -> Seat:
+        """Where an analyst sits; nobody in particular has no limit of their own."""
+        return self.seats.get(analyst, _NOBODY) if analyst is not None else _NOBODY
+
+    def dataset(self) -> Dataset:
+        """The account as a value."""
+        return Dataset(self.id, self.name, self.salt, self.cap, self.declaration, self.closed)
+
+    def priced(self, loss: PrivacyLoss, analyst: str | None) -> Priced:
+        """What this loss costs here, once the dataset's gate and the analyst's have admitted it.
+
+        Raises:
+            AccessDenied: if the budget is closed or the analyst revoked.
+            BudgetExceeded: if it does not fit; nothing was spent.
+
+        Privacy:
+            Claim: both gates are filters resumed from the exact sums of every loss admitted so far, so that
+            all that is admitted stays within the dataset's budget, whoever asks. Source: see `Budget`.
+        """
+        seat = self.seat(analyst)
+        if self.closed:
+            raise AccessDenied(
+                f"The budget of {self.name!r} is closed: nothing more can be asked and nothing was spent."
+            )
+        if seat.revoked:
+            raise AccessDenied(
+                f"{analyst!r} may no longer ask about {self.name!r}; nothing was spent. A new limit from the "
+                "steward would allow it again."
+            )
+        gate = self.cap.filter(self.totals, self.adjacency)
+        price = self.cap.totals(gate.price(loss))
+        try:
+            later = gate.after(loss)
+        except BudgetExceeded:
+            raise _exceeded(f"the budget of {self.name!r}", self.cap, price, self.totals) from None
+        theirs = seat.totals(self.cap)
+        if seat.limit is not None:
+            try:
+                seat.limit.filter(theirs, self.adjacency).after(loss)
+            except BudgetExceeded:
+                raise _exceeded(f"{analyst!r}'s limit on {self.name!r}", seat.limit, price, theirs) from None
+        return Priced(
+            price=price,
+            totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
+            analyst_totals=tuple(settled(a + b) for a, b in zip(theirs, price, strict=True)),
+            adjacency=later.adjacency,
+        )
+
+
+_NOBODY = Seat()
+
+
+def _sums(last: Row | None, name: str, budget: Budget) -> Totals:
+    if last is None:
+        return (Fraction(0),) * len(budget.units)
+    stored = fractions(json.loads(last.body)[name])
+    return tuple(stored[unit] for unit in budget.units)
+
+
+def _exceeded(whose: str, budget: Budget, price: Totals, spent: Totals) -> BudgetExceeded:
+    parts = []
+    for unit, asked, so_far, limit in zip(budget.units, price, spent, budget.limits, strict=True):
+        if so_far + asked > limit or unit == budget.units[0]:
+            left = amount(max(limit - so_far, Fraction(0)))
+            parts.append(
+                f"asked {unit} {amount(asked)}, spent {amount(so_far)} of {amount(limit)}, left {left}"
+            )
+    return BudgetExceeded(f"Not within {whose}: {'; '.join(parts)}. Nothing was spent; ask for less.")
+
+
+class Book:
+    """The state of all datasets after a receipt, which is the last whose mac was checked.
+
+    Privacy:
+        Claim: every receipt up to `number` was checked in order, each against the mac before it, so that the
+        sums a gate resumes from are those of the last debit that was ever written, and none is hidden.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self.number = GENESIS
+        self.mac = chain.start
+        self.accounts: dict[str, Account] = {}
+
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Checks and takes in the next receipts."""
+        for row in rows:
+            self._chain.check(row, self.number + 1, self.mac)
+            self.take(row)
+
+    def take(self, row: Row) -> None:
+        """Takes in a receipt that is known to be the next."""
+        try:
+            _EFFECTS[row.kind](self.accounts, row)
+        except KeyError:
+            raise LedgerUnusable(
+                f"Receipt {row.number} cannot be understood: upgrade Sfumato, or restore the ledger."
+            ) from None
+        self.number, self.mac = row.number, row.mac
+
+
+def _register(accounts: dict[str, Account], row: Row) -> None:
+    body = json.loads(row.body)
+    accounts[row.dataset] = Account(body["id"], row.dataset, bytes.fromhex(body["salt"]), body["declaration"])
+
+
+def _budget(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].budget = Budget.from_dict(json.loads(row.body)["budget"])
+
+
+def _debit(accounts: dict[str, Account], row: Row) -> None:
+    account = accounts[row.dataset]
+    account.last = row
+    account.debits += 1
+    if row.analyst is not None:
+        seat = account.seats.setdefault(row.analyst, Seat())
+        seat.last = row
+        seat.debits += 1
+
+
+def _release(accounts: dict[str, Account], row: Row) -> None:
+    del accounts, row
+
+
+def _declare(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].declaration = json.loads(row.body)["declaration"]
+
+
+def _limit(accounts: dict[str, Account], row: Row) -> None:
+    seat = accounts[row.dataset].seats.setdefault(str(row.analyst), Seat())
+    seat.limit = Budget.from_dict(json.loads(row.body)["budget"])
+    seat.revoked = False
+
+
+def _revoke(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].seats.setdefault(str(row.analyst), Seat()).revoked = True
+
+
+def _close(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].closed = True
+
+
+_EFFECTS = {
+    "register": _register,
+    "open": _budget,
+    "raise": _budget,
+    "debit": _debit,
+    "release": _release,
+    "version": _declare,
+    "redeclare": _declare,
+    "limit": _limit,
+    "revoke": _revoke,
+    "close": _close,
+}

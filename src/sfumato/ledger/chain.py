@@ -1,0 +1,139 @@
+"""The chain of receipts: rows, their canonical bytes and the keyed hash that ties each to all before it."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import InvalidParameter, LedgerTampered
+
+__all__ = ["GENESIS", "Chain", "Row", "canonical", "plain", "text"]
+
+GENESIS = 0  # the number before the first receipt
+_LONGEST_NAME = 200
+_LARGEST_BODY = 2**20
+_DEEPEST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One receipt as it is stored: what is searched for in columns, everything else in `body`."""
+
+    number: int
+    kind: str
+    dataset: str
+    analyst: str | None
+    fingerprint: str | None
+    body: str
+    mac: bytes = b""
+
+    def content(self) -> bytes:
+        """Everything that the mac covers, unambiguously."""
+        return canonical(
+            [self.number, self.kind, self.dataset, self.analyst, self.fingerprint, self.body]
+        ).encode("ascii")
+
+
+class Chain:
+    """Seals rows with HMAC-SHA256 under a key that the database never sees.
+
+    Privacy:
+        Claim: without the key nobody can change, insert, drop or reorder receipts up to a mac that is known
+        from elsewhere (the anchor), because each mac covers the one before it and the number. What was cut
+        off at the end shows only against such a mac. Condition: the key is kept from whoever can write to
+        the database.
+    """
+
+    __slots__ = ("_key", "ledger")
+
+    def __init__(self, key: bytes, ledger: str) -> None:
+        self._key, self.ledger = key, ledger
+
+    def seal(self, purpose: str, content: str) -> str:
+        """A mac for something that is no receipt: the ledger's identity, its anchor."""
+        return self._mac(f"{purpose}\n{self.ledger}\n{content}".encode()).hex()
+
+    @property
+    def start(self) -> bytes:
+        """What the first receipt is tied to."""
+        return self._mac(f"genesis\n{self.ledger}".encode())
+
+    def sealed(self, row: Row, previous: bytes) -> Row:
+        """The row with its mac, tied to the mac before it."""
+        return replace(row, mac=self._mac(b"receipt\n" + previous + row.content()))
+
+    def holds(self, row: Row, previous: bytes) -> bool:
+        """Whether this row was sealed under this key after that mac."""
+        return hmac.compare_digest(self._mac(b"receipt\n" + previous + row.content()), row.mac)
+
+    def check(self, row: Row, number: int, previous: bytes) -> None:
+        """Refuses a row that is not the sealed receipt of this number after that mac."""
+        if row.number != number:
+            raise LedgerTampered(
+                f"Receipt {number} is missing from the ledger: it was deleted or the rows were reordered. "
+                "Restore the ledger from a copy that is whole."
+            )
+        if not self.holds(row, previous):
+            raise LedgerTampered(
+                f"Receipt {number} is not what was written: it or one before it was changed. "
+                "Restore the ledger from a copy that is whole."
+            )
+
+    def _mac(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, content, "sha256")
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a plain value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def plain(value: Any, name: str) -> Any:
+    """A value as JSON would give it back: fractions as text, tuples as lists; anything else is refused."""
+    made = _plain(value, name, 0)
+    if len(canonical(made)) > _LARGEST_BODY:
+        raise InvalidParameter(f"{name} is too long for a receipt: at most a million characters.")
+    return made
+
+
+def _plain(value: Any, name: str, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise InvalidParameter(f"{name} is nested too deeply for a receipt.")
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise InvalidParameter(f"The keys of {name} must be text.")
+        return {key: _plain(part, name, depth + 1) for key, part in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
+        return [_plain(part, name, depth + 1) for part in value]
+    raise InvalidParameter(
+        f"{name} may hold text, finite numbers, truth values, lists and mappings, not {type(value).__name__}."
+    )
+
+
+def text(value: str, name: str) -> str:
+    """A name in its one Unicode form, so that two spellings of it are one name."""
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{name} must be text, not {type(value).__name__}.")
+    made = unicodedata.normalize("NFC", value)
+    if not 1 <= len(made) <= _LONGEST_NAME or made != made.strip():
+        raise InvalidParameter(
+            f"{name} must have 1 to {_LONGEST_NAME} characters and no space at either end."
+        )
+    # Control and format characters, lone surrogates, line separators: names that look alike are alike.
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in made):
+        raise InvalidParameter(f"{name} must not contain control characters or invisible ones.")
+    return made

@@ -1,0 +1,531 @@
+"""`Ledger`: the only state of the system, and the only way to pay."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
+from sfumato.ledger.anchor import Mark
+from sfumato.ledger.balance import Balance, balance_of
+from sfumato.ledger.book import Account, Book
+from sfumato.ledger.budget import Budget
+from sfumato.ledger.chain import Row, canonical, plain, text
+from sfumato.ledger.opening import Opened, opened
+from sfumato.ledger.receipt import Dataset, Kind, Receipt
+from sfumato.ledger.verification import Verification, audit
+from sfumato.loss import PrivacyLoss
+from sfumato.random import salt, token
+
+__all__ = ["Ledger"]
+
+_PAGE = 1000
+_LARGEST_PAYLOAD = 2**30
+
+
+class Ledger:
+    """Budgets, debits and answers, in a chain of receipts that cannot be rewritten unnoticed.
+
+    Open one with `Ledger.open`. It may be used from several threads, from several processes and after a fork.
+
+    Privacy:
+        Claim: a `Receipt` from `debit` exists only if its loss was admitted by the dataset's filter (see
+        `Budget`) and is durable: committed by the database with full sync, then anchored outside it. Whatever
+        is killed whenever, what was released is on record. Conditions: the database keeps what it says it
+        committed; key and anchor are kept from whoever can write to the database.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        """Made by `Ledger.open`."""
+        self._store, self._chain, self._anchor = opened.store, opened.chain, opened.anchor
+        self._book: Book = opened.book
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._fleeting = opened.fleeting
+        self._closed = False
+        _living.add(self)
+
+    @classmethod
+    def open(
+        cls, where: str | Path | None = None, *, state: str | Path | None = None, adopt: bool = False
+    ) -> Self:
+        """The ledger at a place, which is made if there is none.
+
+        Args:
+            where: a path (SQLite), a `postgresql://…` address, or None for one in memory that dies with the
+                process.
+            state: the folder of key and anchor; by default beside an SQLite file, and `.sfumato` in the
+                current folder for PostgreSQL.
+            adopt: take a chain that is whole although its anchor is lost. A steward's decision: receipts that
+                were cut off at the end are not noticed then.
+
+        Raises:
+            LedgerTampered: if the chain is broken, or the database is older than its anchor.
+            LedgerUnusable: if it cannot be opened, reached or understood.
+        """
+        return cls(opened(where, None if state is None else Path(state), adopt=adopt))
+
+    @classmethod
+    def inspect(cls, where: str | Path, *, state: str | Path | None = None) -> Verification:
+        """What `verify` finds, also where `open` would refuse."""
+        try:
+            found = opened(where, None if state is None else Path(state), follow=False)
+        except LedgerTampered as wrong:
+            return Verification((str(wrong),), 0, "")
+        try:
+            return audit(found.store, found.chain, found.anchor)
+        finally:
+            found.store.close()
+
+    # ── reading
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets, in the order of their registration."""
+        with self._reading() as book:
+            return [account.dataset() for account in book.accounts.values()]
+
+    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
+        """What is spent and left of a dataset's budget, or of one analyst's share of it."""
+        with self._reading() as book:
+            account, who = _account(book, dataset), _analyst(analyst)
+            until = book.number
+            return balance_of(account, who, lambda: self._losses(account.name, who, until))
+
+    def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
+        """All receipts in order, or those of one dataset."""
+        wanted = None if dataset is None else text(dataset, "dataset")
+        with self._reading() as book:
+            until, first = book.number, 1
+        while first <= until:
+            with self._reading():
+                rows = self._store.rows(first, _PAGE)
+            if not rows:
+                return
+            for row in rows:
+                if row.number <= until and wanted in (None, row.dataset):
+                    yield Receipt.of(row)
+            first = rows[-1].number + 1
+
+    def export(self) -> list[dict[str, Any]]:
+        """All receipts as plain data."""
+        return [receipt.to_dict() for receipt in self.entries()]
+
+    def recall(self, dataset: str, fingerprint: str) -> list[tuple[Receipt, bytes]]:
+        """Earlier answers to a question, newest first: the receipt of each debit and what was recorded."""
+        with self._reading() as book:
+            name, question = _account(book, dataset).name, text(fingerprint, "fingerprint")
+            found = []
+            for release in self._store.releases(name, question):
+                self._checked(release.number)
+                facts = json.loads(release.body)
+                payload = self._store.payload(facts["debit"])
+                if payload is None or hashlib.sha256(payload).hexdigest() != facts["digest"]:
+                    raise LedgerTampered(
+                        f"The answer recorded by receipt {release.number} is not what was written. "
+                        "Restore the ledger from a copy that is whole."
+                    )
+                found.append((Receipt.of(self._checked(facts["debit"])), payload))
+            return found
+
+    def verify(self) -> Verification:
+        """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor."""
+        with self._lock:
+            self._usable()
+            return audit(
+                self._store, self._chain, self._anchor, known=Mark(self._book.number, self._book.mac)
+            )
+
+    # ── paying
+
+    def debit(
+        self,
+        dataset: str,
+        loss: PrivacyLoss,
+        *,
+        fingerprint: str,
+        analyst: str | None = None,
+        memo: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Pays for a release. The receipt is durable before it is returned.
+
+        Args:
+            dataset: its name.
+            loss: what the release costs.
+            fingerprint: of the question, under which `recall` finds its answer.
+            analyst: who asks; None is nobody in particular, whom only the dataset's budget limits.
+            memo: public facts to keep with it, such as the query; never a value from the data.
+
+        Raises:
+            BudgetExceeded: if it does not fit. Nothing was spent.
+            AccessDenied: if the budget is closed or the analyst revoked. Nothing was spent.
+        """
+        if not isinstance(loss, PrivacyLoss):
+            raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
+        question, who = text(fingerprint, "fingerprint"), _analyst(analyst)
+        facts, written = plain({} if memo is None else memo, "memo"), loss.to_dict()
+        with self._writing() as draft:
+            account = _account(draft.book, dataset)
+            paid = account.priced(loss, who)
+            units = account.cap.units
+            draft.add(
+                "debit",
+                account.name,
+                analyst=who,
+                fingerprint=question,
+                loss=written,
+                price=_named(units, paid.price),
+                totals=_named(units, paid.totals),
+                analyst_totals=_named(units, paid.analyst_totals),
+                adjacency=paid.adjacency,
+                memo=facts,
+            )
+        return Receipt.of(draft.rows[0])
+
+    def record(self, receipt: Receipt, payload: bytes) -> None:
+        """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""
+        if not isinstance(receipt, Receipt) or receipt.kind != "debit":
+            raise InvalidParameter("record takes the receipt of a debit.")
+        if not isinstance(payload, bytes) or len(payload) > _LARGEST_PAYLOAD:
+            raise InvalidParameter("payload must be bytes, at most a gibibyte.")
+        with self._writing() as draft:
+            row = self._checked(receipt.number)
+            if row.mac.hex() != receipt.mac:
+                raise LedgerMismatch("This receipt is not from this ledger.")
+            if self._store.payload(row.number) is not None:
+                raise Spent(f"The answer of receipt {row.number} is already recorded.")
+            self._store.keep(row.number, payload)
+            draft.add(
+                "release",
+                row.dataset,
+                analyst=row.analyst,
+                fingerprint=row.fingerprint,
+                debit=row.number,
+                digest=hashlib.sha256(payload).hexdigest(),
+                size=len(payload),
+            )
+
+    # ── the steward's acts
+
+    def register(self, name: str, declaration: Mapping[str, Any], budget: Budget | None) -> Dataset:
+        """The dataset of this name: as it is on record, or new with this budget.
+
+        Args:
+            name: its identity, for good; not that of a file, a view or a content.
+            declaration: "unit", "version" and everything else that the steward promises, as plain data.
+            budget: None means the one on record.
+
+        Raises:
+            LedgerMismatch: if the budget or the unit is another than on record, or something else but the
+                version is and something was spent.
+        """
+        dataset, wanted = text(name, "name"), _declaration(declaration)
+        with self._reading() as book:
+            known = book.accounts.get(dataset)
+            if known is not None and not _changes(known, wanted, budget):
+                return known.dataset()
+        with self._writing() as draft:
+            known = draft.book.accounts.get(dataset)
+            if known is None:
+                if budget is None:
+                    raise LedgerMismatch(
+                        f"The ledger has no budget for {dataset!r} yet: give one when it is first used."
+                    )
+                draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted)
+                draft.add("open", dataset, budget=budget.to_dict())
+            else:
+                for kind in _changes(known, wanted, budget):
+                    version = {"version": wanted.get("version")}
+                    new = wanted if kind == "redeclare" else known.declaration | version
+                    draft.add(kind, dataset, declaration=new)
+        return draft.book.accounts[dataset].dataset()
+
+    def raise_budget(self, dataset: str, budget: Budget, *, reason: str) -> Receipt:
+        """Puts a larger budget of the same accountant in force; what was spent stays spent.
+
+        Privacy:
+            Claim: from then on the larger (ε, δ) holds for everything, earlier answers included. Condition:
+            the steward decides it for reasons of their own.
+        """
+        with self._writing() as draft:
+            account = _account(draft.book, dataset)
+            wanted = _comparable(budget, account)
+            if any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True)):
+                raise LedgerMismatch(
+                    f"A budget can only be raised: {account.name!r} has {account.cap}. To stop spending, "
+                    "close it or limit the analysts."
+                )
+            draft.add("raise", account.name, budget=wanted.to_dict(), reason=_reason(reason))
+        return Receipt.of(draft.rows[0])
+
+    def close_budget(self, dataset: str, *, reason: str) -> Receipt:
+        """Closes a budget for good: what was released can be recalled, nothing more is admitted."""
+        with self._writing() as draft:
+            draft.add("close", _account(draft.book, dataset).name, reason=_reason(reason))
+        return Receipt.of(draft.rows[0])
+
+    def limit(self, dataset: str, analyst: str, budget: Budget, *, reason: str) -> Receipt:
+        """Limits what one analyst may spend in all, within the dataset's budget; what they spent counts.
+
+        A new limit replaces the old one, and lifts a revocation.
+        """
+        with self._writing() as draft:
+            account = _account(draft.book, dataset)
+            wanted = _comparable(budget, account)
+            if any(own > cap for own, cap in zip(wanted.limits, account.cap.limits, strict=True)):
+                raise LedgerMismatch(
+                    f"A limit lies within the dataset's budget, which is {account.cap} for {account.name!r}."
+                )
+            draft.add(
+                "limit",
+                account.name,
+                analyst=text(analyst, "analyst"),
+                budget=wanted.to_dict(),
+                reason=_reason(reason),
+            )
+        return Receipt.of(draft.rows[0])
+
+    def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
+        """Lets an analyst ask nothing more, until a new limit is set."""
+        with self._writing() as draft:
+            name = _account(draft.book, dataset).name
+            draft.add("revoke", name, analyst=text(analyst, "analyst"), reason=_reason(reason))
+        return Receipt.of(draft.rows[0])
+
+    def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
+        """Changes what is declared about a dataset, bounds included; never its unit, never what was spent."""
+        wanted = _declaration(declaration)
+        with self._writing() as draft:
+            account = _account(draft.book, dataset)
+            _same_unit(account, wanted)
+            draft.add("redeclare", account.name, declaration=wanted, reason=_reason(reason))
+        return Receipt.of(draft.rows[0])
+
+    # ── how it is done
+
+    def close(self) -> None:
+        """Lets go of the database; safe to call twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise LedgerUnusable("This ledger is closed: open it again.")
+        if self._process != os.getpid():
+            raise LedgerUnusable(
+                "A ledger in memory cannot be shared with a forked process, or each would spend the whole "
+                "budget: give it a file."
+            )
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Book]:
+        """The book as of now, and the only thread that looks at it."""
+        with self._lock:
+            self._usable()
+            self._catch_up()
+            yield self._book
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[_Draft]:
+        """A draft of receipts; on leaving they are committed, taken in, and anchored, in this order."""
+        with self._lock:
+            self._usable()
+            pending = None
+            try:
+                self._store.begin()
+                self._catch_up()
+                self._not_behind()
+                draft = _Draft(self._book, self._chain, self._store)
+                yield draft
+                if draft.rows:
+                    last = draft.rows[-1]
+                    pending = self._anchor.prepare(Mark(last.number, last.mac))
+                    self._store.commit()
+                else:
+                    self._store.rollback()
+            except BaseException:
+                self._store.rollback()
+                if pending is not None:
+                    pending.discard()
+                raise
+            self._book.follow(draft.rows)
+            if pending is not None:
+                pending.settle()
+
+    def _catch_up(self) -> None:
+        """Checks and takes in what other threads' and processes' ledgers have written since."""
+        book = self._book
+        while True:
+            rows = self._store.rows(max(book.number, 1), _PAGE)
+            if book.number and (not rows or (rows[0].number, rows[0].mac) != (book.number, book.mac)):
+                raise LedgerTampered(
+                    f"{self._store.name} has lost or changed receipt {book.number}: an older copy was put in "
+                    "its place, or rows were cut off. Restore the latest copy."
+                )
+            book.follow(rows[1:] if book.number else rows)
+            if len(rows) < _PAGE:
+                return
+
+    def _not_behind(self) -> None:
+        mark = self._anchor.read()
+        if mark is not None and mark.number > self._book.number:
+            raise LedgerTampered(
+                f"{self._store.name} ends at receipt {self._book.number}, but its anchor is at "
+                f"{mark.number}: an older copy was put in its place. Restore the latest copy."
+            )
+
+    def _checked(self, number: int) -> Row:
+        """One receipt, its mac checked."""
+        rows = self._store.rows(max(number - 1, 1), 2)
+        previous = rows[0].mac if number > 1 and rows else self._chain.start
+        row = rows[-1] if rows else None
+        if row is None or row.number != number or not self._chain.holds(row, previous):
+            raise LedgerTampered(
+                f"Receipt {number} is missing or not what was written. Restore the ledger from a copy that "
+                "is whole."
+            )
+        return row
+
+    def _losses(self, dataset: str, analyst: str | None, until: int) -> list[PrivacyLoss]:
+        found: list[PrivacyLoss] = []
+        first = 1
+        while first <= until:
+            with self._reading():
+                rows = self._store.rows_of(dataset, "debit", first, _PAGE)
+            for row in rows:
+                if row.number <= until and analyst in (None, row.analyst):
+                    loss = Receipt.of(row).loss
+                    if loss is not None:
+                        found.append(loss)
+            if len(rows) < _PAGE:
+                break
+            first = rows[-1].number + 1
+        return found
+
+    def _forked(self) -> None:
+        """In a forked child: a lock and a connection of its own."""
+        self._lock = threading.RLock()
+        if not self._fleeting:
+            self._store.abandon()
+            self._process = os.getpid()
+
+
+class _Draft:
+    """Receipts on their way into the database, within one transaction."""
+
+    def __init__(self, book: Book, chain: Any, store: Any) -> None:
+        self.book, self._chain, self._store = book, chain, store
+        self.rows: list[Row] = []
+
+    def add(
+        self,
+        kind: Kind,
+        dataset: str,
+        *,
+        analyst: str | None = None,
+        fingerprint: str | None = None,
+        **facts: Any,
+    ) -> None:
+        """Seals and writes the next receipt."""
+        number, mac = (
+            (self.rows[-1].number, self.rows[-1].mac) if self.rows else (self.book.number, self.book.mac)
+        )
+        body = canonical({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | facts)
+        row = self._chain.sealed(Row(number + 1, kind, dataset, analyst, fingerprint, body), mac)
+        self._store.append(row)
+        self.rows.append(row)
+
+
+def _account(book: Book, dataset: str) -> Account:
+    found = book.accounts.get(text(dataset, "dataset"))
+    if found is None:
+        raise LedgerMismatch(f"The ledger knows no dataset {dataset!r}: register it first.")
+    return found
+
+
+def _analyst(analyst: str | None) -> str | None:
+    return None if analyst is None else text(analyst, "analyst")
+
+
+def _reason(reason: str) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidParameter("A steward's act needs a reason: say in a sentence why.")
+    return str(plain(reason.strip(), "reason"))
+
+
+def _declaration(declaration: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(declaration, Mapping) or "unit" not in declaration:
+        raise InvalidParameter(
+            "A declaration is a mapping that says at least whose privacy is protected, 'unit'."
+        )
+    made: dict[str, Any] = plain(declaration, "declaration")
+    return made
+
+
+def _same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
+    if account.declaration["unit"] != wanted["unit"]:
+        raise LedgerMismatch(
+            f"{account.name!r} was registered with another privacy unit, for which its budget was opened. "
+            "Declare that unit again, or register the data under another name with a budget of its own."
+        )
+
+
+def _changes(account: Account, wanted: Mapping[str, Any], budget: Budget | None) -> list[Kind]:
+    """What a registration would change; refuses what only a steward's act may."""
+    if budget is not None and budget != account.cap:
+        raise LedgerMismatch(
+            f"The budget of {account.name!r} on record is {account.cap}, not {budget}. Leave it out or give "
+            "the one on record; only the steward can raise it."
+        )
+    _same_unit(account, wanted)
+    if {**account.declaration, "version": None} != {**wanted, "version": None}:
+        if account.debits:
+            raise LedgerMismatch(
+                f"{account.name!r} was spent on with another schema or other bounds than are declared now. "
+                "Declare those again, or have the steward redeclare it."
+            )
+        return ["redeclare"]
+    return [] if account.declaration.get("version") == wanted.get("version") else ["version"]
+
+
+def _comparable(budget: Budget, account: Account) -> Budget:
+    if not isinstance(budget, Budget):
+        raise InvalidParameter(f"A budget is needed, not {type(budget).__name__}: Budget(epsilon, delta).")
+    if budget.accountant != account.cap.accountant:
+        raise LedgerMismatch(
+            f"{account.name!r} is gated by {account.cap.accountant!r}, fixed when its budget was opened, not "
+            f"by {budget.accountant!r}."
+        )
+    return budget.at_order_of(account.cap)
+
+
+def _named(units: tuple[str, ...], values: tuple[Fraction, ...]) -> dict[str, str]:
+    return {unit: str(value) for unit, value in zip(units, values, strict=True)}
+
+
+_living: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_living):
+        ledger._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

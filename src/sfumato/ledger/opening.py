@@ -1,0 +1,182 @@
+"""Opening a ledger: where its parts lie, and what must agree before anything is believed."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable
+from sfumato.ledger.anchor import Anchor, FileAnchor, Mark, NoAnchor, load_key, make_key, sweep
+from sfumato.ledger.book import Book
+from sfumato.ledger.chain import Chain
+from sfumato.ledger.sqlite import SQLite
+from sfumato.ledger.store import MIGRATIONS, Identity, Store
+from sfumato.random import salt, token
+
+__all__ = ["Opened", "opened"]
+
+_POSTGRES = ("postgresql://", "postgres://")
+_STATE = ".sfumato"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts of an open ledger."""
+
+    store: Store
+    chain: Chain
+    anchor: Anchor
+    book: Book
+    fleeting: bool  # lives in this process's memory alone
+
+
+class _Places(Protocol):
+    """Where key and anchor of a ledger lie."""
+
+    def key(self, ledger: str) -> Path: ...
+
+    def anchor(self, ledger: str) -> Path: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """For SQLite: named like the file."""
+
+    folder: Path
+    name: str
+
+    def key(self, ledger: str) -> Path:
+        del ledger
+        return self.folder / f"{self.name}.key"
+
+    def anchor(self, ledger: str) -> Path:
+        del ledger
+        return self.folder / f"{self.name}.anchor"
+
+
+@dataclass(frozen=True, slots=True)
+class _InFolder:
+    """For PostgreSQL: named by the ledger's id."""
+
+    folder: Path
+
+    def key(self, ledger: str) -> Path:
+        return self.folder / f"{ledger}.key"
+
+    def anchor(self, ledger: str) -> Path:
+        return self.folder / f"{ledger}.anchor"
+
+
+def opened(
+    where: str | Path | None, state: Path | None, *, adopt: bool = False, follow: bool = True
+) -> Opened:
+    """The parts of the ledger at a place, checked against each other unless `follow` is False."""
+    if where is None or where == ":memory:":
+        return _in_memory()
+    if isinstance(where, str) and where.startswith(_POSTGRES):
+        raise LedgerUnusable("PostgreSQL is not available.")
+    if isinstance(where, str) and "://" in where:
+        raise InvalidParameter("A ledger is a path, an address postgresql://…, or None for one in memory.")
+    path = Path(where).absolute()
+    places = _Beside(state.absolute() if state is not None else path.parent, path.name)
+    if not path.exists() and places.anchor("").exists():
+        raise LedgerTampered(
+            f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
+        )
+    store = SQLite(path)
+    try:
+        return _checked(store, places, adopt=adopt, follow=follow)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _in_memory() -> Opened:
+    store, chain = SQLite(None), Chain(salt(32), token())
+    store.migrate(0)
+    store.create(Identity(len(MIGRATIONS), chain.ledger, _seal(chain)))
+    return Opened(store, chain, NoAnchor(), Book(chain), fleeting=True)
+
+
+def _checked(store: Store, places: _Places, *, adopt: bool, follow: bool) -> Opened:
+    if store.version() < len(MIGRATIONS):
+        _upgrade(store, places)
+    identity = store.identity()
+    if identity.version > len(MIGRATIONS):
+        raise LedgerUnusable(f"{store.name} was written by a newer Sfumato: upgrade to open it.")
+    chain = Chain(load_key(places.key(identity.id)), identity.id)
+    if not hmac.compare_digest(identity.seal, _seal(chain)):
+        raise LedgerTampered(
+            f"The key {places.key(identity.id).name} is not the one of this ledger: put the right one back."
+        )
+    path = places.anchor(identity.id)
+    anchor, book = FileAnchor(path, chain), Book(chain)
+    sweep(path)
+    if follow:
+        # The anchor first: what it marks was committed before, so the database read afterwards must have it.
+        mark = _mark(anchor, adopt=adopt)
+        _follow(store, book, mark)
+        if mark is None:
+            mark = _mark(anchor, adopt=adopt)  # set by whoever wrote the first receipt, before writing it
+            if mark is None and book.number and not adopt:
+                raise LedgerTampered(
+                    f"The anchor {path.name} is missing from {path.parent}: put it back (an older one will "
+                    "do). If it is lost, the steward may adopt the ledger as it stands."
+                )
+        if mark is None or mark.number < book.number:
+            anchor.prepare(Mark(book.number, book.mac)).settle()
+    return Opened(store, chain, anchor, book, fleeting=False)
+
+
+def _mark(anchor: FileAnchor, *, adopt: bool) -> Mark | None:
+    try:
+        return anchor.read()
+    except LedgerTampered:
+        if not adopt:
+            raise
+        anchor.path.unlink(missing_ok=True)
+        return None
+
+
+def _follow(store: Store, book: Book, mark: Mark | None) -> None:
+    """Checks every receipt, and that the anchor's is among them."""
+    for row in store.walk(1):
+        book.follow((row,))
+        if mark is not None and mark.number == row.number and mark.mac != row.mac:
+            raise LedgerTampered(
+                f"Receipt {row.number} is not the one that the anchor holds: the ledger was rewritten. "
+                "Restore the latest copy."
+            )
+    if mark is not None and mark.number > book.number:
+        raise LedgerTampered(
+            f"{store.name} ends at receipt {book.number}, but its anchor is at {mark.number}: it is an older "
+            "copy, or receipts were cut off. Restore the latest copy."
+        )
+
+
+def _upgrade(store: Store, places: _Places) -> None:
+    """Makes the tables, or brings them up to date, in one transaction."""
+    store.begin()
+    try:
+        version = store.version()
+        if version == 0:
+            ledger = token()
+            if places.anchor(ledger).exists():
+                raise LedgerTampered(
+                    f"{store.name} is empty, but its anchor is not: restore the latest copy."
+                )
+            chain = Chain(make_key(places.key(ledger)), ledger)
+            store.migrate(0)
+            store.create(Identity(len(MIGRATIONS), ledger, _seal(chain)))
+        else:
+            store.migrate(version)
+        store.commit()
+    except BaseException:
+        store.rollback()
+        raise
+
+
+def _seal(chain: Chain) -> str:
+    return chain.seal("identity", "")

@@ -1,0 +1,138 @@
+"""`Receipt` and `Dataset`: what a ledger gives to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from sfumato.errors import LedgerUnusable
+from sfumato.ledger.budget import Budget, amount
+from sfumato.ledger.chain import Row, canonical
+from sfumato.loss import PrivacyLoss
+
+__all__ = ["Dataset", "Kind", "Receipt"]
+
+Kind: TypeAlias = Literal[
+    "register", "open", "debit", "release", "version", "redeclare", "raise", "limit", "revoke", "close"
+]
+# What a body holds beside the memo of a debit, or the facts of a steward's act.
+_OWN = frozenset({"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What the ledger knows about a dataset.
+
+    Attributes:
+        id: minted when it was first registered.
+        name: what it is registered under, for good.
+        salt: minted with it; makes fingerprints of questions unguessable elsewhere.
+        budget: the one in force.
+        declaration: unit, schema and version as last declared.
+        closed: whether its budget is closed.
+    """
+
+    id: str
+    name: str
+    salt: bytes = field(repr=False)
+    budget: Budget
+    declaration: Mapping[str, Any]
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One line of the ledger.
+
+    Attributes:
+        number: its place in the chain, from 1.
+        dataset: the dataset's name.
+        kind: what happened.
+        analyst: who asked, or whom a limit or revocation is about; None: nobody in particular.
+        time: when, by the clock of the machine that wrote it.
+        fingerprint: of the question, for debits and releases.
+        price: what a debit added to the sums of the budget's accountant, exact.
+        totals: those sums afterwards, exact.
+        memo: public facts: those given with a debit, the reason and contents of a steward's act.
+        mac: the keyed hash that ties it to all before it, in hexadecimal.
+    """
+
+    number: int
+    dataset: str
+    kind: Kind
+    analyst: str | None
+    time: datetime
+    fingerprint: str | None
+    price: Mapping[str, Fraction]
+    totals: Mapping[str, Fraction]
+    memo: Mapping[str, Any]
+    mac: str
+    _loss: str | None = field(repr=False)
+
+    @property
+    def loss(self) -> PrivacyLoss | None:
+        """What a debit paid for; None for every other kind."""
+        return None if self._loss is None else stored_loss(self._loss)
+
+    @classmethod
+    def of(cls, row: Row) -> Receipt:
+        """The receipt that a row holds."""
+        try:
+            body = json.loads(row.body)
+            loss = body.get("loss")
+            kind: Any = row.kind
+            return cls(
+                number=row.number,
+                dataset=row.dataset,
+                kind=kind,
+                analyst=row.analyst,
+                time=datetime.fromisoformat(body["time"]),
+                fingerprint=row.fingerprint,
+                price=fractions(body.get("price", {})),
+                totals=fractions(body.get("totals", {})),
+                memo=body.get("memo", {}) | {key: body[key] for key in body if key not in _OWN},
+                mac=row.mac.hex(),
+                _loss=None if loss is None else canonical(loss),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise LedgerUnusable(
+                f"Receipt {row.number} cannot be understood: upgrade Sfumato, or restore the ledger."
+            ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the loss as it is stored."""
+        return {
+            "number": self.number,
+            "dataset": self.dataset,
+            "kind": self.kind,
+            "analyst": self.analyst,
+            "time": self.time.isoformat(),
+            "loss": None if self._loss is None else json.loads(self._loss),
+            "fingerprint": self.fingerprint,
+            "price": {unit: str(value) for unit, value in self.price.items()},
+            "totals": {unit: str(value) for unit, value in self.totals.items()},
+            "memo": dict(self.memo),
+            "mac": self.mac,
+        }
+
+    def __str__(self) -> str:
+        """Such as `#3 debit on visits by ada: epsilon 0.3, delta 0`."""
+        who = f" by {self.analyst}" if self.analyst else ""
+        paid = ", ".join(f"{unit} {amount(value)}" for unit, value in self.price.items())
+        return f"#{self.number} {self.kind} on {self.dataset}{who}" + (f": {paid}" if paid else "")
+
+
+def fractions(data: Mapping[str, str]) -> dict[str, Fraction]:
+    """Exact numbers as a body holds them, ε or ρ before δ."""
+    return {unit: Fraction(value) for unit, value in sorted(data.items(), reverse=True)}
+
+
+@lru_cache(maxsize=4096)
+def stored_loss(written: str) -> PrivacyLoss:
+    """The loss in a body. Reading one back may prove its point again, so the latest are kept."""
+    return PrivacyLoss.from_dict(json.loads(written))

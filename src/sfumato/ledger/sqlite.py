@@ -1,0 +1,156 @@
+"""A ledger in one SQLite file, or in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sfumato.errors import LedgerTampered, LedgerUnusable
+from sfumato.ledger.anchor import sync_folder
+from sfumato.ledger.store import Store
+
+__all__ = ["SQLite"]
+
+_PATIENCE = 60.0  # seconds that one process waits for the others
+# A connection must not be closed in a process that was forked after it was opened; so it is kept for ever.
+_abandoned: list[sqlite3.Connection] = []
+
+
+class SQLite(Store):
+    """WAL, full sync, one immediate transaction at a time: what is committed survives a power cut."""
+
+    types: ClassVar[dict[str, str]] = {"integer": "INTEGER", "blob": "BLOB"}
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._open: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self.execute("SELECT 1")
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return "The ledger in memory" if self.path is None else f"The ledger {self.path}"
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is None:
+            self._open = self._connect()
+        elif self.path is not None and self._file != _inode(self.path):
+            raise LedgerTampered(
+                f"{self.name} was replaced or removed while it was open: close it, put the latest file back "
+                "and open it again."
+            )
+        return self._open
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path is not None:
+            self._create(self.path)
+        made = sqlite3.connect(
+            ":memory:" if self.path is None else self.path,
+            timeout=_PATIENCE,
+            isolation_level=None,  # transactions begin and end where this file says so
+            check_same_thread=False,  # the ledger's lock lets in one thread at a time
+        )
+        try:
+            made.execute("PRAGMA trusted_schema = OFF")
+            made.execute("PRAGMA synchronous = FULL")
+            if self.path is not None:
+                mode = made.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                if mode != "wal":
+                    raise LedgerUnusable(
+                        f"{self.name} lies on a file system without shared memory: put it on a local disk, "
+                        "or use PostgreSQL."
+                    )
+                self._file = _inode(self.path)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _create(self, path: Path) -> None:
+        """An empty file for its owner alone, if there is none."""
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Exclusive, so that never a file is opened here on which SQLite holds locks: closing it would
+            # drop them.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            sync_folder(path.parent)
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turns whatever the database says into one sentence."""
+        try:
+            yield
+        except sqlite3.Error as wrong:
+            reason = _REASONS.get(
+                getattr(wrong, "sqlite_errorcode", 0) & 0xFF, "it cannot be read or written"
+            )
+            raise LedgerUnusable(f"{self.name} cannot be used: {reason}. Nothing was spent.") from None
+        except OSError as wrong:
+            raise LedgerUnusable(
+                f"{self.name} cannot be used: {wrong.strerror or 'input/output error'}. Nothing was spent."
+            ) from None
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement."""
+        with self._readable():
+            return self._connection.execute(statement, values).fetchall()
+
+    def begin(self) -> None:
+        """Waits for the one right to append."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Makes everything since `begin` durable."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undoes everything since `begin`."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._open is not None and self._open.in_transaction:
+                self._open.execute("ROLLBACK")
+
+    def version(self) -> int:
+        """The version of the tables, 0 if there are none."""
+        if not self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sfumato_ledger'"):
+            return 0
+        return self.identity().version
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._open is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._open.close()
+            self._open = None
+
+    def abandon(self) -> None:
+        """Forgets the connection without touching it."""
+        if self._open is not None:
+            _abandoned.append(self._open)
+            self._open = None
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: f"other processes kept it busy for {_PATIENCE:.0f} seconds; try again",
+    sqlite3.SQLITE_LOCKED: f"other processes kept it busy for {_PATIENCE:.0f} seconds; try again",
+    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_READONLY: "it is read-only; check who may write to the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the path and who may write there",
+    sqlite3.SQLITE_PERM: "permission was denied; check who may write there",
+    sqlite3.SQLITE_IOERR: "the disk reported an error",
+    sqlite3.SQLITE_NOTADB: "this file is no ledger",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a backup",
+}

@@ -1,0 +1,194 @@
+"""`Store`: what a database must offer a ledger, and the SQL that all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sfumato.errors import LedgerUnusable
+from sfumato.ledger.chain import Row
+
+__all__ = ["MIGRATIONS", "Identity", "Store"]
+
+# Each entry takes a ledger from the version of its position to the next; entries are only ever added.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE sfumato_ledger (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, "
+        "id TEXT NOT NULL, seal TEXT NOT NULL)",
+        "CREATE TABLE sfumato_receipts (number {integer} PRIMARY KEY, kind TEXT NOT NULL, "
+        "dataset TEXT NOT NULL, analyst TEXT, fingerprint TEXT, body TEXT NOT NULL, mac {blob} NOT NULL)",
+        "CREATE INDEX sfumato_receipts_dataset ON sfumato_receipts (dataset, number)",
+        "CREATE INDEX sfumato_receipts_question ON sfumato_receipts (dataset, fingerprint, number)",
+        "CREATE TABLE sfumato_payloads (debit {integer} PRIMARY KEY, payload {blob} NOT NULL)",
+    ),
+)
+
+_COLUMNS = "number, kind, dataset, analyst, fingerprint, body, mac"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which ledger this is, and the proof that it goes with a key."""
+
+    version: int
+    id: str
+    seal: str
+
+
+class Store(ABC):
+    """A database with receipts: numbered rows that are only ever appended.
+
+    `begin` gives the one right to append, which lasts until `commit` or `rollback`; what is read in between
+    is what the append builds on. Any failure of the database is one `LedgerUnusable`.
+    """
+
+    types: ClassVar[dict[str, str]]  # of this database
+    mark: ClassVar[str] = "?"  # a parameter in a statement
+
+    # ── what differs
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The database in words, without any secret."""
+
+    @abstractmethod
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Waits for the one right to append."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Makes everything since `begin` durable."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Undoes everything since `begin`; never raises."""
+
+    @abstractmethod
+    def version(self) -> int:
+        """The version of the tables, 0 if there are none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of the database."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Forgets a connection that belongs to the process this one was forked from."""
+
+    # ── what is shared
+
+    def _run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self.execute(statement.replace("?", self.mark), values)
+
+    def migrate(self, version: int) -> None:
+        """Brings the tables from a version to the newest, within a transaction."""
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                self.execute(statement.format(**self.types))
+        if version:
+            self._run("UPDATE sfumato_ledger SET version = ?", len(MIGRATIONS))
+
+    def create(self, identity: Identity) -> None:
+        """Writes down which ledger this is."""
+        self._run(
+            "INSERT INTO sfumato_ledger (one, version, id, seal) VALUES (1, ?, ?, ?)",
+            identity.version,
+            identity.id,
+            identity.seal,
+        )
+
+    def identity(self) -> Identity:
+        """Which ledger this is."""
+        found = self._run("SELECT version, id, seal FROM sfumato_ledger")
+        if len(found) != 1:
+            raise LedgerUnusable(f"{self.name} does not say which ledger it is: restore it from a backup.")
+        return Identity(*found[0])
+
+    def append(self, row: Row) -> None:
+        """Adds a receipt, and reads it back so that no trigger can swallow it."""
+        self._run(
+            f"INSERT INTO sfumato_receipts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            row.number,
+            row.kind,
+            row.dataset,
+            row.analyst,
+            row.fingerprint,
+            row.body,
+            row.mac,
+        )
+        if self.rows(row.number, 2) != [row]:
+            raise LedgerUnusable(f"{self.name} did not take a receipt as it was written; nothing was spent.")
+
+    def rows(self, first: int, most: int) -> list[Row]:
+        """Up to `most` receipts from a number on, in order."""
+        return _rows(
+            self._run(
+                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE number >= ? ORDER BY number LIMIT ?",
+                first,
+                most,
+            )
+        )
+
+    def rows_of(self, dataset: str, kind: str, first: int, most: int) -> list[Row]:
+        """Up to `most` receipts of a kind and a dataset from a number on, in order."""
+        return _rows(
+            self._run(
+                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND number >= ? AND kind = ? "
+                "ORDER BY number LIMIT ?",
+                dataset,
+                first,
+                kind,
+                most,
+            )
+        )
+
+    def releases(self, dataset: str, fingerprint: str) -> list[Row]:
+        """The releases for a question, newest first."""
+        return _rows(
+            self._run(
+                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND fingerprint = ? "
+                "AND kind = 'release' ORDER BY number DESC",
+                dataset,
+                fingerprint,
+            )
+        )
+
+    def keep(self, debit: int, payload: bytes) -> None:
+        """Stores the answer of a debit."""
+        self._run("INSERT INTO sfumato_payloads (debit, payload) VALUES (?, ?)", debit, payload)
+
+    def payload(self, debit: int) -> bytes | None:
+        """The answer of a debit."""
+        found = self._run("SELECT payload FROM sfumato_payloads WHERE debit = ?", debit)
+        return bytes(found[0][0]) if found else None
+
+    def walk(self, first: int, last: int | None = None, page: int = 1000) -> Iterator[Row]:
+        """All receipts from one number to another, a page at a time."""
+        while True:
+            rows = self.rows(first, page)
+            for row in rows:
+                if last is not None and row.number > last:
+                    return
+                yield row
+            if len(rows) < page:
+                return
+            first = rows[-1].number + 1
+
+
+def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
+    try:
+        return [
+            Row(int(number), str(kind), str(dataset), analyst, fingerprint, str(body), bytes(mac))
+            for number, kind, dataset, analyst, fingerprint, body, mac in found
+        ]
+    except (TypeError, ValueError):
+        raise LedgerUnusable(
+            "The ledger holds rows that no ledger writes: restore it from a backup."
+        ) from None
