@@ -203,11 +203,33 @@ def _parquet(connection: Any, files: Files) -> _Scan:
 
 
 def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool]:
-    """The names as the first file has them, where case alone tells two apart; and whether all files agree."""
-    return (), True
+    """The names of the columns by position as the files have them, and whether all files have the same.
+
+    DuckDB renames columns that differ in upper and lower case only, and takes the types of the first file for
+    those of all; the footers tell both before a row is read.
+    """
+    listed = ", ".join(_literal(path) for path in files.paths)
+    held: dict[str, set[Any]] = {}
+    names: tuple[str, ...] = ()
+    try:
+        import pyarrow.parquet as pq
+
+        query = "SELECT file_name, name, type, logical_type, converted_type, num_children, precision, scale"
+        for path, *field in connection.execute(f"{query} FROM parquet_schema([{listed}])").fetchall():
+            held.setdefault(path, set()).add(tuple(map(str, field)))
+        names = tuple(pq.read_schema(files.paths[0]).names)
+    except Exception:  # its text may hold data; DESCRIBE meets the same trouble and says so
+        return (), True
+    alike = len({frozenset(each) for each in held.values()}) == 1
+    return (names if alike else ()), alike
 
 
 def _csv(files: Files) -> _Scan:
+    """Text columns in a dialect that the header alone decides; a malformed row is left out.
+
+    Not in parallel: a reader that starts inside a file has to guess whether it is inside quotes, so that the
+    text of one row could pass for other rows.
+    """
     headers = {read_header(path, files.shown) for path in files.paths}
     if len(headers) > 1:
         raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
@@ -217,7 +239,7 @@ def _csv(files: Files) -> _Scan:
     text = (
         f"read_csv([{listed}], auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {_literal(header.delimiter)}, quote = '\"', escape = '\"', "
-        f"ignore_errors = true, strict_mode = false, "
+        f"ignore_errors = true, strict_mode = false, parallel = false, "
         f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
     )
     return _Scan(text, header.names, files.paths)

@@ -44,7 +44,8 @@ class Engine(Protocol):
     Privacy:
         Nothing that an engine raises, logs or prints may hold a value from the data: it raises
         `SourceUnusable` while attaching and `EngineFailed` (`TimedOut`, `Cancelled`) while reading, with
-        fixed sentences and an empty chain. No row may make a read fail: values that do not fit the declared kind are NULL.
+        fixed sentences and an empty chain. No row may make a read fail: values that do not fit the declared
+        kind are NULL.
     """
 
     @property

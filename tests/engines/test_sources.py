@@ -1,0 +1,290 @@
+"""Every kind of source gives the same table."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.errors import SourceUnusable
+
+KINDS = {"country": "text", "age": "integer", "amount": "float"}
+ROWS = [("DE", 30, 1.5, 1), ("FR", 41, None, 1), ("FR", None, -2.25, 2), (None, 7, 0.0, None)]
+TABLE = pa.table(
+    {
+        "country": pa.array([row[0] for row in ROWS], pa.string()),
+        "age": pa.array([row[1] for row in ROWS], pa.int32()),
+        "amount": pa.array([row[2] for row in ROWS], pa.float64()),
+        "user": pa.array([row[3] for row in ROWS], pa.int64()),
+    }
+)
+
+
+def write_csv(path, table=TABLE, delimiter=",", opener=open):
+    with opener(path, "wt", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(table.column_names)
+        writer.writerows(["" if v is None else v for v in row.values()] for row in table.to_pylist())
+    return path
+
+
+def write_duckdb(path, tables=("visits",)):
+    with duckdb.connect(str(path)) as connection:
+        connection.register("origin", TABLE)
+        for table in tables:
+            connection.execute(f'CREATE TABLE "{table}" AS FROM origin')
+    return path
+
+
+def write_hive(folder, write, suffix):
+    for country in ("DE", "FR", None):
+        part = folder / f"country={country or '__HIVE_DEFAULT_PARTITION__'}"
+        part.mkdir(parents=True)
+        keep = pa.array([value == country for value in TABLE["country"].to_pylist()])
+        write(TABLE.filter(keep).drop_columns(["country"]), part / f"part{suffix}")
+    (folder / "_SUCCESS").write_text("")
+    return folder
+
+
+def stream(path):
+    with pa.ipc.new_stream(path, TABLE.schema) as sink:
+        sink.write_table(TABLE)
+    return path
+
+
+def halves(folder):
+    for i in range(2):
+        pq.write_table(TABLE.slice(2 * i, 2), folder / f"half-{i}.parquet")
+    return folder
+
+
+SOURCES = {
+    "parquet": lambda d: (pq.write_table(TABLE, d / "a.parquet"), d / "a.parquet")[1],
+    "parquet with wild characters": lambda d: (
+        pq.write_table(TABLE, d / "a[1]*'.parquet"),
+        d / "a[1]*'.parquet",
+    )[1],
+    "parquet glob": lambda d: str(halves(d) / "half-*.parquet"),
+    "parquet folder": halves,
+    "parquet list": lambda d: [halves(d) / "half-0.parquet", str(d / "half-1.parquet")],
+    "parquet hive": lambda d: write_hive(d / "hive", pq.write_table, ".parquet"),
+    "parquet hive glob": lambda d: str(
+        write_hive(d / "hive", pq.write_table, ".parquet") / "*" / "*.parquet"
+    ),
+    "csv": lambda d: write_csv(d / "a.csv"),
+    "csv with semicolons": lambda d: write_csv(d / "a.csv", delimiter=";"),
+    "csv.gz": lambda d: write_csv(d / "a.csv.gz", opener=gzip.open),
+    "tsv": lambda d: write_csv(d / "a.tsv", delimiter="\t"),
+    "csv hive": lambda d: write_hive(d / "hive", lambda t, p: write_csv(p, t), ".csv"),
+    "feather": lambda d: (feather.write_feather(TABLE, d / "a.feather"), d / "a.feather")[1],
+    "arrow stream": lambda d: stream(d / "a.arrow"),
+    "arrow hive": lambda d: write_hive(d / "hive", lambda t, p: feather.write_feather(t, str(p)), ".arrow"),
+    "duckdb with one table": lambda d: write_duckdb(d / "a.duckdb"),
+    "duckdb table": lambda d: f"{write_duckdb(d / 'a.duckdb', ('visits', 'Other one'))}::Other one",
+    "duckdb schema.table": lambda d: f"{write_duckdb(d / 'a.duckdb', ('visits', 'b'))}::main.b",
+    "pyarrow table": lambda d: TABLE,
+    "pyarrow batch": lambda d: TABLE.combine_chunks().to_batches()[0],
+    "pyarrow dataset": lambda d: ds.dataset(halves(d), format="parquet"),
+    "pandas": lambda d: TABLE.to_pandas(),
+    "pandas with objects": lambda d: TABLE.to_pandas().astype({"country": object}),
+    "pandas with categories": lambda d: TABLE.to_pandas().astype({"country": "category"}),
+    "polars": lambda d: pl.from_arrow(TABLE),
+    "polars with categories": lambda d: pl.from_arrow(TABLE).with_columns(
+        pl.col("country").cast(pl.Categorical)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_gives_the_same_table(one, rows, tmp_path, name):
+    one.attach("visits", SOURCES[name](tmp_path), KINDS, unit="user")
+    got = one.fetch(_select("SELECT country, age, amount, TRY_CAST(user AS BIGINT) AS user FROM visits"))
+    assert got.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.int64()]
+    assert sorted(
+        map(repr, rows(one, "SELECT country, age, amount, TRY_CAST(user AS BIGINT) FROM visits"))
+    ) == (sorted(map(repr, ROWS)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_schema_lists_the_columns_without_attaching(one, tmp_path, name):
+    found = one.schema(SOURCES[name](tmp_path))
+    assert set(found) == set(TABLE.column_names)
+    assert found["country"] == "text"
+    assert found["amount"] == ("text" if name.startswith(("csv", "tsv")) else "float")
+
+
+def _select(text):
+    from sqlglot import parse_one
+
+    return parse_one(text, dialect="duckdb")
+
+
+def test_several_tables_join_and_a_late_one_keeps_the_earlier(one, rows, tmp_path):
+    one.attach("a", SOURCES["parquet"](tmp_path), KINDS)
+    assert rows(one, "SELECT COUNT(*) FROM a") == [(4,)]
+    one.attach("b", TABLE, {"country": "text"})
+    one.attach("c", SOURCES["duckdb table"](tmp_path), {"age": "integer"}, unit="user")
+    one.attach("d", f"{tmp_path / 'a.duckdb'}::visits", {"age": "integer"}, unit="user")
+    assert rows(one, "SELECT COUNT(*) FROM a JOIN b USING (country)") == [(5,)]
+    assert rows(one, "SELECT SUM(c.age + d.age) FROM c JOIN d USING (age)") == [(156,)]
+
+
+def test_attaching_a_name_again_replaces_it_and_a_failure_leaves_it(one, rows):
+    one.attach("a", TABLE, KINDS)
+    one.attach("A", TABLE.slice(1), KINDS)
+    assert rows(one, "SELECT COUNT(*) FROM a") == [(3,)]
+    with pytest.raises(SourceUnusable):
+        one.attach("a", TABLE, {"absent": "text"})
+    assert rows(one, "SELECT COUNT(*) FROM a") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "kind", ["parquet", "csv", "pyarrow table", "duckdb with one table", "pandas", "feather"]
+)
+def test_a_missing_column_is_named(one, tmp_path, kind):
+    source = SOURCES[kind](tmp_path)
+    for columns, unit in (({"weight": "float"}, None), ({}, "weight")):
+        with pytest.raises(SourceUnusable, match='"weight"'):
+            one.attach("visits", source, columns, unit=unit)
+
+
+STRANGE = {
+    "nothing there": "absent.parquet",
+    "a glob without files": "*.nothing",
+    "an unknown format": "a.xlsx",
+    "remote": "s3://bucket/a.parquet",
+    "a number": 3,
+    "nothing": None,
+    "an empty list": [],
+    "a database that is none": "not.duckdb",
+    "a Parquet file that is none": "not.parquet",
+    "an Arrow file that is none": "not.arrow",
+    "an empty CSV file": "empty.csv",
+    "a gzip file that is none": "not.csv.gz",
+    "mixed formats": "mixed",
+    "an empty folder": "none",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_cannot_be_read_is_refused_when_attached(one, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.xlsx").write_text("x")
+    for each in ("not.duckdb", "not.parquet", "not.arrow", "not.csv.gz"):
+        (tmp_path / each).write_text("canary-value, and nothing of the kind")
+    (tmp_path / "empty.csv").write_text("")
+    for folder in ("mixed", "none"):
+        (tmp_path / folder).mkdir()
+    for each in ("a.csv", "b.parquet"):
+        (tmp_path / "mixed" / each).write_text("a\n1\n")
+    with pytest.raises(SourceUnusable) as caught:
+        one.attach("visits", STRANGE[name], {"a": "integer"})
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    with pytest.raises(SourceUnusable):
+        one.schema(STRANGE[name])
+
+
+def test_a_reader_that_can_be_read_once_is_refused(one):
+    with pytest.raises(SourceUnusable, match="RecordBatchReader"):
+        one.attach("visits", TABLE.to_reader(), KINDS)
+    with pytest.raises(SourceUnusable, match="LazyFrame"):
+        one.attach("visits", pl.from_arrow(TABLE).lazy(), KINDS)
+
+
+def test_files_that_differ_in_their_columns(one, rows, tmp_path):
+    pq.write_table(pa.table({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": ["z"], "a": ["not a number"], "c": [1.5]}), tmp_path / "2.parquet")
+    one.attach("t", tmp_path, {"a": "integer", "b": "text", "c": "float"})
+    got = sorted(rows(one, "SELECT b, a, c FROM t"))
+    assert got == [("x", 1, None), ("y", 2, None), ("z", None, 1.5)]
+    feather.write_feather(pa.table({"a": [1]}), str(tmp_path / "1.arrow"))
+    feather.write_feather(pa.table({"a": ["x"]}), str(tmp_path / "2.arrow"))
+    with pytest.raises(SourceUnusable, match="same columns"):
+        one.attach("u", str(tmp_path / "*.arrow"), {"a": "integer"})
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "2.csv").write_text("b,a\n1,2\n")
+    with pytest.raises(SourceUnusable, match="different headers"):
+        one.attach("u", str(tmp_path / "*.csv"), {"a": "integer"})
+
+
+NAMES = ['with "quotes"', "with space", "Größe", "select", "a.b", "x'y", "日本", "semi;colon", "c0"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "pyarrow", "pandas", "polars", "duckdb", "feather"])
+def test_names_that_need_quoting(one, tmp_path, kind):
+    table = pa.table({name: [i, i + 1] for i, name in enumerate(NAMES)})
+    source = {
+        "parquet": lambda: (pq.write_table(table, tmp_path / "n.parquet"), tmp_path / "n.parquet")[1],
+        "csv": lambda: write_csv(tmp_path / "n.csv", table),
+        "pyarrow": lambda: table,
+        "pandas": table.to_pandas,
+        "polars": lambda: pl.from_arrow(table),
+        "feather": lambda: (feather.write_feather(table, str(tmp_path / "n.arrow")), tmp_path / "n.arrow")[1],
+        "duckdb": lambda: _database_of(table, tmp_path / "n.duckdb"),
+    }[kind]()
+    one.attach("odd names", source, dict.fromkeys(reversed(NAMES), "integer"))
+    got = one.fetch(_select('SELECT * FROM "odd names"')).to_pydict()
+    assert {name: min(values) for name, values in got.items()} == {name: i for i, name in enumerate(NAMES)}
+
+
+def _database_of(table, path):
+    with duckdb.connect(str(path)) as connection:
+        connection.register("origin", table)
+        connection.execute("CREATE TABLE t AS FROM origin")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "pyarrow", "pandas", "polars", "feather"])
+def test_names_that_differ_in_case(one, rows, tmp_path, kind):
+    table = pa.table({"a": [1], "A": [2], "a_1": [3], "B": [4]})
+    source = {
+        "parquet": lambda: (pq.write_table(table, tmp_path / "n.parquet"), tmp_path / "n.parquet")[1],
+        "csv": lambda: write_csv(tmp_path / "n.csv", table),
+        "pyarrow": lambda: table,
+        "pandas": table.to_pandas,
+        "polars": lambda: pl.from_arrow(table),
+        "feather": lambda: (feather.write_feather(table, str(tmp_path / "n.arrow")), tmp_path / "n.arrow")[1],
+    }[kind]()
+    one.attach("t", source, {"A": "integer", "a_1": "integer", "b": "integer"})
+    assert rows(one, 'SELECT "A", a_1, b FROM t') == [(2, 3, 4)]
+    one.attach("t", source, {"a": "integer"})
+    assert rows(one, "SELECT a FROM t") == [(1,)]
+
+
+def test_two_columns_of_one_name_are_refused(one):
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(SourceUnusable, match='several columns "a"'):
+        one.attach("t", table, {"a": "integer"})
+    with pytest.raises(SourceUnusable, match="several columns"):
+        one.attach("t", pd.DataFrame({"Ab": [1], "aB": [2]}), {"AB": "integer"})
+
+
+def test_frames_are_not_copied(one):
+    pa.default_memory_pool().release_unused()
+    table = pa.table(
+        {"a": pa.array(range(1_000_000), pa.int64()), "b": pa.array(range(1_000_000), pa.int64())}
+    )
+    frames = [table, table.to_pandas(), pl.from_arrow(table)]
+    for frame in frames:
+        before = pa.total_allocated_bytes()
+        one.attach("t", frame, {"a": "integer"})
+        assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_a_relative_path_survives_a_change_of_folder(one, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SOURCES["parquet"](tmp_path)
+    one.attach("t", "a.parquet", KINDS)
+    monkeypatch.chdir(os.path.sep)
+    assert rows(one, "SELECT COUNT(*) FROM t") == [(4,)]
