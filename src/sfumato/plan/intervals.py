@@ -214,9 +214,9 @@ def quotient(
 
 
 def mean_interval(
-    total: Floats, count: Floats, noises: tuple[Noise, Noise], *, half: float, risk: float
+    total: Floats, count: Floats, noises: tuple[Noise, Noise], *, lower: float, upper: float, risk: float
 ) -> tuple[Floats, Floats]:
-    """An interval for S/n within ±half from a noisy sum and a noisy count; all of it if n̂ is too small.
+    """An interval for S/n within a known range, from a noisy sum and count; all of it if n̂ is too small.
 
     `quotient` with the noise X − θ·Y. Groups with n ≤ 1 (empty, or of less than one row's weight) are covered
     whatever value is given to them, since n̂ then exceeds 1 and its width with probability below the risk.
@@ -230,7 +230,7 @@ def mean_interval(
         denominator=np.maximum(count, 0.0),
         least=1.0,
     )
-    return np.clip(low, -half, half), np.clip(high, -half, half)
+    return np.clip(low, lower, upper), np.clip(high, lower, upper)
 
 
 def variance_interval(
@@ -255,7 +255,9 @@ def variance_interval(
     Returns:
         Both ends, not below 0; all of [0, ∞) where n̂ is within 1 and its noise of nothing.
     """
-    low_mu, high_mu = mean_interval(total, count, (noises[0], noises[2]), half=half, risk=risk * _MEAN_SHARE)
+    low_mu, high_mu = mean_interval(
+        total, count, (noises[0], noises[2]), lower=-half, upper=half, risk=risk * _MEAN_SHARE
+    )
     rest = risk * (1 - _MEAN_SHARE) * (1 - _EPS)
     blend = Blend(noises)
     count_form = np.array([[0.0], [0.0], [1.0]])

@@ -33,15 +33,16 @@ class Noise:
     Attributes:
         law: `laplace` or `gaussian`, continuous; `geometric`, on the whole numbers.
         scale: b of the Laplace law (the geometric one has P(k) ∝ exp(−|k|/b)), σ of the Gaussian.
-        slack: How much further than the noise a released number can be off, through rounding.
-        whole: Whether exact and released numbers are both whole, so that widths are too. The slack then
-            includes the half of rounding to whole numbers.
+        slack: How much further than the noise a released number can be off, through rounding of any kind.
+        whole: Whether exact and released numbers are both whole, so that widths are too.
+        rounding: The part of the slack that comes from rounding to whole numbers: a half or nothing.
     """
 
     law: Law
     scale: float
     slack: float = 0.0
     whole: bool = False
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         if self.law not in ("laplace", "geometric", "gaussian"):
@@ -63,16 +64,18 @@ class Noise:
         Raises:
             InvalidParameter: for any other mechanism, or noise beyond the range of floats.
         """
+        half = 0.5 if rounded else 0.0
         if isinstance(mechanism, Geometric):
             if unit == 1:
                 return cls("geometric", mechanism.scale, whole=True)
             slack = Fraction(_overhang(mechanism.scale)) * unit
-            return cls("laplace", _scaled(mechanism.scale, unit), float_up(slack + _half(rounded)))
+            wide = float_up(slack + Fraction(half))
+            return cls("laplace", _scaled(mechanism.scale, unit), wide, rounding=half)
         if not isinstance(mechanism, Laplace | Gaussian):
             raise InvalidParameter("The noise of a measurement is Laplace, Geometric or Gaussian.")
-        slack = Fraction(mechanism.grid) * _GRID * unit + _half(rounded)
+        slack = Fraction(mechanism.grid) * _GRID * unit + Fraction(half)
         law: Law = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
-        return cls(law, _scaled(mechanism.scale, unit), float_up(slack), rounded and unit == 1)
+        return cls(law, _scaled(mechanism.scale, unit), float_up(slack), rounded and unit == 1, half)
 
     @property
     def variance(self) -> float:
@@ -128,6 +131,13 @@ class Noise:
         return math.erfc(reach / self.scale / math.sqrt(2))
 
     @property
+    def unrounded(self) -> Noise:
+        """The law before numbers are rounded to whole ones."""
+        if not self.rounding:
+            return self
+        return Noise(self.law, self.scale, max(0.0, self.slack - self.rounding) * _WIDER)
+
+    @property
     def continuous(self) -> Noise:
         """A continuous law that can stand for this one in any sum, with the slack that makes up for it.
 
@@ -139,17 +149,13 @@ class Noise:
         not be enough for sums with noise of other lattices; a joint draw is, whatever is added.
         """
         if self.law != "geometric":
-            return self if not self.whole else Noise(self.law, self.scale, self.slack)
+            return Noise(self.law, self.scale, self.slack)
         return Noise("laplace", self.scale, (_overhang(self.scale) + self.slack) * _WIDER)
 
 
 def _overhang(scale: float) -> float:
     """1 − b·ln(2/(1 + exp(−1/b))), rounded up: from 1/2 for wide noise to 1 for hardly any."""
     return 1 - scale * math.log1p(math.tanh(0.5 / scale)) * (1 - 2.0**-49)
-
-
-def _half(rounded: bool) -> Fraction:
-    return Fraction(1, 2) if rounded else Fraction(0)
 
 
 def _scaled(scale: float, unit: Fraction) -> float:

@@ -1,0 +1,294 @@
+"""From noisy measurements to the numbers that are shown, with an interval for the noise of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational
+from sfumato.plan.boxes import Affine, Box, Scope
+from sfumato.plan.expressions import Column, Expression, literal
+from sfumato.plan.facts import facts_of
+from sfumato.plan.functions import evaluate
+from sfumato.plan.intervals import Floats, mean_interval, variance_interval
+from sfumato.plan.measure import Estimator, Recipe
+from sfumato.plan.nodes import OrderItem, Report
+from sfumato.plan.noise import Noise, risk_of
+from sfumato.plan.ranges import Facts
+
+__all__ = ["Estimates", "Values", "estimate"]
+
+Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
+"""One column of an answer, masked where it is NULL."""
+
+_MOST = 2.0**63
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """The answer to a report: its columns, and for each number an interval for the noise.
+
+    An interval holds the value *before noise* (the exact aggregates of the data as they were measured:
+    clamped, weighted, over the rows that have a public key) with probability at least the confidence, for
+    each cell by itself and whatever the data are. It says nothing about other data that could have been
+    collected, nor about what clamps and weights took away. It is not simultaneous over cells, and it is as of
+    before HAVING, ORDER BY and LIMIT choose rows: among the rows with the greatest values, more than the
+    stated part err upwards.
+
+    Where a value before noise does not exist (an average over no rows), every convention for it is covered.
+
+    Attributes:
+        columns: By name and in the report's order: int64 for whole numbers, float64 for others, objects for
+            keys and text, bool and datetime64 for what conditions and dates give; masked where NULL.
+        rows: Which of the question's combinations the rows are.
+        intervals: The names of the columns that have an interval: numbers with noise in them.
+    """
+
+    columns: Mapping[str, Values]
+    rows: NDArray[np.int64]
+    intervals: tuple[str, ...]
+    _expressions: Mapping[str, Expression] = field(repr=False)
+    _scope: Scope = field(repr=False)
+
+    def value(self, name: str) -> Values:
+        """One column."""
+        if name not in self.columns:
+            raise InvalidParameter(f"The answer has no column {name[:60]!r}.")
+        return self.columns[name]
+
+    def interval(self, name: str, confidence: Rational = 0.95) -> Box:
+        """The lower and upper ends of one column's intervals, the value between them; NaN where it is NULL.
+
+        Raises:
+            InvalidParameter: for keys and for columns that are not numbers, and unless 0 < confidence < 1.
+        """
+        shown = self.value(name)
+        if name not in self.intervals:
+            raise InvalidParameter(
+                f"Column {name[:60]!r} has no error bar: it is not a number with noise in it."
+            )
+        low, high = self._scope.interval(self._expressions[name], risk_of(confidence))
+        at = np.ma.filled(shown.astype(np.float64), np.nan)
+        missing = np.isnan(at)
+        return np.where(missing, np.nan, np.fmin(low, at)), np.where(missing, np.nan, np.fmax(high, at))
+
+    def half_width(self, name: str, confidence: Rational = 0.95) -> Floats:
+        """How far the value before noise may be from the shown one: the longer side of the interval."""
+        low, high = self.interval(name, confidence)
+        at = np.ma.filled(self.value(name).astype(np.float64), np.nan)
+        return np.maximum(high - at, at - low)
+
+
+def estimate(
+    recipe: Recipe, report: Report, noises: Sequence[Noise], noisy: Sequence[ArrayLike]
+) -> Estimates:
+    """The answer to a report from its noisy measurements: post-processing, at no cost.
+
+    Means are center + S/max(n, 1) held within the declared range, and its middle where n ≤ 0; variances
+    likewise, with n − 1 for samples. Rows are filtered, sorted (ties in the report's own order of keys) and
+    cut by the released values.
+
+    Args:
+        recipe: What was measured, and how each aggregate follows.
+        report: What is shown.
+        noises: The law of each measurement's noise.
+        noisy: The measurements in natural units, best as they were drawn, before rounding to whole numbers:
+            one array each, aligned with `recipe.measured.combinations`.
+
+    Raises:
+        InvalidParameter: if these do not fit together.
+    """
+    arrays = [np.asarray(each) for each in noisy]
+    size = len(recipe.measured.combinations)
+    if not len(arrays) == len(noises) == len(recipe.measured.measurements):
+        raise InvalidParameter("An estimate takes one array and one noise for each measurement.")
+    if any(array.shape != (size,) for array in arrays):
+        raise InvalidParameter("Every measurement has one number for each combination of keys.")
+    order = np.asarray(recipe.row_order, dtype=np.int64)
+    arrays = [array[order] for array in arrays]
+    results = _results(recipe, arrays, order)
+    kept = _kept(report, results, len(order))
+    results = {name: column[kept] for name, column in results.items()}
+    chosen = [array[kept] for array in arrays]
+    scope = _scope(recipe, chosen, tuple(noises), results)
+    kinds = {name: _facts(name, recipe) for name in results}
+    columns, bars = {}, []
+    for output in report.columns:
+        facts = facts_of(output.expression, kinds)
+        columns[output.name] = _shown(output.expression, facts, results, len(kept))
+        if facts.numeric and scope.noisy_in(output.expression):
+            bars.append(output.name)
+    expressions = {output.name: output.expression for output in report.columns}
+    return Estimates(columns, order[kept], tuple(bars), expressions, scope)
+
+
+def _results(recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64]) -> dict[str, Values]:
+    """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
+    found: dict[str, Values] = {}
+    for i, at in enumerate(recipe.key_order):
+        values = np.empty(len(order), dtype=object)
+        values[:] = [recipe.measured.combinations[row][at] for row in order]
+        found[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
+    for i, estimator in enumerate(recipe.aggregates):
+        found[f"a{i}"] = np.ma.MaskedArray(_value(estimator, [arrays[part] for part in estimator.parts]))
+    return found
+
+
+def _value(estimator: Estimator, parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """The released value of an aggregate."""
+    if estimator.kind in ("count", "sum"):
+        return _affine_value(estimator, parts)
+    n = parts[-1].astype(np.float64)
+    some = np.maximum(n, 1.0)
+    half, shift = float(estimator.half), float(estimator.shift)
+    lower, upper = _range(estimator)
+    mean = np.clip(parts[0] / some, -half, half)
+    if estimator.kind == "mean":
+        return np.where(n > 0, np.clip(float(estimator.center) + mean, lower, upper), (lower + upper) / 2)
+    spread = np.clip(parts[1] / some, -shift, half * half - shift) + shift - mean * mean
+    if estimator.sample:
+        spread = spread * some / np.maximum(some - 1, 1.0)
+    spread = np.maximum(np.where(n > 0, spread, half * half / 2), 0.0)
+    return np.clip(np.sqrt(spread) if estimator.kind == "std" else spread, lower, upper)
+
+
+def _affine_value(estimator: Estimator, parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(parts) == 1 and parts[0].dtype.kind in "iu":
+        return parts[0].astype(np.int64) if estimator.whole else parts[0].astype(np.float64)
+    total = parts[0].astype(np.float64)
+    if len(parts) == 2:
+        total = total + float(estimator.center) * parts[1]
+    return _as_whole(total) if estimator.whole else total
+
+
+def _as_whole(values: Floats) -> NDArray[Any]:
+    """Rounded to whole numbers, int64 where they fit."""
+    rounded = np.rint(values)
+    return rounded.astype(np.int64) if not (np.abs(rounded) >= _MOST).any() else rounded
+
+
+def _range(estimator: Estimator) -> tuple[float, float]:
+    lower = -math.inf if estimator.lower is None else float(estimator.lower)
+    upper = math.inf if estimator.upper is None else float(estimator.upper)
+    return lower, upper
+
+
+def _kept(report: Report, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
+    """The rows that are shown, in order."""
+    rows = np.arange(size)
+    if report.having is not None:
+        holds = np.ma.filled(_over(report.having, results, size), False)
+        rows = rows[np.asarray(holds, dtype=bool)]
+    if report.order:
+        codes = [_code(_over(item.expression, results, size), item)[rows] for item in report.order]
+        rows = rows[np.lexsort(codes[::-1])]
+    end = None if report.limit is None else report.offset + report.limit
+    return rows[report.offset : end]
+
+
+def _code(values: Values, item: OrderItem) -> Floats:
+    """Numbers that sort like the values: their rank, with NULL at the end that was asked for."""
+    mask = np.ma.getmaskarray(values)
+    code = np.full(len(values), -np.inf if item.nulls_first else np.inf)
+    ranks = np.unique(values.data[~mask], return_inverse=True)[1].reshape(-1).astype(np.float64)
+    code[~mask] = -ranks if item.descending else ranks
+    return code
+
+
+def _over(expression: Expression, results: Mapping[str, Values], size: int) -> Values:
+    """The expression on every row, also where it names no column."""
+    found = evaluate(expression, results or {"": np.zeros(size)})
+    return found if len(found) == size else np.ma.MaskedArray(np.broadcast_to(found, (size,)))
+
+
+def _facts(name: str, recipe: Recipe) -> Facts:
+    """The kind of a result; nothing is said about the values."""
+    if name.startswith("a"):
+        return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
+    values = recipe.measured.keys[recipe.key_order[int(name[1:])]].values
+    return Facts(literal(values[0]).kind if values else None)
+
+
+def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:
+    if isinstance(expression, Column):
+        return results[expression.name]
+    found = _over(expression, results, size)
+    if facts.kind == "integer" and found.dtype.kind == "f":
+        return np.ma.MaskedArray(_as_whole(np.ma.filled(found, 0.0)), mask=np.ma.getmaskarray(found))
+    return found
+
+
+def _scope(
+    recipe: Recipe, arrays: list[NDArray[Any]], noises: tuple[Noise, ...], results: Mapping[str, Values]
+) -> Scope:
+    """What intervals are computed from."""
+    floats = tuple(array.astype(np.float64) for array in arrays)
+    laws = tuple(_law(noise, array) for noise, array in zip(noises, floats, strict=True))
+    forms = {
+        f"a{i}": _form(each, len(floats))
+        for i, each in enumerate(recipe.aggregates)
+        if each.kind in ("count", "sum")
+    }
+
+    def solve(name: str, risk: float) -> Box:
+        return _solved(recipe.aggregates[int(name[1:])], scope, forms.get(name), risk=risk)
+
+    keys = {name: _key_array(column) for name, column in results.items() if name.startswith("k")}
+    scope = Scope(floats, noises, laws, keys, forms, solve)
+    return scope
+
+
+def _law(noise: Noise, array: Floats) -> Noise:
+    """The noise of what was handed over: with the slack of rounding only where numbers were rounded."""
+    return noise if noise.rounding and bool((array == np.rint(array)).all()) else noise.unrounded
+
+
+def _form(estimator: Estimator, count: int) -> Affine:
+    form = np.zeros((count, 1))
+    form[estimator.parts[0]] = 1.0
+    if len(estimator.parts) == 2:
+        form[estimator.parts[1]] += float(estimator.center)
+    return Affine(np.zeros(1), form)
+
+
+def _key_array(column: Values) -> NDArray[Any]:
+    """A key as an array of its own type."""
+    values = column.data
+    first = values[0] if len(values) else None
+    if isinstance(first, int | float) and not isinstance(first, bool):
+        return values.astype(np.float64)
+    return values
+
+
+def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: float) -> Box:
+    """The interval of one aggregate."""
+    if form is not None:
+        return scope.spread(form, risk)
+    parts = [scope.noisy[part] for part in estimator.parts]
+    own = tuple(scope.laws[part] for part in estimator.parts)
+    lower, upper = _range(estimator)
+    center, half = float(estimator.center), float(estimator.half)
+    if estimator.kind == "mean":
+        low, high = mean_interval(
+            parts[0], parts[1], (own[0], own[1]), lower=lower - center, upper=upper - center, risk=risk
+        )
+        return np.clip(low + center, lower, upper), np.clip(high + center, lower, upper)
+    low, high = variance_interval(
+        parts[0],
+        parts[1],
+        parts[2],
+        (own[0], own[1], own[2]),
+        half=half,
+        shift=float(estimator.shift),
+        sample=estimator.sample,
+        risk=risk,
+    )
+    if estimator.kind == "std":
+        low, high = np.sqrt(low), np.sqrt(high)
+    return np.clip(low, lower, upper), np.clip(high, lower, upper)
