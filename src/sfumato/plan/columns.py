@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.numeric.exact import Rational
 from sfumato.plan.aggregates import Estimator
-from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of
+from sfumato.plan.expressions import Column, Expression, Literal, columns_of
 from sfumato.plan.intervals import Blend
 from sfumato.plan.nodes import Output
 from sfumato.plan.noise import Noise, risk_of
 from sfumato.plan.split import gradients
-from sfumato.numeric.exact import Rational
 
 __all__ = ["Form", "form_of"]
 

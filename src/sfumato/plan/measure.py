@@ -1,7 +1,7 @@
 """From a report to the integers that are read for it, and back.
 
-The question that a report asks is put in a normal form here, so that the same question in another dress (other
-names, another order of keys or aggregates) is recognised.
+The question that a report asks is put in a normal form here, so that the same question in another dress
+(other names, another order of keys or aggregates) is recognised.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
 from sfumato.plan.expressions import Expression, to_wire
 from sfumato.plan.facts import Facts, column_facts, refine
-from sfumato.plan.nodes import Aggregate, AggregateCall, Key, Measured, Measurement, Report
-from sfumato.plan.sensitivity import sensitivity, step
-from sfumato.plan.split import Mechanics, importance, least_cost
+from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
+from sfumato.plan.price import instrument
+from sfumato.plan.split import importance, least_cost
 from sfumato.schema import PrivacyUnit, PrivateTable
 
-__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "natural_size", "recipe"]
+__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
 
 _MOST_ROWS = 1_000_000
 
@@ -66,8 +66,8 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
     ways = [_ways(each, columns, table.unit) for each in node.aggregates]
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
     rows, row_order = _sorted_rows(node, order)
-    size = partial(natural_size, unit=table.unit, groups=len(rows), keyed=bool(order))
-    chosen = _choose(node.aggregates, ways, size)
+    tool = partial(instrument, unit=table.unit, groups=len(rows), keyed=bool(order))
+    chosen = _choose(node.aggregates, ways, lambda each: tool(each).size("laplace"))
     needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
     measured = Measured(
         table=table.name,
@@ -92,15 +92,6 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
 def measured_of(report: Report, table: PrivateTable) -> Measured:
     """The part of a report that reads data."""
     return recipe(report, table).measured
-
-
-def natural_size(
-    measurement: Measurement, law: Mechanics = "laplace", *, unit: PrivacyUnit, groups: int, keyed: bool
-) -> float:
-    """The sensitivity in natural units, L1 or L2 as the noise needs it; for choices, not for guarantees."""
-    found = sensitivity(measurement, unit, groups=groups, keyed=keyed)
-    integers = found.l1 if law == "laplace" else math.sqrt(found.l2_squared)
-    return float(integers * step(measurement, unit, keyed=keyed))
 
 
 def _known(table: PrivateTable, predicate: Expression | None) -> Mapping[str, Facts]:
@@ -133,11 +124,15 @@ def _sorted_rows(
             "Group by fewer keys, or list the combinations that matter.",
         )
     listed = [tuple(row[index] for index in order) for row in rows]
-    ranked = sorted(range(len(listed)), key=listed.__getitem__)
-    places = [0] * len(listed)
-    for place, index in enumerate(ranked):
-        places[index] = place
-    return tuple(listed[index] for index in ranked), tuple(places)
+    if any(value != value for row in listed for value in row):
+        raise QueryRefused("NaN cannot be a key.", "Leave it out of the list.")
+    # A group that is listed twice is measured once: two draws of its noise would cost twice.
+    try:
+        ranked = sorted(set(listed))
+    except TypeError:  # values of several types in one column
+        ranked = sorted(set(listed), key=lambda row: [(type(value).__name__, str(value)) for value in row])
+    places = {row: place for place, row in enumerate(ranked)}
+    return tuple(ranked), tuple(places[row] for row in listed)
 
 
 def _choose(

@@ -12,13 +12,22 @@ from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss, PrivacyLoss, compose
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
-from sfumato.plan.noise import Noise
 from sfumato.plan.nodes import Measured, Measurement
-from sfumato.plan.sensitivity import Sensitivity, sensitivities, step
+from sfumato.plan.noise import Noise
+from sfumato.plan.sensitivity import Sensitivity, sensitivity, step
 from sfumato.plan.split import Mechanics
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["Priced", "draw", "gaussian_rho", "price", "whole_price"]
+__all__ = [
+    "AnyNoise",
+    "Instrument",
+    "Priced",
+    "gaussian_rho",
+    "instrument",
+    "instruments",
+    "price",
+    "whole_price",
+]
 
 AnyNoise: TypeAlias = Laplace | Geometric | Gaussian
 
@@ -66,18 +75,46 @@ def whole_price(law: Mechanics, epsilon: Fraction, delta: Fraction) -> Fraction:
     return epsilon if law == "laplace" else gaussian_rho(epsilon, delta)
 
 
-def draw(
-    law: Mechanics, measurement: Measurement, found: Sensitivity, portion: Fraction, unit: Fraction
-) -> AnyNoise:
-    """The mechanism for one measurement at its part of the price.
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One measurement with what decides its noise: how far a unit moves it, what an integer is worth."""
 
-    Counts that are whole numbers get geometric noise, the best there is for them at a pure price.
-    """
-    if law == "gaussian":
-        return Gaussian(rho=portion, sensitivity=found.l2)
-    if unit == 1 and measurement.kind != "sum":
-        return Geometric(portion, found.l1)
-    return Laplace(portion, found.l1)
+    measurement: Measurement
+    sensitivity: Sensitivity
+    unit: Fraction
+
+    def mechanism(self, law: Mechanics, portion: Fraction) -> AnyNoise:
+        """What draws its noise at a part of the price: of epsilon, or of rho.
+
+        Counts that are whole numbers get geometric noise, the best there is for them at a pure price.
+        """
+        if law == "gaussian":
+            return Gaussian(rho=portion, sensitivity=self.sensitivity.l2)
+        if self.unit == 1 and self.measurement.kind != "sum":
+            return Geometric(portion, self.sensitivity.l1)
+        return Laplace(portion, self.sensitivity.l1)
+
+    def noise(self, mechanism: AnyNoise) -> Noise:
+        """The law of that noise in natural units."""
+        return Noise.of(mechanism, self.unit, rounded=self.measurement.whole)
+
+    def size(self, law: Mechanics) -> float:
+        """The sensitivity in natural units, L1 or L2 as the noise needs it; for choices, not guarantees."""
+        found = self.sensitivity
+        return float((found.l1 if law == "laplace" else found.l2) * self.unit)
+
+
+def instrument(measurement: Measurement, unit: PrivacyUnit, *, groups: int, keyed: bool) -> Instrument:
+    """A measurement with its sensitivity and the worth of its integers."""
+    found = sensitivity(measurement, unit, groups=groups, keyed=keyed)
+    return Instrument(measurement, found, step(measurement, unit, keyed=keyed))
+
+
+def instruments(measured: Measured) -> tuple[Instrument, ...]:
+    """The measurements of a question, each with what decides its noise."""
+    unit, keyed = PrivacyUnit.from_dict(dict(measured.unit)), bool(measured.keys)
+    groups = len(measured.combinations)
+    return tuple(instrument(each, unit, groups=groups, keyed=keyed) for each in measured.measurements)
 
 
 def price(
@@ -103,18 +140,10 @@ def price(
     """
     if sum(portions, Fraction(0)) != whole_price(law, epsilon, delta):
         raise InvalidParameter("The parts of a price must sum to it exactly.")
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    units = tuple(step(each, unit, keyed=bool(measured.keys)) for each in measured.measurements)
-    mechanisms = tuple(
-        draw(law, measurement, found, portion, worth)
-        for measurement, found, portion, worth in zip(
-            measured.measurements, sensitivities(measured), portions, units, strict=True
-        )
-    )
-    noises = tuple(
-        Noise.of(mechanism, worth, rounded=measurement.whole)
-        for mechanism, worth, measurement in zip(mechanisms, units, measured.measurements, strict=True)
-    )
+    tools = instruments(measured)
+    mechanisms = tuple(each.mechanism(law, portion) for each, portion in zip(tools, portions, strict=True))
+    noises = tuple(each.noise(mechanism) for each, mechanism in zip(tools, mechanisms, strict=True))
+    units = tuple(each.unit for each in tools)
     loss: PrivacyLoss
     if law == "laplace":
         loss, delta = compose([each.loss for each in mechanisms]), Fraction(0)

@@ -12,12 +12,12 @@ from typing import Any
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
-from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.exact import Rational, delta_of, positive, probability
 from sfumato.plan.columns import Form, form_of
-from sfumato.plan.measure import Recipe, natural_size, recipe
+from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measured, Report
 from sfumato.plan.noise import Noise
-from sfumato.plan.price import AnyNoise, Priced, price, whole_price
+from sfumato.plan.price import AnyNoise, Priced, instrument, price, whole_price
 from sfumato.plan.split import Mechanics, gradients, importance, shares
 from sfumato.plan.target import cheapest, wanted
 from sfumato.plan.words import (
@@ -141,7 +141,7 @@ class Quote:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the price and its parts, errors by column (null where they depend on the data), notes."""
+        """Plain data: the price and its parts, errors by column (None: it depends on the data), notes."""
         return {
             "table": self.measured.table,
             "epsilon": float(self.epsilon),
@@ -186,10 +186,10 @@ def make_quote(
         report: The plan.
         table: The table that it is about.
         epsilon: The price; or give `error` instead.
-        delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The quote's
-            own delta is 0 if Laplace noise was chosen.
-        error: Half-widths by column, or one for all, in place of `epsilon`: the least epsilon that reaches them
-            is found, to six digits.
+        delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The
+            quote's own delta is 0 if Laplace noise was chosen.
+        error: Half-widths by column, or one for all, in place of `epsilon`: the least epsilon that reaches
+            them is found, to six digits.
         confidence: At which half-widths hold and are shown.
         mechanism: "laplace" or "gaussian", to force one.
 
@@ -201,7 +201,7 @@ def make_quote(
         raise InvalidParameter('Give a price, epsilon=0.5, or the error you want, error={"n": 50}; not both.')
     found = recipe(report, table)
     level = probability(confidence, "confidence")
-    available = Fraction(0) if delta is None or delta == 0 else probability(delta, "delta")
+    available = Fraction(0) if delta is None else delta_of(delta)
     laws = _allowed(mechanism, available)
     forms = [form_of(each, found.aggregates) for each in report.columns]
     rows = None if table.size is None else table.size / len(found.measured.combinations)
@@ -235,10 +235,8 @@ def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
 
 def _shares(found: Recipe, table: PrivateTable, law: Mechanics) -> tuple[Fraction, ...]:
     measured = found.measured
-    size = partial(
-        natural_size, law=law, unit=table.unit, groups=len(measured.combinations), keyed=bool(measured.keys)
-    )
-    costs = importance(found.parts, found.yardsticks, size, law)
+    tool = partial(instrument, unit=table.unit, groups=len(measured.combinations), keyed=bool(measured.keys))
+    costs = importance(found.parts, found.yardsticks, lambda each: tool(each).size(law), law)
     return shares([costs[each] for each in measured.measurements], law)
 
 
@@ -284,8 +282,8 @@ def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
         return chosen, _only(chosen)
     other = next(each for each in options if each is not chosen)
     return chosen, (
-        f"{chosen.law.capitalize()}: the least price for this error; {other.law.capitalize()} noise would take "
-        f"epsilon {exact(other.epsilon)}."
+        f"{chosen.law.capitalize()}: the least price for this error; {other.law.capitalize()} noise would "
+        f"take epsilon {exact(other.epsilon)}."
     )
 
 

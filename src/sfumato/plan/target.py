@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 
 from scipy import special
 
@@ -14,12 +15,9 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss
 from sfumato.numeric.exact import Rational, positive, probability
 from sfumato.plan.columns import Form
-from sfumato.plan.noise import Noise
 from sfumato.plan.nodes import Measured
-from sfumato.plan.price import Priced, draw, price, whole_price
-from sfumato.plan.sensitivity import sensitivities, step
+from sfumato.plan.price import Instrument, Priced, instruments, price, whole_price
 from sfumato.plan.split import Mechanics
-from sfumato.schema import PrivacyUnit
 
 __all__ = ["Target", "cheapest", "wanted"]
 
@@ -61,7 +59,7 @@ def wanted(
             )
         if form.terms is None or (form.per_row and rows is None):
             raise QueryRefused(
-                f"How far off {name} will be depends on the data, so no price can be named for it beforehand.",
+                f"How far off {name} will be depends on the data, so its price cannot be named beforehand.",
                 "Give an epsilon"
                 + (
                     ", or let the steward declare the table's size."
@@ -91,61 +89,52 @@ def cheapest(
         QueryRefused: if no price is enough, since rounding alone is off by more.
     """
     bound = [form for form in forms if form.name in target.widths]
-    if all(form.single is not None for form in bound):
-        portions = _each(measured, bound, target, law, shares)
-    else:
-        portions = _all(measured, bound, target, law, shares, delta)
+    each = all(form.single is not None for form in bound)
+    portions = (_apart if each else _together)(instruments(measured), bound, target, law, shares)
     return _settle(measured, portions, law, delta)
 
 
-def _each(
-    measured: Measured, bound: Sequence[Form], target: Target, law: Mechanics, shares: Sequence[Fraction]
+def _apart(
+    tools: Sequence[Instrument],
+    bound: Sequence[Form],
+    target: Target,
+    law: Mechanics,
+    shares: Sequence[Fraction],
 ) -> list[Fraction]:
-    """What each measurement needs for its own column."""
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    found = sensitivities(measured)
+    """What each measurement needs for its own columns."""
     needed: dict[int, Fraction] = {}
     for form in bound:
         assert form.single is not None
         index, factor = form.single
         width = float(target.widths[form.name]) / abs(factor)
-        each = measured.measurements[index]
-        worth = step(each, unit, keyed=bool(measured.keys))
-
-        def enough(portion: Fraction, each=each, index=index, worth=worth, width=width) -> bool:  # type: ignore[no-untyped-def]
-            noise = Noise.of(draw(law, each, found[index], portion, worth), worth, rounded=each.whole)
-            return noise.quantile(target.confidence) <= width
-
-        size = float((found[index].l1 if law == "laplace" else found[index].l2) * worth)
-        guess = _guess(law, size, width, target.confidence)
-        needed[index] = max(needed.get(index, Fraction(0)), _least(enough, guess, _FINER, form.name))
+        enough = partial(_enough, tools[index], law, width, target.confidence)
+        guess = _guess(law, tools[index].size(law), width, target.confidence)
+        needed[index] = max(needed.get(index, Fraction(0)), _least(enough, guess, form.name))
     known, share = sum(needed.values()), sum(shares[index] for index in needed)
     return [needed.get(i, _up(known * shares[i] / share, _FINER)) for i in range(len(shares))]
 
 
-def _all(
-    measured: Measured,
+def _enough(tool: Instrument, law: Mechanics, width: float, confidence: Fraction, portion: Fraction) -> bool:
+    return tool.noise(tool.mechanism(law, portion)).quantile(confidence) <= width
+
+
+def _together(
+    tools: Sequence[Instrument],
     bound: Sequence[Form],
     target: Target,
     law: Mechanics,
     shares: Sequence[Fraction],
-    delta: Fraction,
 ) -> list[Fraction]:
-    """What all measurements need together, in their usual shares."""
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    found = sensitivities(measured)
-    worths = [step(each, unit, keyed=bool(measured.keys)) for each in measured.measurements]
+    """What all measurements need in their usual shares."""
 
     def enough(whole: Fraction) -> bool:
         noises = [
-            Noise.of(draw(law, each, found[i], whole * shares[i], worths[i]), worths[i], rounded=each.whole)
-            for i, each in enumerate(measured.measurements)
+            each.noise(each.mechanism(law, whole * share)) for each, share in zip(tools, shares, strict=True)
         ]
         widths = ((form.width(noises, target.confidence, target.rows), form.name) for form in bound)
-        return all(width is not None and width <= float(target.widths[name]) for width, name in widths)
+        return all(width is not None and width <= target.widths[name] for width, name in widths)
 
-    del delta
-    whole = _least(enough, 1.0, _FINER, bound[0].name)
+    whole = _least(enough, 1.0, bound[0].name)
     return [whole * share for share in shares]
 
 
@@ -156,8 +145,8 @@ def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> f
     return (size * math.sqrt(2) * float(special.erfcinv(risk)) / width) ** 2 / 2
 
 
-def _least(enough: Callable[[Fraction], bool], guess: float, digits: int, name: str) -> Fraction:
-    """The least number of so many digits that is enough, from a guess at its size."""
+def _least(enough: Callable[[Fraction], bool], guess: float, name: str) -> Fraction:
+    """The least part of a price that is enough, to eight digits, from a guess at its size."""
 
     def reached(value: Fraction) -> bool:
         try:
@@ -178,7 +167,7 @@ def _least(enough: Callable[[Fraction], bool], guess: float, digits: int, name: 
     low = high / 2
     while reached(low) and low > Fraction(1, 10**9):
         high, low = low, low / 2
-    unit = _unit(high, digits)
+    unit = _unit(high, _FINER)
     top, bottom = math.ceil(high / unit), math.floor(low / unit)
     while top - bottom > 1:
         middle = (top + bottom) // 2

@@ -120,9 +120,9 @@ def unit_notes(table: PrivateTable, *, keyed: bool, rows: bool, units: bool) -> 
         if rows:
             most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
             notes.append(
-                f"Each {unit.column} counts as at most {most} in all: those with more have each of their rows "
-                f"weighted down equally, those with no more count fully. Rows without {unit.column} are left "
-                "out."
+                f"Each {unit.column} counts as at most {most} in all: those with more have each of their "
+                "rows weighted down equally, those with no more count fully. Rows without "
+                f"{unit.column} are left out."
             )
         if units and keyed:
             many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"

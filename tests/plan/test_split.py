@@ -1,0 +1,178 @@
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+
+from sfumato.plan.aggregates import Estimator, Part
+from sfumato.plan.expressions import Column
+from sfumato.plan.measure import recipe
+from sfumato.plan.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
+from sfumato.plan.price import instruments
+from sfumato.plan.quote import make_quote
+from sfumato.plan.split import POWERS, gradients, importance, least_cost, shares
+from sfumato.schema import Enum, Float, Int, PrivacyUnit, PrivateTable
+
+LAWS = ("laplace", "gaussian")
+
+
+def table(unit=None, columns=12):
+    schema = {f"x{i}": Float(0, 10 ** (i % 4 + 1), nullable=False) for i in range(columns)}
+    schema |= {"age": Int(18, 99, nullable=False), "city": Enum("a", "b", "c", "d")}
+    return PrivateTable("t", source=None, unit=unit or PrivacyUnit.row(), schema=schema)
+
+
+def report(*aggregates, keys=()):
+    node = Aggregate(Scan("t"), tuple(keys), tuple(aggregates))
+    return Report(node, tuple(Output(f"c{i}", Column(f"a{i}")) for i in range(len(aggregates))))
+
+
+def call(function, name=None):
+    return AggregateCall(function, None if name is None else Column(name))
+
+
+def costs_of(found, law):
+    sizes = {each.measurement: each.size(law) for each in instruments(found.measured)}
+    sizes |= {
+        each: sizes.get(each, float(each.magnitude * Fraction(1, 2**each.bits)))
+        for part in found.yardsticks
+        for each in part.measurements
+    }
+    costs = importance(found.parts, found.yardsticks, sizes.__getitem__, law)
+    return [costs[each] for each in found.measured.measurements]
+
+
+REPORTS = {
+    "count and average": report(call("count"), call("mean", "age")),
+    "three sums": report(*(call("sum", f"x{i}") for i in range(3))),
+    "deviation": report(call("std_samp", "age"), call("count")),
+    "sum, average and count": report(call("sum", "x1"), call("mean", "x1"), call("count")),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_other_split_is_better_by_one_percent(name, law):
+    costs = costs_of(recipe(REPORTS[name], table()), law)
+    power = POWERS[law]
+
+    def cost(split):
+        return sum(c / float(s) ** power for c, s in zip(costs, split, strict=True))
+
+    ours = cost(shares(costs, law))
+    steps = range(1, 100)
+    grid = (
+        [*each, 100 - sum(each)]
+        for each in itertools.product(steps, repeat=len(costs) - 1)
+        if sum(each) < 100
+    )
+    best = min(cost([part / 100 for part in split]) for split in grid)
+    assert ours <= best * 1.01
+    assert ours >= least_cost(costs, law) * (1 - 1e-12)
+    assert ours <= least_cost(costs, law) * 1.0001
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_shares_are_exact_positive_and_short(law):
+    found = shares([1.0, 1e-30, 0.0, 5.0, 1.0], law)
+    assert sum(found) == 1
+    assert min(found) > 0
+    assert found[0] == found[4]
+    assert max(each.denominator for each in found) <= 5000
+    assert shares([0.3, 0.3, 0.3], law) == (Fraction(1, 3),) * 3
+    assert shares([0.0, 0.0], law) == (Fraction(1, 2),) * 2
+
+
+def test_the_laws_differ_in_how_they_share():
+    costs = [1.0, 64.0]
+    assert shares(costs, "laplace") == (Fraction(1, 5), Fraction(4, 5))
+    assert float(shares(costs, "gaussian")[0]) == pytest.approx(1 / 9, rel=1e-3)
+
+
+def test_gradients_are_those_of_the_formulas():
+    """Against difference quotients at the place that the docstring names."""
+    half = 40.0
+    mean = Estimator(
+        "mean", (0, 1), center=Fraction(10), half=Fraction(40), lower=Fraction(-30), upper=Fraction(50)
+    )
+    spread = Estimator("var", (0, 1, 2), half=Fraction(40), shift=Fraction(800))
+    n, theta, v = 1000.0, half / 2, half**2 / 3
+
+    def mean_of(s, count):
+        return s / count
+
+    def variance_of(s, q, count):
+        return q / count + 800 - (s / count) ** 2
+
+    for function, at, found in (
+        (mean_of, [theta * n, n], gradients(mean)),
+        (variance_of, [theta * n, (v - 800 + theta**2) * n, n], gradients(spread)),
+    ):
+        for i, gradient in enumerate(found):
+            moved = list(at)
+            moved[i] += 1e-4
+            assert abs(function(*moved) - function(*at)) / 1e-4 * n == pytest.approx(gradient, rel=1e-3)
+
+
+def test_a_mean_from_a_plain_sum_counts_how_far_its_range_is_from_zero():
+    plain = Estimator("mean", (0, 1), half=Fraction(100), lower=Fraction(90), upper=Fraction(100))
+    assert gradients(plain) == (1.0, 97.5)
+    assert gradients(Estimator("sum", (0, 1), center=Fraction(-7))) == (1.0, 7.0)
+
+
+def test_importance_is_one_for_a_lone_measurement_whatever_its_size():
+    total = Measurement("sum", Column("x"), 0, 1000)
+    part = Part((total,), Estimator("sum", (0,)))
+    for law in LAWS:
+        assert importance([part], [part], lambda _: 1000.0, law) == {total: pytest.approx(1.0)}
+        doubled = importance([part, part], [part, part], lambda _: 1000.0, law)
+        assert doubled == {total: pytest.approx(2.0)}
+
+
+# ── which noise, and which way to measure ──
+
+
+def law_for(columns, delta="1e-7", unit=None, epsilon=1):
+    asked = report(*(call("sum", f"x{i}") for i in range(columns)))
+    return make_quote(asked, table(unit, columns), epsilon=epsilon, delta=delta).mechanism
+
+
+def test_many_columns_turn_to_gaussian_noise_and_no_sooner_than_they_should():
+    # Equal columns: Laplace has k·ln(20), Gaussian √k·1.96·σ(1, 1e-7), so they meet at k = (1.96σ/ln 20)².
+    sigma = 1 / math.sqrt(
+        2
+        * float(
+            make_quote(report(call("count")), table(), epsilon=1, delta="1e-7", mechanism="gaussian").loss.rho
+        )
+    )
+    meet = (1.959964 * sigma / math.log(20)) ** 2
+    assert 5 < meet < 20
+    assert law_for(math.floor(meet)) == "laplace"
+    assert law_for(math.ceil(meet)) == "gaussian"
+    assert law_for(math.ceil(meet), delta=None) == "laplace"
+
+
+def test_units_in_many_groups_turn_to_gaussian_noise():
+    keys = [Key(Column("city"), ("a", "b", "c", "d")), Key(Column("age"), tuple(range(18, 48)))]
+    asked = report(call("count_distinct"), keys=keys)
+    laws = [
+        make_quote(asked, table(PrivacyUnit("u", max_groups=k)), epsilon=1, delta="1e-7").mechanism
+        for k in (1, 2, 50, 100)
+    ]
+    assert laws == ["laplace", "laplace", "gaussian", "gaussian"]
+
+
+@pytest.mark.parametrize(
+    "functions", [["sum", "count"], ["sum", "mean"], ["sum", "mean", "count"], ["sum"], ["mean"]]
+)
+@pytest.mark.parametrize("column", ["x1", "age"])
+def test_the_chosen_way_to_measure_beats_measuring_everything_apart(functions, column):
+    asked = report(*(call(each, column if each != "count" else None) for each in functions))
+    found = recipe(asked, table())
+    ours = least_cost(costs_of(found, "laplace"), "laplace")
+    apart = {each for part in found.yardsticks for each in part.measurements}
+    size = {each: float(each.magnitude * Fraction(1, 2**each.bits)) for each in apart}
+    costs = importance(found.yardsticks, found.yardsticks, size.__getitem__, "laplace")
+    assert ours <= least_cost(costs.values(), "laplace") * (1 + 1e-9)
+    if len(functions) == 3:
+        assert ours < 0.6 * least_cost(costs.values(), "laplace")
