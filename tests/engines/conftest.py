@@ -1,4 +1,4 @@
-"""One suite for all engines: an engine joins by an entry in ENGINES, and is skipped where it is not installed."""
+"""One suite for all engines: an engine joins by an entry in ENGINES."""
 
 from __future__ import annotations
 

@@ -43,6 +43,15 @@ def test_a_row_cannot_raise(one, rows, tmp_path, name):
     assert sorted(map(repr, rows(one, "SELECT a, b, c FROM t"))) == sorted(map(repr, wanted))
 
 
+def test_the_rows_do_not_depend_on_what_is_asked(one, rows, tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a,b,c,d\n1,x,2,\xff\n?,\xff,?,1\n?,y,?,1\n3,z,4,1\n,,,\n")
+    one.attach("t", tmp_path / "t.csv", KINDS)
+    for expression in ("1", "a", "b", "c", "a + c", "b || c"):
+        counted = rows(one, f"SELECT COUNT(*), COUNT({expression}) FROM t")
+        assert counted[0][0] == 4, expression
+    assert rows(one, "SELECT COUNT(*) FROM t JOIN (SELECT b FROM t GROUP BY b) USING (b)") == [(3,)]
+
+
 def test_no_row_decides_a_type(one, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2020-01-01\n" * 100)
     assert one.schema(tmp_path / "t.csv") == {"a": "text", "b": "text"}

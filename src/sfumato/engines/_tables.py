@@ -34,6 +34,7 @@ class _Scan:
     paths: tuple[str, ...] = ()
     database: str | None = None
     frame: Any = None
+    whole: bool = False
 
     def prepare(self, connection: Any, name: str) -> str:
         """Attach or register what is needed; the text to put after FROM."""
@@ -55,6 +56,7 @@ class Table:
     name: str
     scan: _Scan
     select: tuple[str, ...]
+    inner: tuple[str, ...]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -64,9 +66,10 @@ class Table:
     def create(self, connection: Any) -> None:
         """Create the view."""
         origin = self.scan.prepare(connection, f"{self.name} source")
-        connection.execute(
-            f"CREATE VIEW {quoted(self.name)} AS SELECT {', '.join(self.select)} FROM {origin}"
-        )
+        select = f"SELECT {', '.join(self.select)} FROM {origin}"
+        if self.scan.whole and self.inner:
+            select += f" WHERE hash({', '.join(self.inner)}) IS NOT NULL"
+        connection.execute(f"CREATE VIEW {quoted(self.name)} AS {select}")
 
 
 def describe(connection: Any, located: Located) -> tuple[Column, ...]:
@@ -109,7 +112,8 @@ def plan_table(
         f"{_expression(column, public, kind, located.shown)} AS {quoted(public)}"
         for (public, kind), column in zip(wanted.items(), found, strict=True)
     ]
-    return Table(name, scan, tuple(select) or ("NULL AS nothing",))
+    inner = dict.fromkeys(quoted(column.inner) for column in found)
+    return Table(name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner))
 
 
 def quoted(name: str) -> str:
@@ -228,7 +232,9 @@ def _csv(files: Files) -> _Scan:
     """Text columns in a dialect that the header alone decides; a malformed row is left out.
 
     Not in parallel: a reader that starts inside a file has to guess whether it is inside quotes, so that the
-    text of one row could pass for other rows.
+    text of one row could pass for other rows. And whole: the reader looks at the fields that a statement uses
+    and leaves out rows where one of those is not UTF-8, so that the view always uses all; otherwise two
+    scans in one statement could see different rows, and a unit's weights would not add up.
     """
     headers = {read_header(path, files.shown) for path in files.paths}
     if len(headers) > 1:
@@ -242,7 +248,7 @@ def _csv(files: Files) -> _Scan:
         f"ignore_errors = true, strict_mode = false, parallel = false, "
         f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
     )
-    return _Scan(text, header.names, files.paths)
+    return _Scan(text, header.names, files.paths, whole=True)
 
 
 def _database(connection: Any, database: Database) -> _Scan:

@@ -38,6 +38,7 @@ _SETTINGS: dict[str, str | int | bool] = {
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
     "preserve_insertion_order": False,  # no answer depends on the order of rows
+    "disabled_optimizers": "type_pushdown",  # it lets readers drop the rows that a TRY_CAST makes NULL
 }
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
