@@ -20,7 +20,7 @@ from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Row, canonical, plain, text
-from sfumato.ledger.opening import Opened, opened
+from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset, Kind, Receipt
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
@@ -56,7 +56,12 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, where: str | Path | None = None, *, state: str | Path | None = None, adopt: bool = False
+        cls,
+        where: str | Path | None = None,
+        *,
+        state: str | Path | None = None,
+        create: bool = True,
+        adopt: bool = False,
     ) -> Self:
         """The ledger at a place, which is made if there is none.
 
@@ -65,6 +70,7 @@ class Ledger:
                 process.
             state: the folder of key and anchor; by default beside an SQLite file, and `.sfumato` in the
                 current folder for PostgreSQL.
+            create: make a ledger if there is none.
             adopt: take a chain that is whole although its anchor is lost. A steward's decision: receipts that
                 were cut off at the end are not noticed then.
 
@@ -72,13 +78,15 @@ class Ledger:
             LedgerTampered: if the chain is broken, or the database is older than its anchor.
             LedgerUnusable: if it cannot be opened, reached or understood.
         """
-        return cls(opened(where, None if state is None else Path(state), adopt=adopt))
+        wish = Wish(create=create, adopt=adopt)
+        return cls(opened(where, None if state is None else Path(state), wish))
 
     @classmethod
     def inspect(cls, where: str | Path, *, state: str | Path | None = None) -> Verification:
         """What `verify` finds, also where `open` would refuse."""
         try:
-            found = opened(where, None if state is None else Path(state), follow=False)
+            wish = Wish(create=False, follow=False)
+            found = opened(where, None if state is None else Path(state), wish)
         except LedgerTampered as wrong:
             return Verification((str(wrong),), 0, "")
         try:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Protocol
 
 from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable
-from sfumato.ledger.anchor import Anchor, FileAnchor, Mark, NoAnchor, load_key, make_key, sweep
+from sfumato.ledger.anchor import Anchor, FileAnchor, Mark, NoAnchor, load_key, make_key, sweep, write_new
 from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Chain
 from sfumato.ledger.sqlite import SQLite
 from sfumato.ledger.store import MIGRATIONS, Identity, Store
 from sfumato.random import salt, token
 
-__all__ = ["Opened", "opened"]
+__all__ = ["Opened", "Wish", "opened"]
 
 _POSTGRES = ("postgresql://", "postgres://")
 _STATE = ".sfumato"
@@ -69,28 +69,69 @@ class _InFolder:
         return self.folder / f"{ledger}.anchor"
 
 
-def opened(
-    where: str | Path | None, state: Path | None, *, adopt: bool = False, follow: bool = True
-) -> Opened:
-    """The parts of the ledger at a place, checked against each other unless `follow` is False."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a ledger is to be opened.
+
+    Attributes:
+        create: make one if there is none.
+        adopt: take a chain that is whole although its anchor is lost.
+        follow: check the whole chain; False is for a reader that reports instead of refusing.
+    """
+
+    create: bool = True
+    adopt: bool = False
+    follow: bool = True
+
+
+def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
+    """The parts of the ledger at a place, checked against each other."""
     if where is None or where == ":memory:":
         return _in_memory()
     if isinstance(where, str) and where.startswith(_POSTGRES):
-        raise LedgerUnusable("PostgreSQL is not available.")
-    if isinstance(where, str) and "://" in where:
+        return _in_postgres(where, Path(_STATE) if state is None else state, wish)
+    if not isinstance(where, str | Path) or "://" in str(where) or not str(where):
         raise InvalidParameter("A ledger is a path, an address postgresql://…, or None for one in memory.")
     path = Path(where).absolute()
-    places = _Beside(state.absolute() if state is not None else path.parent, path.name)
-    if not path.exists() and places.anchor("").exists():
-        raise LedgerTampered(
-            f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
-        )
+    places = _Beside(path.parent if state is None else state.absolute(), path.name)
+    if not path.exists():
+        if places.anchor("").exists():
+            raise LedgerTampered(
+                f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
+            )
+        if not wish.create:
+            raise LedgerUnusable(f"There is no ledger {path}: check the path.")
     store = SQLite(path)
     try:
-        return _checked(store, places, adopt=adopt, follow=follow)
+        return _checked(store, places, wish)
     except BaseException:
         store.close()
         raise
+
+
+def _in_postgres(address: str, folder: Path, wish: Wish) -> Opened:
+    from sfumato.ledger.postgres import Postgres
+
+    folder = folder.absolute()
+    store = Postgres(address)
+    try:
+        known = folder / f"{store.place}.ledger"
+        if store.version() == 0 and known.exists():
+            raise LedgerTampered(
+                f"{store.name} is gone, but {known} remembers one: restore the latest copy of the database."
+            )
+        parts = _checked(store, _InFolder(folder), wish)
+        if not known.exists():
+            write_new(known, f"{parts.chain.ledger}\n".encode())
+        elif known.read_text().strip() != parts.chain.ledger:
+            raise LedgerTampered(
+                f"{store.name} is another one than {known} remembers: restore the latest copy of the "
+                "database."
+            )
+    except BaseException:
+        store.close()
+        raise
+    return parts
 
 
 def _in_memory() -> Opened:
@@ -100,8 +141,11 @@ def _in_memory() -> Opened:
     return Opened(store, chain, NoAnchor(), Book(chain), fleeting=True)
 
 
-def _checked(store: Store, places: _Places, *, adopt: bool, follow: bool) -> Opened:
-    if store.version() < len(MIGRATIONS):
+def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
+    version = store.version()
+    if version == 0 and not wish.create:
+        raise LedgerUnusable(f"{store.name} is empty: check the address or the path.")
+    if version < len(MIGRATIONS):
         _upgrade(store, places)
     identity = store.identity()
     if identity.version > len(MIGRATIONS):
@@ -114,13 +158,14 @@ def _checked(store: Store, places: _Places, *, adopt: bool, follow: bool) -> Ope
     path = places.anchor(identity.id)
     anchor, book = FileAnchor(path, chain), Book(chain)
     sweep(path)
-    if follow:
+    if wish.follow:
         # The anchor first: what it marks was committed before, so the database read afterwards must have it.
-        mark = _mark(anchor, adopt=adopt)
+        mark = _mark(anchor, adopt=wish.adopt)
         _follow(store, book, mark)
         if mark is None:
-            mark = _mark(anchor, adopt=adopt)  # set by whoever wrote the first receipt, before writing it
-            if mark is None and book.number and not adopt:
+            # Whoever wrote the first receipt had set an anchor before.
+            mark = _mark(anchor, adopt=wish.adopt)
+            if mark is None and book.number and not wish.adopt:
                 raise LedgerTampered(
                     f"The anchor {path.name} is missing from {path.parent}: put it back (an older one will "
                     "do). If it is lost, the steward may adopt the ledger as it stands."

