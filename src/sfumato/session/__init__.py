@@ -9,7 +9,7 @@ Session.sql / .table ──► Query ──► quote            free, pure
 
 from sfumato.session.query import Query
 from sfumato.session.release import Release
-from sfumato.session.session import Session
+from sfumato.session.session import Session, declaration_of
 from sfumato.session.vault import Vault
 
-__all__ = ["Query", "Release", "Session", "Vault"]
+__all__ = ["Query", "Release", "Session", "Vault", "declaration_of"]

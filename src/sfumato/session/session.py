@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.plan.nodes import Report
 
-__all__ = ["Session"]
+__all__ = ["Session", "declaration_of"]
 
 
 class Session:
@@ -75,7 +75,7 @@ class Session:
         self._lock = threading.Lock()
         try:
             self._datasets = {
-                name: self.ledger.register(name, _declared(members), budget)
+                name: self.ledger.register(name, declaration_of(members), budget)
                 for name, members in _by_dataset(tables).items()
             }
             self._engine = engine if engine is not None else _default_engine()
@@ -147,7 +147,7 @@ def _by_dataset(tables: tuple[PrivateTable, ...]) -> dict[str, list[PrivateTable
     return members
 
 
-def _declared(members: list[PrivateTable]) -> dict[str, Any]:
+def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
     """What the ledger keeps on record: whose privacy, which bounds, which state of the data."""
     units = {(table.unit.column, table.unit.adjacency) for table in members}
     if len(units) > 1:

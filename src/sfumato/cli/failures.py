@@ -1,0 +1,105 @@
+"""How a command ends: one readable block on standard error, and an exit code that programs can rely on.
+
+| code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | another failure |
+| 2 | wrong usage, or a refused query |
+| 3 | the budget does not suffice |
+| 4 | verification failed |
+| 130 | interrupted |
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+
+from sfumato import errors
+from sfumato.cli.output import emit_json, paragraph, say
+
+__all__ = ["FAILURES", "reported"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# By the error's code: exit code and headline.
+FAILURES: dict[str, tuple[int, str]] = {
+    "invalid_parameter": (2, "That setting cannot be used."),
+    "query_refused": (2, "The query was refused; nothing was spent."),
+    "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
+    "access_denied": (2, "Not allowed; nothing was spent."),
+    "catalog_unusable": (2, "The catalog needs a decision."),
+    "budget_exceeded": (3, "The budget does not suffice; nothing was spent."),
+    "ledger_tampered": (4, "The ledger does not verify."),
+    "ledger_mismatch": (1, "The ledger has something else on record."),
+    "ledger_unusable": (1, "The ledger cannot be used."),
+    "source_unusable": (1, "The data source cannot be used."),
+    "engine_failed": (1, "The read did not finish; its price stays paid."),
+    "timed_out": (1, "The read took too long; its price stays paid."),
+    "cancelled": (130, "Interrupted during the read; its price stays paid."),
+    "missing_extra": (1, "Something is not installed."),
+}
+
+
+def reported(command: Command) -> Command:
+    """The command, with every failure told in one block and turned into its exit code."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        as_json = bool(options.get("json_"))
+        try:
+            return command(*arguments, **options)
+        except errors.SfumatoError as error:
+            code, headline = FAILURES.get(error.code, (1, "That did not work."))
+            _tell(headline, str(error), error.code, as_json)
+            _trace(error)
+            raise typer.Exit(code) from None
+        except KeyboardInterrupt:
+            _tell(
+                "Interrupted.",
+                "If a read had begun, its price stays paid: sfumato ledger show",
+                "cancelled",
+                as_json,
+            )
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # Whoever read the output went away; what Python would say about it helps nobody.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except Exception as error:
+            # The text of an unknown error may quote data, so it is not shown.
+            _tell(
+                "Something unexpected went wrong.",
+                f"A {type(error).__name__} that nobody foresaw; its text is withheld, since it might hold "
+                "data. SFUMATO_DEBUG=1 shows where it arose.",
+                "error",
+                as_json,
+            )
+            _trace(error)
+            raise typer.Exit(1) from None
+
+    return run  # type: ignore[return-value]
+
+
+def _tell(headline: str, text: str, code: str, as_json: bool) -> None:
+    if as_json:
+        emit_json({"error": {"code": code, "message": text}}, stream=sys.stderr)
+        return
+    say(f"sfumato: {headline}", style="bad", stream=sys.stderr)
+    paragraph(text, indent="  ", stream=sys.stderr)
+
+
+def _trace(error: BaseException) -> None:
+    """Where it arose: files, lines and functions, without source text, values or messages."""
+    if os.environ.get("SFUMATO_DEBUG") != "1":
+        return
+    for frame in traceback.extract_tb(error.__traceback__, limit=-20):
+        say(f"    {frame.filename}:{frame.lineno} in {frame.name}", stream=sys.stderr, style="dim")

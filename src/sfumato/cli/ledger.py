@@ -1,0 +1,322 @@
+"""`sfumato ledger`: who spent what on which data, whether the chain holds, and the steward's acts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.catalog import Catalog
+from sfumato.cli.failures import reported
+from sfumato.cli.opening import dataset_named, existing_ledger, open_ledger, read_catalog
+from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
+from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
+from sfumato.render import shown
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Balance, Budget, Ledger, Receipt
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Who spent what on which data; whether the chain holds; the steward's acts.", no_args_is_help=True
+)
+
+DatasetArgument = Annotated[
+    str | None, typer.Argument(metavar="[DATASET]", help="Whose budget; else the only one.")
+]
+DatasetNeeded = Annotated[str, typer.Argument(metavar="DATASET", help="Whose budget.")]
+AnalystNeeded = Annotated[str, typer.Argument(metavar="ANALYST", help="Whose limit.")]
+EpsilonOption = Annotated[
+    str | None, typer.Option("--epsilon", metavar="NUMBER", help="The new epsilon in all; else the toml's.")
+]
+DeltaOption = Annotated[
+    str | None, typer.Option("--delta", metavar="NUMBER", help="The new delta in all; else the toml's.")
+]
+
+
+@app.command("show")
+@reported
+def show(
+    dataset: DatasetArgument = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="How many receipts to list, newest first.")] = 20,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    analyst: AnalystOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """What is spent and left of each budget, and the latest receipts."""
+    with spinner("reading the ledger", quiet=json_), open_ledger(config, ledger) as book:
+        names = [each.name for each in book.datasets()]
+        chosen = names if dataset is None else [dataset_named(dataset, names)]
+        balances = [book.balance(name, analyst) for name in chosen]
+        receipts = [
+            each
+            for each in book.entries(None if dataset is None else chosen[0])
+            if analyst is None or each.analyst == analyst
+        ]
+        total, receipts = len(receipts), receipts[len(receipts) - min(last, len(receipts)) :][::-1]
+    if json_:
+        emit_json(
+            {
+                "balances": [_balance(each) for each in balances],
+                "entries": total,
+                "receipts": [each.to_dict() for each in receipts],
+            }
+        )
+        return
+    if not balances:
+        say("Nothing is registered yet.")
+    for each in balances:
+        say(str(each))
+        say()
+    if receipts:
+        table(_listed(receipts))
+        if total > len(receipts):
+            say()
+            say(f"… and {total - len(receipts):,} more: --last {total}")
+
+
+@app.command("verify")
+@reported
+def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: JsonOption = False) -> None:
+    """Check every receipt, the chain and its anchor. Exit code 4 if anything does not hold."""
+    from sfumato.ledger import Ledger
+
+    where, state = existing_ledger(config, ledger)
+    with spinner("verifying the ledger", quiet=json_):
+        found = Ledger.inspect(where, state=state)
+    if json_:
+        emit_json(
+            {"ok": found.ok, "entries": found.entries, "head": found.head, "problems": list(found.problems)}
+        )
+    elif found.ok:
+        say(f"The ledger holds: {found.entries:,} receipts, chained and anchored.", style="good")
+    else:
+        say("The ledger does not hold:", style="bad")
+        for problem in found.problems:
+            paragraph(f"- {problem}", indent="  ")
+    if not found.ok:
+        raise typer.Exit(4)
+
+
+@app.command("export")
+@reported
+def export(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
+    ] = None,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Every receipt: one JSON object a line, or with --json one array."""
+    with open_ledger(config, ledger) as book:
+        receipts = book.export()
+    text = (
+        json.dumps(receipts, indent=2) + "\n"
+        if json_
+        else "".join(json.dumps(each, sort_keys=True) + "\n" for each in receipts)
+    )
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(f"{output} cannot be written.") from None
+
+
+@app.command("raise")
+@reported
+def raise_(
+    dataset: DatasetNeeded,
+    reason: ReasonOption,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Raise a dataset's budget to what the toml says, or to --epsilon and --delta."""
+    with open_ledger(config, ledger) as book:
+        current = _dataset(book, dataset).budget
+        declared = _declared_budget(config, dataset, None)
+        budget = _budget(current, declared, epsilon, delta)
+        book.raise_budget(dataset, budget, reason=reason)
+        balance = book.balance(dataset)
+    _done(f"The budget of {dataset} is now {budget}.", balance, json_)
+    if declared is not None and declared != budget and not json_:
+        paragraph(
+            f"Now write it into the toml, too: epsilon = {shown(budget.epsilon)} in [datasets.{dataset}]."
+        )
+
+
+@app.command("close")
+@reported
+def close(
+    dataset: DatasetNeeded,
+    reason: ReasonOption,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Close a dataset's budget for good: nothing more can be asked of it."""
+    with open_ledger(config, ledger) as book:
+        _dataset(book, dataset)
+        book.close_budget(dataset, reason=reason)
+        balance = book.balance(dataset)
+    _done(f"The budget of {dataset} is closed.", balance, json_)
+
+
+@app.command("limit")
+@reported
+def limit(
+    dataset: DatasetNeeded,
+    analyst: AnalystNeeded,
+    reason: ReasonOption,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Set what one analyst may spend: as the toml says, or --epsilon and --delta."""
+    with open_ledger(config, ledger) as book:
+        current = _dataset(book, dataset).budget
+        declared = _declared_budget(config, dataset, analyst)
+        if epsilon is None and declared is None:
+            raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
+        budget = _budget(current, declared, epsilon, delta)
+        book.limit(dataset, analyst, budget, reason=reason)
+        balance = book.balance(dataset, analyst)
+    _done(f"{analyst} may now spend {budget} on {dataset}.", balance, json_)
+    if declared is not None and declared != budget and not json_:
+        paragraph(f"Now write it into the toml, too: [datasets.{dataset}.analysts].")
+
+
+@app.command("revoke")
+@reported
+def revoke(
+    dataset: DatasetNeeded,
+    analyst: AnalystNeeded,
+    reason: ReasonOption,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Take an analyst's leave to ask; a new limit gives it back."""
+    with open_ledger(config, ledger) as book:
+        _dataset(book, dataset)
+        book.revoke(dataset, analyst, reason=reason)
+        balance = book.balance(dataset, analyst)
+    _done(f"{analyst} may no longer ask about {dataset}.", balance, json_)
+
+
+@app.command("redeclare")
+@reported
+def redeclare(
+    dataset: DatasetNeeded,
+    reason: ReasonOption,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Put the toml's columns and bounds on record after something was spent."""
+    from sfumato.session import declaration_of
+
+    catalog = read_catalog(config, ledger)
+    declaration = declaration_of(list(catalog.members(dataset)))
+    with open_ledger(config, ledger) as book:
+        _dataset(book, dataset)
+        book.redeclare(dataset, declaration, reason=reason)
+        balance = book.balance(dataset)
+    _done(f"The columns and bounds of {dataset} are now those of {catalog.path.name}.", balance, json_)
+
+
+def _dataset(book: Ledger, name: str) -> Any:
+    known = {each.name: each for each in book.datasets()}
+    return known[dataset_named(name, list(known))]
+
+
+def _declared_budget(config: Path | None, dataset: str, analyst: str | None) -> Budget | None:
+    """What the toml says, if there is one."""
+    try:
+        catalog = Catalog.read(config)
+    except CatalogUnusable:
+        if config is not None:
+            raise
+        return None
+    if analyst is None:
+        return catalog.budgets.get(dataset)
+    return catalog.limits.get(dataset, {}).get(analyst)
+
+
+def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta: str | None) -> Budget:
+    """A budget with the gate of the one in force."""
+    from sfumato.ledger import Budget
+
+    base = declared or current
+    if base.accountant != current.accountant:
+        raise LedgerMismatch(
+            f"The budget was opened with the accountant {current.accountant!r}, which stays; the toml names "
+            f"{base.accountant!r}."
+        )
+    return Budget(
+        base.epsilon if epsilon is None else epsilon,
+        base.delta if delta is None else delta,
+        current.accountant,
+        order=current.order,
+        aside=current.aside,
+    )
+
+
+def _done(text: str, balance: Balance, json_: bool) -> None:
+    if json_:
+        emit_json({"done": text, "balance": _balance(balance)})
+        return
+    paragraph(text)
+    say(str(balance))
+
+
+def _balance(balance: Balance) -> dict[str, Any]:
+    return {
+        "dataset": balance.dataset,
+        "analyst": balance.analyst,
+        "accountant": balance.accountant,
+        "open": balance.open,
+        "epsilon": balance.epsilon,
+        "delta": balance.delta,
+        "spent": balance.spent,
+        "spent_delta": balance.spent_delta,
+        "remaining": balance.remaining,
+        "remaining_delta": balance.remaining_delta,
+        "retrospective": balance.retrospective,
+        "entries": balance.entries,
+    }
+
+
+def _listed(receipts: list[Receipt]) -> dict[str, list[object]]:
+    return {
+        "no.": [each.number for each in receipts],
+        "time (UTC)": [f"{each.time:%Y-%m-%d %H:%M}" for each in receipts],
+        "dataset": [each.dataset for each in receipts],
+        "what": [each.kind for each in receipts],
+        "who": [each.analyst or "" for each in receipts],
+        "price": [_price(each) for each in receipts],
+        "question or reason": [_about(each) for each in receipts],
+    }
+
+
+def _price(receipt: Receipt) -> str:
+    if "epsilon" in receipt.memo and receipt.kind == "debit":
+        return f"epsilon {receipt.memo['epsilon']}"
+    return ", ".join(f"{unit} {shown(value)}" for unit, value in receipt.price.items() if value)
+
+
+def _about(receipt: Receipt) -> str:
+    text = receipt.memo.get("sql") or receipt.memo.get("reason") or ""
+    return " ".join(str(text).split())

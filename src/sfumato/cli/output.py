@@ -1,0 +1,176 @@
+"""What the commands write: rich tables in a terminal, plain text in a pipe, JSON where asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TextIO
+
+from sfumato.render import cells_of, encodable, text_table
+
+__all__ = ["emit_json", "is_terminal", "note", "paragraph", "plain_json", "say", "spinner", "table", "width"]
+
+_WIDEST = 100
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_ASCII_FRAMES = "|/-\\"
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether the stream is a terminal that can do more than print lines."""
+    target = sys.stdout if stream is None else stream
+    try:
+        return target.isatty() and os.environ.get("TERM", "") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def width() -> int:
+    """How wide the output may be: the terminal's width, or 80 in a pipe."""
+    return max(40, min(shutil.get_terminal_size((80, 24)).columns, _WIDEST))
+
+
+def say(text: str = "", *, style: str | None = None, stream: TextIO | None = None) -> None:
+    """Write a line as the stream's encoding can; in colour in a terminal, unless NO_COLOR is set."""
+    target = sys.stdout if stream is None else stream
+    line = encodable(text, getattr(target, "encoding", None))
+    if style is not None and is_terminal(target) and not os.environ.get("NO_COLOR"):
+        line = f"{_STYLES[style]}{line}\x1b[0m"
+    target.write(line + "\n")
+    target.flush()
+
+
+_STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[1;31m", "head": "\x1b[1;36m"}
+
+
+def paragraph(text: str, *, indent: str = "", stream: TextIO | None = None, style: str | None = None) -> None:
+    """Write text wrapped to the width, never wider than 80."""
+    filled = textwrap.fill(
+        text,
+        min(width(), 80),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in filled.split("\n"):
+        say(line, style=style, stream=stream)
+
+
+def note(text: str) -> None:
+    """Write a remark to standard error, so that a pipe holds the answer alone."""
+    paragraph(text, stream=sys.stderr, style="dim")
+
+
+def table(columns: Mapping[str, Sequence[object]], *, title: str = "") -> None:
+    """Write a table: a rich one in a terminal, aligned plain text in a pipe."""
+    if title:
+        say(title, style="bold")
+    if not is_terminal():
+        say(text_table(columns, width=width()))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, width=width(), highlight=False, markup=False)
+    drawn = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
+    prepared = cells_of(columns)
+    for column in prepared:
+        drawn.add_column(
+            Text(_written(column.name)),
+            justify="right" if column.right else "left",
+            no_wrap=column.right,
+            overflow="fold",
+        )
+    for row in zip(*(column.cells for column in prepared), strict=True):
+        drawn.add_row(*(Text(_written(cell)) for cell in row))
+    console.print(drawn)
+
+
+def _written(text: str) -> str:
+    return encodable(text, getattr(sys.stdout, "encoding", None))
+
+
+def plain_json(value: Any) -> Any:
+    """The value in types that JSON has: exact numbers as text, days as 2024-05-31."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(each) for each in value]
+    if isinstance(value, Fraction | Decimal):
+        return _decimal(Fraction(value))
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def _decimal(exact: Fraction) -> str:
+    """An exact number as decimal text, or as a ratio where no decimal is exact."""
+    rest = exact.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return str(exact)
+    places = 0
+    while (exact * 10**places).denominator != 1:
+        places += 1
+    return (
+        str(Decimal(exact.numerator * 10**places // exact.denominator).scaleb(-places))
+        if places
+        else str(exact)
+    )
+
+
+def emit_json(value: Any, *, stream: TextIO | None = None) -> None:
+    """Write one JSON document, in ASCII so that every pipe can carry it."""
+    target = sys.stdout if stream is None else stream
+    target.write(json.dumps(plain_json(value), indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+    target.flush()
+
+
+@contextmanager
+def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show in a terminal that work goes on, and for how long, if it takes more than a second."""
+    if quiet or not is_terminal(sys.stderr):
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_spin, args=(text, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _spin(text: str, done: threading.Event) -> None:
+    start, stream = time.monotonic(), sys.stderr
+    frames = _FRAMES if encodable(_FRAMES, stream.encoding) == _FRAMES else _ASCII_FRAMES
+    if done.wait(1.0):
+        return
+    turn = 0
+    while not done.wait(0.1):
+        elapsed = time.monotonic() - start
+        line = f"{frames[turn % len(frames)]} {text}, {elapsed:.0f} s"
+        stream.write("\r\x1b[2K" + encodable(line, stream.encoding)[: width() - 1])
+        stream.flush()
+        turn += 1
+    if turn:
+        stream.write("\r\x1b[2K")
+        stream.flush()

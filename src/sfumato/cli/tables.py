@@ -1,0 +1,189 @@
+"""`sfumato init` and `sfumato schema`: from a file to a catalog, and what the catalog says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.catalog import DraftTable, draft, write_new
+from sfumato.catalog.write import table_name
+from sfumato.cli.failures import reported
+from sfumato.cli.opening import read_catalog
+from sfumato.cli.options import ConfigOption, JsonOption
+from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import delta_of, positive
+from sfumato.render import shown
+from sfumato.schema import ColumnType, PrivateTable
+
+__all__ = ["init", "schema"]
+
+_UNTYPED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+
+@reported
+def init(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files, globs, folders, or file.duckdb::table.")
+    ],
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="COLUMN", help='Whose privacy is protected, or "row".')
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="NUMBER", help="What all answers together may spend.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="NUMBER", help="What they may spend of delta.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")] = Path(
+        "sfumato.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Write a commented sfumato.toml for the files: columns classified, decisions marked. No row is read."""
+    from sfumato.engines import DuckDB
+
+    if epsilon is not None:
+        positive(epsilon, "epsilon")
+    if delta is not None:
+        delta_of(delta)
+    tables: list[DraftTable] = []
+    with spinner("looking at the columns", quiet=json_), DuckDB() as engine:
+        for file in files:
+            columns = dict(engine.schema(file))
+            if not columns:
+                raise InvalidParameter(f"{file} has no columns.")
+            untyped = file.partition("::")[0].lower().endswith(_UNTYPED)
+            name = table_name(file, [each.name for each in tables])
+            tables.append(DraftTable(name, _relative(file, output), columns, untyped=untyped))
+    text = draft(tables, unit=unit, epsilon=epsilon, delta=delta)
+    write_new(output, text, force=force)
+    marks = text.count("DECIDE") - 1  # one is the explanation at the top
+    if json_:
+        emit_json(
+            {
+                "path": str(output),
+                "tables": [each.name for each in tables],
+                "decisions": marks,
+                "roles": {each.name: _roles(each) for each in tables},
+            }
+        )
+        return
+    say(f"Wrote {output}.", style="good")
+    for each in tables:
+        say()
+        roles = _roles(each)
+        table(
+            {
+                f"columns of {each.name}": list(each.columns),
+                "type": list(each.columns.values()),
+                "looks like": [roles[name] for name in each.columns],
+            }
+        )
+    say()
+    needed = (
+        "a unit and a budget are needed before the first query, bounds before sums and means"
+        if unit is None or epsilon is None
+        else "bounds are needed before sums and means"
+    )
+    paragraph(
+        f"From names and types alone; no row was read. {marks} places are marked DECIDE in it: {needed}."
+    )
+    say()
+    say(f"  then:  sfumato schema{'' if str(output) == 'sfumato.toml' else f' --config {output}'}")
+    say(f'         sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1')
+
+
+def _roles(each: DraftTable) -> dict[str, str]:
+    from sfumato.catalog import role_of
+
+    return {name: role_of(name, kind) for name, kind in each.columns.items()}
+
+
+def _relative(file: str, output: Path) -> str:
+    """The source as seen from the catalog's folder."""
+    if "://" in file or os.path.isabs(file):
+        return file
+    return os.path.relpath(file, output.resolve().parent)
+
+
+@reported
+def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
+    """Which tables may be asked: columns, bounds, whose privacy is protected, and the budgets."""
+    catalog = read_catalog(config)
+    if json_:
+        emit_json(
+            {
+                "path": str(catalog.path),
+                "tables": [
+                    {
+                        **each.declaration(),
+                        "dataset": each.dataset,
+                        "size": each.size,
+                        "roles": catalog.roles[each.name],
+                    }
+                    for each in catalog.tables
+                ],
+                "budgets": {name: budget.to_dict() for name, budget in catalog.budgets.items()},
+                "analysts": {name: sorted(limits) for name, limits in catalog.limits.items()},
+            }
+        )
+        return
+    for number, each in enumerate(catalog.tables):
+        if number:
+            say()
+        say(each.name, style="bold")
+        paragraph(_promise(each))
+        say()
+        table(
+            {
+                "column": list(each.schema),
+                "type": [kind.to_dict()["type"] for kind in each.schema.values()],
+                "values": [values_of(kind) for kind in each.schema.values()],
+                "role": [catalog.roles[each.name][name] for name in each.schema],
+            }
+        )
+    say()
+    for name, budget in catalog.budgets.items():
+        analysts = catalog.limits[name]
+        who = f"; analysts: {', '.join(sorted(analysts))}" if analysts else ""
+        paragraph(f"Budget of {name}: {budget}{who}.")
+
+
+def _promise(each: PrivateTable) -> str:
+    unit = each.unit
+    what = "one row" if unit.column is None else f"all rows with one {unit.column}"
+    count = (
+        ""
+        if unit.column is None
+        else f", counted in at most {unit.max_groups} group{'s' * (unit.max_groups > 1)} and as at most "
+        f"{unit.max_rows} row{'s' * (unit.max_rows > 1)}"
+    )
+    neighbours = "" if unit.adjacency == "add-remove" else ", exchanged for another"
+    return (
+        f"Protects {what}{count}{neighbours}. Draws on the budget of {each.dataset}; version {each.version}."
+    )
+
+
+def values_of(kind: ColumnType) -> str:
+    """What a column may hold, in a few words."""
+    data = kind.to_dict()
+    if "values" in data:
+        return f"{len(data['values'])}: {', '.join(shown(value) for value in data['values'])}"
+    low, high = data.get("lower", data.get("start")), data.get("upper", data.get("end"))
+    if low is not None:
+        return f"{_bound(low)} to {_bound(high)}"
+    return {
+        "int": "no bounds: not summable",
+        "float": "no bounds: not summable",
+        "date": "no bounds: not groupable",
+        "text": "any text: not groupable",
+    }.get(data["type"], "")
+
+
+def _bound(value: object) -> str:
+    return value if isinstance(value, str) else shown(value)
