@@ -353,9 +353,14 @@ def _notes(
         notes.append(
             "Every listed key is reported, empty ones too; rows with another key or none are left out."
         )
+    if {"rows", "present"} <= kinds:
+        notes.append(
+            "What may be missing is counted apart from the rows, for a share of the price: declare "
+            "nullable=False where nothing is ever missing."
+        )
     if any(each.expected is not None for each in columns):
         notes.append(
-            f"Expected errors take the declared size, {table.size:,}, spread evenly over the groups."
+            f"Expected errors take the declared size, {table.size:,}, as rows spread evenly over the groups."
         )
     elif any(each.half_width is None for each in columns) and rows is None:
         notes.append("A declared size of the table would let errors that depend on the data be estimated.")
