@@ -33,8 +33,8 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 class Facts:
     """What is known about the values of an expression, if the declared bounds of its columns hold.
 
-    They choose clamps and keys; no guarantee relies on them. They speak of values that are not NaN: a NaN counts
-    for nothing wherever it is measured.
+    They choose clamps and keys; no guarantee relies on them. They speak of values that are not NaN: a NaN
+    counts for nothing wherever it is measured.
 
     Attributes:
         kind: The type; None is that of a bare NULL.
@@ -101,8 +101,8 @@ def number(
 ) -> Facts:
     """Facts of a number that a correctly rounded operation in doubles gives.
 
-    Bounds are rounded outwards to doubles: rounding is monotone, so a result whose exact value lies within the
-    exact bounds stays within these. A step is kept only where every value is a double.
+    Bounds are rounded outwards to doubles: rounding is monotone, so a result whose exact value lies within
+    the exact bounds stays within these. A step is kept only where every value is a double.
     """
     low = None if isinstance(lower, float) else _fraction(float_down(lower))
     high = None if isinstance(upper, float) else _fraction(float_up(upper))

@@ -3,10 +3,10 @@
 One meaning for all engines:
 
 - Numbers are computed in doubles, so whole numbers are exact up to 2**53; a result is BIGINT or DOUBLE.
-- What is undefined is NULL: division by zero, the logarithm of zero, a text that is no date, a date beyond the years
-  1 to 9999. What is too large is infinite, and is clamped where it is measured.
-- NaN comes only from NaN (or infinities) in the data. Comparisons take it as equal to itself and greater than every
-  number; where it is measured, it counts for nothing.
+- What is undefined is NULL: division by zero, the logarithm of zero, a text that is no date, a date beyond
+  the years 1 to 9999. What is too large is infinite, and is clamped where it is measured.
+- NaN comes only from NaN (or infinities) in the data. Comparisons take it as equal to itself and greater than
+  every number; where it is measured, it counts for nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,34 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions import Column, Expression, Literal
 from sfumato.plan.functions.arithmetic import ARITHMETIC
 from sfumato.plan.functions.base import Array, Function, Vector
+from sfumato.plan.functions.casts import CASTS
+from sfumato.plan.functions.dates import DATES
 from sfumato.plan.functions.logic import LOGIC
+from sfumato.plan.functions.powers import POWERS
+from sfumato.plan.functions.text import TEXT
+from sfumato.schema import Kind
 
-__all__ = ["FUNCTIONS", "Function", "Vector", "evaluate"]
+__all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "overload"]
 
-FUNCTIONS: dict[str, Function] = {each.name: each for each in (*ARITHMETIC, *LOGIC)}
+FUNCTIONS: dict[str, Function] = {
+    each.name: each for each in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *CASTS)
+}
 """Every function that a plan may call, by name."""
+
+_OVERLOADS: dict[tuple[str, tuple[str, ...]], tuple[str, tuple[int, ...]]] = {
+    ("add", ("date", "number")): ("add_days", (0, 1)),
+    ("add", ("number", "date")): ("add_days", (1, 0)),
+    ("subtract", ("date", "number")): ("subtract_days", (0, 1)),
+    ("subtract", ("date", "date")): ("days_between", (0, 1)),
+}
+
+
+def overload(function: str, kinds: tuple[Kind | None, ...]) -> tuple[str, tuple[int, ...]]:
+    """Which function a name means for arguments of these kinds, and in which order it takes them."""
+    if function == "to_text" and kinds == ("integer",):
+        return "integer_to_text", (0,)
+    groups = tuple("number" if kind in ("integer", "float", None) else str(kind) for kind in kinds)
+    return _OVERLOADS.get((function, groups), (function, tuple(range(len(kinds)))))
 
 
 def evaluate(expression: Expression, columns: Mapping[str, Array]) -> np.ma.MaskedArray[Any, Any]:
@@ -34,8 +56,8 @@ def evaluate(expression: Expression, columns: Mapping[str, Array]) -> np.ma.Mask
 
     Args:
         expression: What to compute.
-        columns: Arrays of one length by name: numbers, truth values, text (object) or dates (datetime64 or object).
-            NULL is what a masked array masks, NaN in an array of floats and None in an array of objects.
+        columns: Arrays of one length by name: numbers, truth values, text (object) or dates (datetime64 or
+            object). NULL is what a masked array masks, NaN among floats and None among objects.
 
     Returns:
         A masked array, masked where the result is NULL: float64 for all numbers, bool, object (text),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
-from sfumato.errors import QueryRefused
-from sfumato.plan.functions.base import Array, Function, need, refused, strict
-from sfumato.plan.ranges import EXACT, Facts, common_step, number
+from sfumato.plan.functions.base import Function, Rule, need, refused, strict
+from sfumato.plan.ranges import Facts, common_step, number
 from sfumato.schema import Kind
 
 __all__ = ["ARITHMETIC", "Bound", "numbers", "some_null", "times"]
@@ -126,7 +126,7 @@ def _int_divide(first: Facts, second: Facts) -> Facts:
 
 def _modulo(first: Facts, second: Facts) -> Facts:
     kind = numbers("%", first, second)
-    widest = max(abs(second.low), abs(second.high))
+    widest: Bound = max(-second.low, second.high)
     if kind == "integer" and isinstance(widest, Fraction):
         widest = max(widest - 1, Fraction(0))
     low = Fraction(0) if first.low >= 0 else max(first.low, -widest)
@@ -162,30 +162,14 @@ def _trunc(bound: Bound) -> Bound:
     return bound if isinstance(bound, float) else Fraction(math.trunc(bound))
 
 
-def half_away(bound: Bound) -> Bound:
-    """The nearest whole number, halves away from zero."""
-    if isinstance(bound, float):
-        return bound
-    size = Fraction(math.floor(abs(bound) + Fraction(1, 2)))
-    return size if bound >= 0 else -size
-
-
-def _rounding(name: str, to: object) -> object:
+def _rounding(name: str, to: Callable[[Bound], Bound]) -> Rule:
     def rule(facts: Facts) -> Facts:
         numbers(name, facts)
         if facts.kind == "integer":
             return facts
-        return number("integer", to(facts.low), to(facts.high), nullable=facts.nullable)  # type: ignore[operator]
+        return number("integer", to(facts.low), to(facts.high), nullable=facts.nullable)
 
     return rule
-
-
-def _plain(values: Array) -> Array:
-    return values.astype(np.float64, copy=False)
-
-
-def _away(values: Array) -> Array:
-    return np.trunc(values + np.copysign(0.5, values))
 
 
 _BINARY = ("this", "expression")
@@ -202,7 +186,8 @@ def _unary(function: str) -> str:
 ARITHMETIC: tuple[Function, ...] = (
     Function("add", (2, 2), _add, _binary("+"), strict(np.add), {"Add": _BINARY}, doc="The sum."),
     Function(
-        "subtract", (2, 2), _subtract, _binary("-"), strict(np.subtract), {"Sub": _BINARY}, doc="The difference."
+        "subtract", (2, 2), _subtract, _binary("-"), strict(np.subtract), {"Sub": _BINARY},
+        doc="The difference.",
     ),
     Function(
         "multiply", (2, 2), _multiply, _binary("*"), strict(np.multiply), {"Mul": _BINARY}, doc="The product."
@@ -234,7 +219,10 @@ ARITHMETIC: tuple[Function, ...] = (
         {"Mod": _BINARY},
         doc="The remainder, with the sign of the first number; NULL if the divisor is 0.",
     ),
-    Function("negate", (1, 1), _negate, "-CAST({0} AS DOUBLE)", strict(np.negative), {"Neg": ("this",)}, doc="Minus it."),
+    Function(
+        "negate", (1, 1), _negate, "-CAST({0} AS DOUBLE)", strict(np.negative), {"Neg": ("this",)},
+        doc="The number with the other sign.",
+    ),
     Function("abs", (1, 1), _abs, _unary("ABS"), strict(np.abs), {"Abs": ("this",)}, doc="Its size."),
     Function(
         "sign",

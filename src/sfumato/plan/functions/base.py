@@ -31,7 +31,7 @@ _WORDS: dict[Kind | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A column of results: values, and where they are valid. Elsewhere they are NULL and the value is arbitrary.
+    """A column of results: values, and where they are valid; elsewhere they are NULL.
 
     Numbers are float64, truth values bool, text object (str), dates datetime64[D].
     """
@@ -47,10 +47,10 @@ class Function:
     Attributes:
         name: What plans call it.
         arity: The least and greatest number of arguments; None is any.
-        rule: Facts of the arguments to facts of the result; refuses arguments of the wrong kind. Sound: the result
-            of arguments within their facts lies within it.
-        sql: A template in DuckDB's dialect, `{0}` is the first argument; or what gives one for a number of arguments.
-            Total: no row can make the engine raise.
+        rule: Facts of the arguments to facts of the result; refuses arguments of the wrong kind. Sound: the
+            result of arguments within their facts lies within it.
+        sql: A template in DuckDB's dialect, `{0}` is the first argument; or what gives one for a number of
+            arguments. Total: no row can make the engine raise.
         compute: The same over results, on vectors.
         nodes: The sqlglot classes it is parsed from, each with the names of its arguments in order; a star
             marks a list.
@@ -58,6 +58,7 @@ class Function:
         literals: Which arguments must be constants.
         dialects: Templates for other dialects.
         ascii: Whether `compute` agrees with the engine only on ASCII text.
+        listed: Whether `compute` may list the results of listed arguments.
         doc: What it gives, in one sentence.
     """
 
@@ -71,6 +72,7 @@ class Function:
     literals: tuple[int, ...] = ()
     dialects: Mapping[str, Template] = field(default_factory=dict)
     ascii: bool = False
+    listed: bool = True
     doc: str = ""
 
     def template(self, count: int, dialect: str) -> str:
@@ -116,6 +118,8 @@ def aligned(*vectors: Vector) -> list[Vector]:
     """The same with one dtype: a bare NULL has none of its own and takes that of the others."""
     typed = [each for each in vectors if each.valid.any()]
     dtype = (typed or list(vectors))[0].values.dtype
+    if any(each.values.dtype != dtype for each in typed):
+        raise QueryRefused("An expression over results mixes types.", "Cast them to one type.")
     return [
         each if each.values.dtype == dtype else Vector(np.zeros(len(each.values), dtype), each.valid)
         for each in vectors

@@ -190,11 +190,13 @@ LOGIC: tuple[Function, ...] = (
     _comparison("greater", ">", np.greater, "GT"),
     _comparison("greater_equal", ">=", np.greater_equal, "GTE"),
     Function(
-        "is_distinct", (2, 2), _distinct, "{0} IS DISTINCT FROM {1}", _compute_distinct, {"NullSafeNEQ": _BINARY},
+        "is_distinct", (2, 2), _distinct, "{0} IS DISTINCT FROM {1}", _compute_distinct,
+        {"NullSafeNEQ": _BINARY},
         doc="Whether they differ, where NULL is a value like others.",
     ),
     Function(
-        "is_not_distinct", (2, 2), _distinct, "{0} IS NOT DISTINCT FROM {1}", _compute_same, {"NullSafeEQ": _BINARY},
+        "is_not_distinct", (2, 2), _distinct, "{0} IS NOT DISTINCT FROM {1}", _compute_same,
+        {"NullSafeEQ": _BINARY},
         doc="Whether they are the same, where NULL is a value like others.",
     ),
     Function(
