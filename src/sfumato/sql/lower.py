@@ -83,7 +83,7 @@ class _Parts:
         return [f"k{i}" for i in range(len(self._keys))]
 
     def rows(self, *, units: bool = False, keys: bool = True, arguments: bool = True) -> exp.Select:
-        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those that have a unit and a public key."""
+        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those of a unit and a public key."""
         columns: list[exp.Expr] = []
         if units:
             columns.append(_as(self._unit(), "u"))
@@ -214,7 +214,8 @@ def _by_pairs(parts: _Parts) -> exp.Select:
 def _share(most: int, size: exp.Expr) -> exp.Expr:
     """The whole weight of `most` rows or groups, divided among `size` of them and rounded down."""
     total = exp.cast(_number(most * WEIGHT), "BIGINT")
-    return exp.IntDiv(this=total, expression=exp.Greatest(this=size, expressions=[_number(most)]))
+    among = exp.Greatest(this=size, expressions=[_number(most)], ignore_nulls=True)
+    return exp.IntDiv(this=total, expression=among)
 
 
 def _grouped(keys: Sequence[str], measures: Iterable[exp.Expr]) -> exp.Select:

@@ -27,14 +27,18 @@ def among(columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
     rows = [exp.Tuple(expressions=[lower_expression(literal(each)) for each in row]) for row in combinations]
-    return exp.In(this=exp.Tuple(expressions=[column.sql for column in columns]), expressions=rows)
+    return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=rows)
 
 
 def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
     if len(values) > _FEW and _is_range(column, values):
         low, high = (lower_expression(literal(end)) for end in (min(values), max(values)))
-        return exp.Between(this=column.sql, low=low, high=high)
-    return exp.In(this=column.sql, expressions=[lower_expression(literal(each)) for each in values])
+        return exp.Between(this=_whole(column), low=low, high=high)
+    return exp.In(this=_whole(column), expressions=[lower_expression(literal(each)) for each in values])
+
+
+def _whole(column: Typed) -> exp.Expr:
+    return column.sql if isinstance(column.sql, exp.Column) else exp.Paren(this=column.sql)
 
 
 def _is_range(column: Typed, values: tuple[Any, ...]) -> bool:

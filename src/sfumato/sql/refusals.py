@@ -1,0 +1,119 @@
+"""What is refused, why, and the nearest thing that works: the sentences, in one place.
+
+A refusal speaks of the text of the query and of what is declared, never of data.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+
+__all__ = ["AGGREGATES", "CLAUSES", "FORM", "NODES", "TABLE_PARTS", "nearest", "refuse", "shown", "statement"]
+
+FORM = "A query looks like SELECT country, COUNT(*) FROM visits WHERE age >= 18 GROUP BY country."
+
+_ONE_TABLE = "Ask one table; a column that would come from another must be added to it by the steward."
+_PLAIN = "Put the conditions into WHERE and the expressions into SELECT directly."
+_ROLLUP = "Ask each grouping as a query of its own, or add up the released groups."
+
+CLAUSES: dict[str, tuple[str, str]] = {
+    "with_": ("WITH is not supported.", _PLAIN),
+    "joins": ("Joins are not supported.", _ONE_TABLE),
+    "laterals": ("LATERAL is not supported.", _ONE_TABLE),
+    "pivots": ("PIVOT is not supported.", "Use GROUP BY, or COUNT(*) FILTER (WHERE …) for each column."),
+    "windows": ("WINDOW is not supported.", "Use GROUP BY."),
+    "qualify": ("QUALIFY is not supported.", "Use HAVING, which filters the released groups."),
+    "sample": ("SAMPLE is not supported: the noise is for the whole table.", "Leave it out."),
+    "into": ("SELECT INTO is not supported: nothing is written.", "Leave INTO out."),
+    "locks": ("FOR UPDATE is not supported: nothing is written.", "Leave it out."),
+}
+"""The clauses of a SELECT that are refused, by sqlglot's name."""
+
+TABLE_PARTS: dict[str, tuple[str, str]] = {
+    **CLAUSES,
+    "db": ("Tables have no schema or catalog name here.", "Write the table's own name."),
+    "catalog": ("Tables have no schema or catalog name here.", "Write the table's own name."),
+}
+"""What may not stand with a table's name."""
+
+NODES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Window: ("Window functions (OVER) are not supported.", "Use GROUP BY."),
+    exp.Query: ("Subqueries are not supported.", _PLAIN),
+    exp.Exists: ("Subqueries are not supported.", _PLAIN),
+    exp.Placeholder: ("Parameters are not supported.", "Write the value into the query."),
+    exp.Parameter: ("Parameters are not supported.", "Write the value into the query."),
+    exp.SessionParameter: ("Parameters are not supported.", "Write the value into the query."),
+    exp.UDTF: ("Functions that give several rows are not supported.", "Use GROUP BY over public keys."),
+    exp.Explode: ("Functions that give several rows are not supported.", "Use GROUP BY over public keys."),
+    exp.Lambda: ("Lambdas are not supported.", "Use CASE or a plain expression."),
+    exp.Columns: ("COLUMNS is not supported.", "Name each column."),
+    exp.Rollup: ("ROLLUP is not supported.", _ROLLUP),
+    exp.Cube: ("CUBE is not supported.", _ROLLUP),
+    exp.GroupingSets: ("GROUPING SETS are not supported.", _ROLLUP),
+    exp.WithinGroup: ("WITHIN GROUP is not supported.", "Use AVG, or a histogram: COUNT(*) with GROUP BY."),
+    exp.IgnoreNulls: ("IGNORE NULLS is not supported.", "Aggregates leave NULL out anyway."),
+    exp.RespectNulls: ("RESPECT NULLS is not supported.", "Use COALESCE to give NULL a value."),
+}
+"""The parts of expressions that are refused wherever they stand."""
+
+_RANGE = "AVG and STDDEV work, and so does a histogram: COUNT(*) with GROUP BY FLOOR(x / 10) * 10."
+_ONE_VALUE = "It would show a single row's value."
+
+AGGREGATES: dict[str, tuple[str, str]] = {
+    "median": ("MEDIAN is not supported.", _RANGE),
+    "percentilecont": ("Quantiles are not supported.", _RANGE),
+    "percentiledisc": ("Quantiles are not supported.", _RANGE),
+    "quantile": ("Quantiles are not supported.", _RANGE),
+    "approxquantile": ("Quantiles are not supported.", _RANGE),
+    "approx_quantile": ("Quantiles are not supported.", _RANGE),
+    "reservoir_quantile": ("Quantiles are not supported.", _RANGE),
+    "min": (f"MIN is not supported. {_ONE_VALUE}", _RANGE),
+    "max": (f"MAX is not supported. {_ONE_VALUE}", _RANGE),
+    "mode": ("MODE is not supported.", "Use COUNT(*) with GROUP BY, ORDER BY 2 DESC and LIMIT 1."),
+    "approxdistinct": ("Counts of distinct values are not supported.", "COUNT(*) with GROUP BY works."),
+    "first": (f"FIRST is not supported. {_ONE_VALUE}", "Use COUNT, SUM or AVG."),
+    "last": (f"LAST is not supported. {_ONE_VALUE}", "Use COUNT, SUM or AVG."),
+    "anyvalue": (f"ANY_VALUE is not supported. {_ONE_VALUE}", "Put the column into GROUP BY."),
+    "arrayagg": ("Lists of values would show the rows.", "Use COUNT, SUM or AVG."),
+    "groupconcat": ("Lists of values would show the rows.", "Use COUNT, SUM or AVG."),
+    "histogram": ("HISTOGRAM is not supported as a function.", "Use COUNT(*) with GROUP BY."),
+    "logicaland": ("BOOL_AND is not supported.", "Compare COUNT_IF(condition) with COUNT(*)."),
+    "logicalor": ("BOOL_OR is not supported.", "Use COUNT_IF(condition)."),
+    "corr": ("CORR is not supported.", "SUM(x * y), AVG and VARIANCE of bounded columns work."),
+    "covarpop": ("COVAR_POP is not supported.", "SUM(x * y) and AVG of bounded columns work."),
+    "covarsamp": ("COVAR_SAMP is not supported.", "SUM(x * y) and AVG of bounded columns work."),
+}
+"""Aggregates that are refused with advice of their own, by sqlglot's class or the name in lower case."""
+
+_WRITES = {"insert", "update", "delete", "merge", "truncate", "replace", "copy", "create", "drop", "alter"}
+
+
+def refuse(reason: str, fix: str = "") -> QueryRefused:
+    """The refusal with its reason and what would work."""
+    return QueryRefused(reason, fix)
+
+
+def statement(word: str) -> QueryRefused:
+    """The refusal of a statement that begins with this word."""
+    if word.lower() in _WRITES:
+        return refuse(f"{word.upper()} is not supported: nothing is written here.", FORM)
+    return refuse(f"Only SELECT is supported, and this text begins with {shown(word)}.", FORM)
+
+
+def shown(name: str) -> str:
+    """A short piece of the analyst's own text, quoted."""
+    return repr(name if len(name) <= 40 else name[:39] + "…")
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """What the analyst may have meant by a name, or what there is."""
+    spelt = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
+    if found:
+        return f"Did you mean {spelt[found[0]]}?"
+    listed = list(known)[:12]
+    return f"There is {', '.join(listed)}{', …' if len(known) > len(listed) else ''}." if listed else ""

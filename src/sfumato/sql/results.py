@@ -1,0 +1,72 @@
+"""What a query makes of its keys and aggregates: post-processing, which reads no data and costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sfumato.plan.assemble import Assembly
+from sfumato.plan.expressions import Expression
+from sfumato.sql.aggregates import is_aggregate, parse_aggregate
+from sfumato.sql.expressions import parse_expression
+from sfumato.sql.refusals import refuse, shown
+from sfumato.sql.scope import Scope
+
+__all__ = ["Results"]
+
+
+class Results:
+    """The keys and aggregates of a query, as they are found in SELECT, HAVING and ORDER BY.
+
+    Attributes:
+        scope: What names mean.
+        assembly: The plan as far as it is known.
+    """
+
+    def __init__(self, scope: Scope, predicate: Expression | None, keys: Sequence[Expression]) -> None:
+        self.scope = scope
+        self.assembly = Assembly(scope.table, [] if predicate is None else [predicate], keys)
+
+    def expression(self, tree: exp.Expr) -> Expression:
+        """An expression over keys and aggregates from a resolved tree over the table's columns.
+
+        Raises:
+            QueryRefused: if a column is in it that is neither grouped by nor aggregated, or it is ill-typed.
+        """
+        return self.assembly.over_results(self._over_results(tree))
+
+    def condition(self, tree: exp.Expr) -> Expression:
+        """The same for HAVING."""
+        return self.assembly.condition(self._over_results(tree))
+
+    def _over_results(self, tree: exp.Expr) -> Expression:
+        holder = exp.Paren(this=tree.copy())
+        self._replace(holder.this)
+        return parse_expression(holder.this, self.assembly.known)
+
+    def _replace(self, node: exp.Expr) -> None:
+        found = self._meaning(node)
+        if found is not None:
+            node.replace(exp.column(exp.to_identifier(found, quoted=True)))
+            return
+        for child in list(node.iter_expressions()):
+            self._replace(child)
+
+    def _meaning(self, node: exp.Expr) -> str | None:
+        """The name of the key or aggregate that a node is."""
+        if is_aggregate(node):
+            return self.assembly.aggregate(parse_aggregate(node, self.scope))
+        nodes = list(node.walk())
+        if any(map(is_aggregate, nodes)) or not any(isinstance(each, exp.Column) for each in nodes):
+            return None
+        names = self.assembly.names
+        if names and (found := names.get(self.scope.scalar(node))) is not None:
+            return found
+        if isinstance(node, exp.Column):
+            self.scope.scalar(node)
+            raise refuse(
+                f"Column {shown(node.name)} is neither aggregated nor in GROUP BY.",
+                f"Add GROUP BY {node.name[:40]}, or aggregate it, as in AVG({node.name[:40]}).",
+            )
+        return None
