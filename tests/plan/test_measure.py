@@ -188,6 +188,13 @@ def test_the_report_finds_its_own_keys_and_rows_again():
     assert rows == tuple(sorted(rows))
 
 
+def test_three_keys_find_their_places():
+    keys = [Key(Column(name), (0, 1)) for name in ("sex", "b", "city")]
+    found = recipe(report(COUNT, keys=keys), table())
+    assert [found.measured.keys[i] for i in found.key_order] == keys
+    assert found.key_order == (2, 0, 1)
+
+
 def test_listed_combinations_are_kept_and_a_repeated_one_is_measured_once():
     listed = (("Nice", "F"), ("Lyon", "M"), ("Nice", "F"))
     found = recipe(report(COUNT, keys=[CITY, SEX], combinations=listed), table())

@@ -236,6 +236,27 @@ def test_a_linear_column_of_several_measurements_is_reached_too():
     assert quote.error()["n"] <= 100
 
 
+def test_a_lone_target_is_not_paid_for_with_the_usual_split():
+    target = {"total": 5000}
+    quote = make_quote(report(n=COUNT, total=SUM), table(), error=target)
+    usual = make_quote(report(n=COUNT, total=SUM), table(), epsilon=quote.epsilon)
+    assert quote.error()["total"] <= 5000 < usual.error()["total"]
+
+
+def test_two_targets_for_one_measurement_are_both_reached():
+    for widths in ((10, 40), (40, 10)):
+        asked = report(_=(COUNT,), n=Column("a0"), twice=call("multiply", literal(2), Column("a0")))
+        quote = make_quote(asked, table(), error=dict(zip(("n", "twice"), widths, strict=True)))
+        assert quote.error()["n"] <= widths[0]
+        assert quote.error()["twice"] <= widths[1]
+        assert quote.error()["n"] == min(widths[0], widths[1] / 2)
+
+
+@pytest.mark.parametrize("width", ["1e9", "1e15", "1e40"])
+def test_an_error_that_anything_reaches_costs_next_to_nothing(width):
+    assert make_quote(COUNTED, table(), error=width).epsilon < Fraction(1, 10**8)
+
+
 def test_the_cheaper_noise_is_taken():
     many = {f"c{i}": AggregateCall("count", call("add", Column("loose"), literal(i))) for i in range(30)}
     for asked, law in ((COUNTED, "laplace"), (report(**many), "gaussian")):

@@ -17,12 +17,13 @@ from sfumato.numeric.exact import Rational, positive, probability
 from sfumato.plan.columns import Form
 from sfumato.plan.nodes import Measured
 from sfumato.plan.price import Instrument, Priced, instruments, price, whole_price
-from sfumato.plan.split import Mechanics
+from sfumato.plan.split import POWERS, Mechanics
+from sfumato.plan.split import shares as best_shares
 
 __all__ = ["Target", "cheapest", "wanted"]
 
 _DIGITS, _FINER = 6, 8  # of epsilon, and of the parts it is made of
-_MOST = Fraction(10**9)
+_LEAST, _MOST = Fraction(1, 10**11), Fraction(10**9)  # beyond, no noise can be drawn or is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ def cheapest(
     """The least epsilon, to six digits, at which all wanted half-widths hold.
 
     Where each wanted column depends on one measurement this is exact: each gets just what it needs, and a
-    measurement that no target is about gets its usual share beside them. Elsewhere the usual shares are kept.
+    measurement that no target is about gets its usual share beside them. For columns of several measurements
+    it is the least for the better of two splits: the usual one, and one that suits the targets.
 
     Raises:
         QueryRefused: if no price is enough, since rounding alone is off by more.
@@ -125,17 +127,41 @@ def _together(
     law: Mechanics,
     shares: Sequence[Fraction],
 ) -> list[Fraction]:
-    """What all measurements need in their usual shares."""
+    """What all measurements need together: in their usual shares or in those that suit the targets better."""
 
-    def enough(whole: Fraction) -> bool:
-        noises = [
-            each.noise(each.mechanism(law, whole * share)) for each, share in zip(tools, shares, strict=True)
-        ]
-        widths = ((form.width(noises, target.confidence, target.rows), form.name) for form in bound)
-        return all(width is not None and width <= target.widths[name] for width, name in widths)
+    def excess(whole: Fraction, split: Sequence[Fraction]) -> float:
+        """The worst half-width beside the wanted one."""
+        pairs = zip(tools, split, strict=True)
+        noises = [each.noise(each.mechanism(law, whole * share)) for each, share in pairs]
+        widths = (form.width(noises, target.confidence, target.rows) for form in bound)
+        return max(
+            math.inf if width is None else width / float(target.widths[form.name])
+            for form, width in zip(bound, widths, strict=True)
+        )
 
-    whole = _least(enough, 1.0, bound[0].name)
-    return [whole * share for share in shares]
+    splits = (tuple(shares), _suited(tools, bound, target, law, shares))
+    split = min(splits, key=partial(excess, Fraction(1)))
+    guess = excess(Fraction(1), split) ** (2 / POWERS[law])
+    whole = _least(lambda tried: excess(tried, split) <= 1, guess, bound[0].name)
+    return [whole * share for share in split]
+
+
+def _suited(
+    tools: Sequence[Instrument],
+    bound: Sequence[Form],
+    target: Target,
+    law: Mechanics,
+    shares: Sequence[Fraction],
+) -> tuple[Fraction, ...]:
+    """Shares for the least sum of squared half-widths beside the wanted ones; the rest keep theirs."""
+    costs: dict[int, float] = {}
+    for form in bound:
+        for index, factor in form.terms or ():
+            width = factor * tools[index].size(law) / float(target.widths[form.name])
+            costs[index] = costs.get(index, 0.0) + width * width
+    known = sum(shares[index] for index in costs)
+    suited = dict(zip(costs, best_shares(list(costs.values()), law), strict=True))
+    return tuple(known * suited[i] if i in suited else share for i, share in enumerate(shares))
 
 
 def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> float:
@@ -151,22 +177,20 @@ def _least(enough: Callable[[Fraction], bool], guess: float, name: str) -> Fract
     def reached(value: Fraction) -> bool:
         try:
             return enough(value)
-        except (
-            InvalidParameter
-        ):  # noise beyond what can be drawn: at the small end too much, at the large none
+        except InvalidParameter:  # so little that the noise cannot be drawn, or so much that none is left
             return False
 
-    high = Fraction(max(1e-9, min(guess, 1e9)))
+    low = high = Fraction(min(max(guess, float(_LEAST)), float(_MOST)))
+    stride = Fraction(1, 2**20)
     while not reached(high):
-        high *= 2
         if high > _MOST:
             raise QueryRefused(
                 f"No price makes {name} that accurate: rounding alone is off by as much.",
                 "Ask for a larger error.",
             )
-    low = high / 2
-    while reached(low) and low > Fraction(1, 10**9):
-        high, low = low, low / 2
+        low, high, stride = high, high * (1 + stride), 4 * stride
+    while low == high or (reached(low) and low > _LEAST):
+        high, low, stride = low, low / (1 + stride), 4 * stride
     unit = _unit(high, _FINER)
     top, bottom = math.ceil(high / unit), math.floor(low / unit)
     while top - bottom > 1:
