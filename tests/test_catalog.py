@@ -136,6 +136,15 @@ def test_flags_over_environment_over_file(tmp_path):
     assert (flagged.ledger, flagged.analyst) == ("flag.ledger", "bob")
 
 
+def test_key_and_anchor_of_a_server_are_kept_beside_the_file(tmp_path):
+    kept = SMALL + "[ledger]\npath = 'a.ledger'\nstate = 'safe'\n"
+    assert read(tmp_path, SMALL).state is None
+    assert read(tmp_path, kept).state == tmp_path / "safe"
+    assert read(tmp_path, kept, ledger="other.ledger").state is None
+    assert read(tmp_path, SMALL, ledger="postgresql://host/db").state == tmp_path / ".sfumato"
+    assert read(tmp_path, SMALL + "[ledger]\nurl = 'postgresql://host/db'\n").state == tmp_path / ".sfumato"
+
+
 def test_it_is_found_upwards_or_by_the_environment(tmp_path, monkeypatch):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)

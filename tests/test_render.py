@@ -106,6 +106,16 @@ def test_a_table_of_text_fits_its_width_and_keeps_one_line_a_row(columns, width)
         assert line.isprintable()
 
 
+def test_the_widest_text_gives_way_first():
+    lines = text_table(
+        {"time": ["2024-05-31 12:00"], "sql": ["SELECT " * 20], "n": [1]}, width=50
+    ).splitlines()
+    assert len(lines[2]) == 50
+    assert lines[2].startswith("2024-05-31 12:00  SELECT")
+    assert "…" in lines[2]
+    assert lines[2].endswith("  1")
+
+
 def test_numbers_are_never_cut_but_continued_below_the_first_column():
     text = text_table({"k": ["a"], **{f"c{i}": [10**12 + i] for i in range(9)}}, width=60)
     assert max(map(len, text.splitlines())) <= 60

@@ -35,8 +35,8 @@ WARDS = {
     "emergency": (0.30, 41, 22, 240, 0.7),
     "maternity": (0.12, 31, 5, 560, 0.4),
     "oncology": (0.09, 62, 13, 900, 0.5),
-    "orthopaedics": (0.19, 50, 18, 480, 0.6),
     "paediatrics": (0.13, 8, 4, 190, 0.5),
+    "surgery": (0.19, 50, 18, 480, 0.6),
 }
 FIRST_DAY = datetime.date(2024, 1, 1)
 
@@ -61,14 +61,20 @@ size = 5000                  # about how many patients: public here
 city = { type = "enum", values = [CITIES], role = "quasi-identifier" }
 age = { type = "int", lower = 0, upper = 105, role = "quasi-identifier" }
 day = { type = "date", start = 2024-01-01, end = 2024-12-31, role = "quasi-identifier" }
-cost = { type = "float", lower = 0, upper = 2000, role = "sensitive" }
+cost = { type = "float", lower = 0, upper = 2000, nullable = false, role = "sensitive" }
 ward = { type = "enum", values = [WARDS], role = "sensitive" }
 """
 
-SQL = "SELECT city, COUNT(*) AS visits, AVG(cost) AS mean_cost FROM visits GROUP BY city"
-SQL_AGAIN = "SELECT city, AVG(cost) AS euro FROM visits GROUP BY city ORDER BY COUNT(*) DESC LIMIT 3"
+SQL = """\
+SELECT city, COUNT(*) AS visits, AVG(cost) AS mean_cost
+FROM visits GROUP BY city"""
+SQL_AGAIN = """\
+SELECT city, AVG(cost) AS euro FROM visits
+GROUP BY city ORDER BY COUNT(*) DESC LIMIT 3"""
 SQL_WARDS = "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward"
-SQL_TOO_MUCH = "SELECT city, ward, SUM(cost) AS euro FROM visits GROUP BY city, ward"
+SQL_TOO_MUCH = """\
+SELECT city, ward, SUM(cost) AS euro
+FROM visits GROUP BY city, ward"""
 
 
 def generate(seed: int = 2024) -> pa.Table:
@@ -154,7 +160,7 @@ def tell(
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """How the story is told: a part has a heading, words are wrapped, figures stand as they are."""
+    """How the story is told: an empty line before everything, words wrapped, figures as they are."""
 
     say: Callable[[str], None]
     heading: Callable[[str], None]
@@ -167,25 +173,22 @@ class _Stage:
         self.heading("─" * len(title))
 
     def words(self, text: str) -> None:
+        self.say("")
         self.say(textwrap.fill(text, _WIDTH, break_on_hyphens=False))
 
-    def figure(self, text: object) -> None:
+    def figure(self, text: object, indent: str = "  ") -> None:
         self.say("")
-        self.say(textwrap.indent(str(text), "  "))
-        self.say("")
+        self.say(textwrap.indent(str(text), indent))
 
     def question(self, sql: str) -> None:
-        self.say("")
-        for line in textwrap.wrap(sql, _WIDTH - 6, break_on_hyphens=False):
-            self.say(f"    {line}")
-        self.say("")
+        self.figure(sql, "    ")
 
 
 def _meet(stage: _Stage, table: PrivateTable) -> None:
     stage.part("1  What is promised")
     stage.words(
-        f"{VISITS:,} visits of {PATIENTS:,} patients, made up for this tour. What is hidden is a patient: "
-        f"all visits of one together, which weigh at most as much as {table.unit.max_rows}."
+        f"{VISITS:,} visits of {PATIENTS:,} patients, made up for this tour. What stays hidden is a patient, "
+        f"with all visits together; they count as at most {table.unit.max_rows}."
     )
     stage.figure(
         text_table(
@@ -202,7 +205,7 @@ def _meet(stage: _Stage, table: PrivateTable) -> None:
 def _declared(kind: ColumnType) -> str:
     data = kind.to_dict()
     if "values" in data:
-        return f"one of {', '.join(map(str, data['values']))}"
+        return ", ".join(map(str, data["values"]))
     low, high = (data[end] for end in (("start", "end") if "start" in data else ("lower", "upper")))
     return f"{low} to {high}" if isinstance(low, str) else f"{shown(low)} to {shown(high)}"
 
@@ -211,7 +214,7 @@ def _quote(stage: _Stage, session: Session) -> None:
     stage.part("2  What would it cost?")
     stage.words("A quote is free: it is worked out from the promises, and no row is read.")
     stage.question(SQL)
-    stage.say(str(session.sql(SQL).quote(epsilon=PRICE)))
+    stage.figure(session.sql(SQL).quote(epsilon=PRICE), "")
 
 
 def _answer(stage: _Stage, session: Session) -> Release:
@@ -257,7 +260,6 @@ def _too_much(stage: _Stage, session: Session) -> None:
     except BudgetExceeded as refusal:
         stage.words(f"Refused. {refusal}")
     unchanged = session.balance().remaining == balance.remaining
-    stage.say("")
     stage.words(
         f"A refusal {'costs nothing' if unchanged else 'changed the balance'}. What was answered before "
         "stays free, and smaller questions still fit."
@@ -271,22 +273,40 @@ def _verify(stage: _Stage, session: Session) -> None:
     stage.words(f"The ledger is a chain of {found.entries} receipts. Verified: {verdict}.")
 
 
+def _draw(release: Release, path: Path) -> None:
+    from sfumato.plots import noise_panels
+
+    table, bounds = release.table, release.interval(0.95)
+    noise_panels(
+        table["city"].to_pylist(),
+        {
+            label: (
+                table[name].to_pylist(),
+                bounds[f"{name}_low"].to_pylist(),
+                bounds[f"{name}_high"].to_pylist(),
+            )
+            for name, label in (("visits", "visits"), ("mean_cost", "mean cost in euro"))
+        },
+        title="Visits and their mean cost by city",
+        confidence=0.95,
+        path=path,
+    )
+
+
 def _picture(stage: _Stage, release: Release, folder: Path) -> Path | None:
     stage.part("8  A picture")
     path: Path | None = folder / "visits.png"
     try:
-        release.plot(path)
+        _draw(release, folder / "visits.png")
         stage.words("The released values with the band that the noise leaves around them:")
-        stage.say(f"  {path}")
+        stage.figure(path)
     except MissingExtra as missing:
         path = None
-        stage.words(f"{missing}")
-    stage.say("")
+        stage.words(f"Left out. {missing}")
     stage.words("Data, catalog and ledger are there, too. Go on with what is left of the budget:")
-    stage.say("")
-    stage.say(f"  cd {folder}")
-    stage.say('  sfumato query "SELECT AVG(age) AS age FROM visits" --epsilon 0.1')
-    stage.say("  sfumato ledger show")
-    stage.say("")
-    stage.words("Or begin with a table of your own:  sfumato init FILE")
+    stage.figure(
+        f'cd {folder}\nsfumato query "SELECT AVG(age) AS age FROM visits" --epsilon 0.1\nsfumato ledger show'
+    )
+    stage.words("Or begin with a table of your own:")
+    stage.figure("sfumato init FILE")
     return path

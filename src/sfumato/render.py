@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -15,6 +16,7 @@ from sfumato.errors import InvalidParameter
 __all__ = ["Column", "cells_of", "encodable", "html_table", "shown", "text_table", "with_bar"]
 
 _GAP = "  "
+_BAR = re.compile(r"\S+ ± \S+")  # as `with_bar` writes them
 _NARROWEST = 8  # a column of text is not cut below this
 _SPELLED = {
     "±": "+/-",
@@ -187,12 +189,16 @@ def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
     for name, values in columns.items():
         plain = [_plain(value) for value in values]
         cells = [_word(value) if isinstance(value, str) else shown(value) for value in plain]
-        numeric = [_is_number(value) or (isinstance(value, str) and " ± " in value) for value in plain]
+        numeric = [_is_number(value) or _has_bar(value) for value in plain]
         right = any(numeric) and all(
             number or value in (None, "") for number, value in zip(numeric, plain, strict=True)
         )
         made.append(Column(_word(name), _aligned(cells) if right else cells, right=right))
     return made
+
+
+def _has_bar(value: object) -> bool:
+    return isinstance(value, str) and _BAR.fullmatch(value) is not None
 
 
 def _aligned(cells: list[str]) -> list[str]:
@@ -219,9 +225,9 @@ def _shrink(columns: list[Column], width: int) -> list[Column]:
         )
         if widest is None:
             return columns
-        others = [column.width for column in columns if column is not widest and not column.right]
-        goal = max(widest.width - excess, min([*others, widest.width - 1][:1]), _NARROWEST)
-        cut = widest.cut(min(goal, widest.width - 1))
+        # The widest gives way first, until it is no wider than the next.
+        others = [each.width for each in columns if not each.right and each.width < widest.width]
+        cut = widest.cut(min(max([widest.width - excess, _NARROWEST, *others]), widest.width - 1))
         columns = [cut if column is widest else column for column in columns]
     return columns
 

@@ -20,7 +20,7 @@ KEYS: dict[str, dict[str, str]] = {
     "ledger": {
         "path": "a SQLite file, relative to this one",
         "url": "a postgresql:// address instead",
-        "state": "the folder for key and anchor of a PostgreSQL ledger",
+        "state": "the folder for the ledger's key and anchor",
     },
     "engine": {
         "threads": "how many threads a read may use",

@@ -42,7 +42,7 @@ class Catalog:
         limits: By dataset, what each analyst may spend of it; a dataset that lists none is open to all.
         roles: By table and column, how the column is classified.
         ledger: A path or a `postgresql://` address.
-        state: The folder for key and anchor of a PostgreSQL ledger; None: the ledger's own default.
+        state: The folder for the ledger's key and anchor; None: beside the ledger's own file.
         engine: What a read may use.
         analyst: In whose name to ask, if anyone's.
     """
@@ -111,13 +111,19 @@ class Catalog:
                 fix = nearest(table.dataset, budgets) or f" Add [datasets.{table.dataset}] with its epsilon."
                 raise CatalogUnusable(f"tables.{table.name}: there is no dataset {table.dataset!r}.{fix}")
         place, state = _ledger(_section(data, "ledger"), file.parent.absolute())
+        override = ledger or environment.get("SFUMATO_LEDGER")
+        chosen = override or place
+        if "://" in chosen:
+            state = state or file.parent.absolute() / ".sfumato"
+        elif override:
+            state = None  # another file's key is beside it, not in this one's state
         return cls(
             path=file,
             tables=tuple(tables),
             budgets=budgets,
             limits=limits,
             roles=roles,
-            ledger=ledger or environment.get("SFUMATO_LEDGER") or place,
+            ledger=chosen,
             state=state,
             engine=_limits(_section(data, "engine"), environment),
             analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
@@ -316,7 +322,7 @@ def _columns(section: Mapping[str, Any], where: str) -> tuple[dict[str, ColumnTy
 def _ledger(section: Mapping[str, Any], folder: Path) -> tuple[str, Path | None]:
     if "path" in section and "url" in section:
         raise CatalogUnusable("ledger takes a path or a url, not both.")
-    state = folder / _text(section, "state", "ledger") if "state" in section else folder / ".sfumato"
+    state = folder / _text(section, "state", "ledger") if "state" in section else None
     if "url" in section:
         return _text(section, "url", "ledger"), state
     return _place(_text(section, "path", "ledger") if "path" in section else "sfumato.ledger", folder), state

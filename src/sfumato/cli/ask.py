@@ -83,10 +83,7 @@ def quote(
         return
     say(str(made))
     say()
-    paragraph(
-        f"A quote is free. Left in the budget of {balance.dataset}: "
-        f"{_price(balance.remaining, balance.remaining_delta)}."
-    )
+    paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {_remainder(balance)}.")
 
 
 @reported
@@ -165,7 +162,7 @@ class _Answer:
         level = f"{float(self.confidence) * 100:.6g}"
         return (
             f"The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
-            f"Left: {_price(self.balance.remaining, self.balance.remaining_delta)}."
+            f"Left: {_remainder(self.balance)}."
         )
 
     def document(self) -> dict[str, Any]:
@@ -295,6 +292,11 @@ def _wanted(pairs: list[str] | None) -> dict[str, str] | str | None:
 
 def _price(epsilon: Any, delta: Any) -> str:
     return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")
+
+
+def _remainder(balance: Balance) -> str:
+    left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
+    return left + (f", delta {shown(balance.remaining_delta)}" if balance.delta else "")
 
 
 def _left(balance: Balance) -> dict[str, Any]:

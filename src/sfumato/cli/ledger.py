@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from sfumato.cli.opening import dataset_named, existing_ledger, open_ledger, rea
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
+from sfumato.numeric.exact import as_fraction
 from sfumato.render import shown
 
 if TYPE_CHECKING:
@@ -52,17 +55,19 @@ def show(
     with spinner("reading the ledger", quiet=json_), open_ledger(config, ledger) as book:
         names = [each.name for each in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
-        balances = [book.balance(name, analyst) for name in chosen]
+        found = [book.balance(name, analyst) for name in chosen]
+        balances = [_balance(each) if json_ else str(each) for each in found]
         receipts = [
             each
             for each in book.entries(None if dataset is None else chosen[0])
-            if analyst is None or each.analyst == analyst
+            # A release belongs to its debit and says nothing of its own to people.
+            if (json_ or each.kind != "release") and (analyst is None or each.analyst == analyst)
         ]
         total, receipts = len(receipts), receipts[len(receipts) - min(last, len(receipts)) :][::-1]
     if json_:
         emit_json(
             {
-                "balances": [_balance(each) for each in balances],
+                "balances": balances,
                 "entries": total,
                 "receipts": [each.to_dict() for each in receipts],
             }
@@ -147,8 +152,7 @@ def raise_(
         declared = _declared_budget(config, dataset, None)
         budget = _budget(current, declared, epsilon, delta)
         book.raise_budget(dataset, budget, reason=reason)
-        balance = book.balance(dataset)
-    _done(f"The budget of {dataset} is now {budget}.", balance, json_)
+        _done(f"The budget of {dataset} is now {budget}.", book.balance(dataset), json_)
     if declared is not None and declared != budget and not json_:
         paragraph(
             f"Now write it into the toml, too: epsilon = {shown(budget.epsilon)} in [datasets.{dataset}]."
@@ -168,8 +172,7 @@ def close(
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         book.close_budget(dataset, reason=reason)
-        balance = book.balance(dataset)
-    _done(f"The budget of {dataset} is closed.", balance, json_)
+        _done(f"The budget of {dataset} is closed.", book.balance(dataset), json_)
 
 
 @app.command("limit")
@@ -192,8 +195,7 @@ def limit(
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
         budget = _budget(current, declared, epsilon, delta)
         book.limit(dataset, analyst, budget, reason=reason)
-        balance = book.balance(dataset, analyst)
-    _done(f"{analyst} may now spend {budget} on {dataset}.", balance, json_)
+        _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
     if declared is not None and declared != budget and not json_:
         paragraph(f"Now write it into the toml, too: [datasets.{dataset}.analysts].")
 
@@ -212,8 +214,7 @@ def revoke(
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         book.revoke(dataset, analyst, reason=reason)
-        balance = book.balance(dataset, analyst)
-    _done(f"{analyst} may no longer ask about {dataset}.", balance, json_)
+        _done(f"{analyst} may no longer ask about {dataset}.", book.balance(dataset, analyst), json_)
 
 
 @app.command("redeclare")
@@ -233,8 +234,11 @@ def redeclare(
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         book.redeclare(dataset, declaration, reason=reason)
-        balance = book.balance(dataset)
-    _done(f"The columns and bounds of {dataset} are now those of {catalog.path.name}.", balance, json_)
+        _done(
+            f"The columns and bounds of {dataset} are now those of {catalog.path.name}.",
+            book.balance(dataset),
+            json_,
+        )
 
 
 def _dataset(book: Ledger, name: str) -> Any:
@@ -275,6 +279,7 @@ def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta
 
 
 def _done(text: str, balance: Balance, json_: bool) -> None:
+    """Say what was done, while the ledger is still open: some figures are worked out when they are read."""
     if json_:
         emit_json({"done": text, "balance": _balance(balance)})
         return
@@ -300,21 +305,27 @@ def _balance(balance: Balance) -> dict[str, Any]:
 
 
 def _listed(receipts: list[Receipt]) -> dict[str, list[object]]:
-    return {
+    """The receipts as columns; those that would be the same or empty throughout are left out."""
+    columns: dict[str, list[object]] = {
         "no.": [each.number for each in receipts],
-        "time (UTC)": [f"{each.time:%Y-%m-%d %H:%M}" for each in receipts],
-        "dataset": [each.dataset for each in receipts],
-        "what": [each.kind for each in receipts],
-        "who": [each.analyst or "" for each in receipts],
-        "price": [_price(each) for each in receipts],
-        "question or reason": [_about(each) for each in receipts],
+        "time (UTC)": [f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}" for each in receipts],
     }
+    if len({each.dataset for each in receipts}) > 1:
+        columns["dataset"] = [each.dataset for each in receipts]
+    columns["what"] = [each.kind for each in receipts]
+    if any(each.analyst for each in receipts):
+        columns["who"] = [each.analyst or "" for each in receipts]
+    columns["epsilon"] = [_paid(each, "epsilon") for each in receipts]
+    columns["question or reason"] = [_about(each) for each in receipts]
+    return columns
 
 
-def _price(receipt: Receipt) -> str:
-    if "epsilon" in receipt.memo and receipt.kind == "debit":
-        return f"epsilon {receipt.memo['epsilon']}"
-    return ", ".join(f"{unit} {shown(value)}" for unit, value in receipt.price.items() if value)
+def _paid(receipt: Receipt, unit: str) -> Fraction | None:
+    """What was asked for when it was paid, whatever the accountant adds up."""
+    if receipt.kind != "debit":
+        return None
+    paid = receipt.price.get(unit, receipt.memo.get(unit))
+    return None if paid is None else as_fraction(paid, unit)
 
 
 def _about(receipt: Receipt) -> str:

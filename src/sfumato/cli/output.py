@@ -104,36 +104,18 @@ def _written(text: str) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """The value in types that JSON has: exact numbers as text, days as 2024-05-31."""
+    """The value in types that JSON has: exact numbers as the nearest float, days as 2024-05-31."""
     if isinstance(value, Mapping):
         return {str(key): plain_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain_json(each) for each in value]
     if isinstance(value, Fraction | Decimal):
-        return _decimal(Fraction(value))
+        return int(value) if Fraction(value).denominator == 1 else float(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
-
-
-def _decimal(exact: Fraction) -> str:
-    """An exact number as decimal text, or as a ratio where no decimal is exact."""
-    rest = exact.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest != 1:
-        return str(exact)
-    places = 0
-    while (exact * 10**places).denominator != 1:
-        places += 1
-    return (
-        str(Decimal(exact.numerator * 10**places // exact.denominator).scaleb(-places))
-        if places
-        else str(exact)
-    )
 
 
 def emit_json(value: Any, *, stream: TextIO | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -139,14 +140,13 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
         say(each.name, style="bold")
         paragraph(_promise(each))
         say()
-        table(
-            {
-                "column": list(each.schema),
-                "type": [kind.to_dict()["type"] for kind in each.schema.values()],
-                "values": [values_of(kind) for kind in each.schema.values()],
-                "role": [catalog.roles[each.name][name] for name in each.schema],
-            }
-        )
+        rows = [
+            row
+            for name, kind in each.schema.items()
+            for row in _lines(name, kind, catalog.roles[each.name][name])
+        ]
+        heads = ("column", "type", "role", "values")
+        table(dict(zip(heads, zip(*rows, strict=True), strict=True)))
     say()
     for name, budget in catalog.budgets.items():
         analysts = catalog.limits[name]
@@ -169,11 +169,17 @@ def _promise(each: PrivateTable) -> str:
     )
 
 
-def values_of(kind: ColumnType) -> str:
+def _lines(name: str, kind: ColumnType, role: str) -> list[tuple[str, str, str, str]]:
+    """A column of the table, its values on as many lines as they need."""
+    first, *more = textwrap.wrap(_values(kind), 36, break_on_hyphens=False) or [""]
+    return [(name, kind.to_dict()["type"], role, first), *(("", "", "", line) for line in more)]
+
+
+def _values(kind: ColumnType) -> str:
     """What a column may hold, in a few words."""
     data = kind.to_dict()
     if "values" in data:
-        return f"{len(data['values'])}: {', '.join(shown(value) for value in data['values'])}"
+        return ", ".join(str(value) for value in data["values"])
     low, high = data.get("lower", data.get("start")), data.get("upper", data.get("end"))
     if low is not None:
         return f"{_bound(low)} to {_bound(high)}"
