@@ -155,6 +155,16 @@ def test_order_of_keys_values_and_aggregates_is_no_part_of_the_question():
     assert one == measured_of(report(COUNT, total, mean, keys=[CITY, SEX]), table())
 
 
+def test_neither_order_nor_repetition_changes_how_things_are_measured():
+    calls = [COUNT, *(AggregateCall(name, each) for name in ("sum", "mean") for each in (A, B))]
+    found = {
+        measured_of(report(*order, *again), table()).fingerprint
+        for order in itertools.permutations(calls)
+        for again in ((), (COUNT, COUNT), (calls[1],) * 3)
+    }
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -269,6 +279,13 @@ def test_a_symmetric_range_needs_no_centre():
 
 
 def test_a_row_unit_counts_its_units_as_rows():
-    found = recipe(report(AggregateCall("count_distinct", Column("id"))), table())
-    assert kinds(found) == ["rows"]
+    assert kinds(recipe(report(AggregateCall("count_distinct")), table())) == ["rows"]
     assert kinds(recipe(report(AggregateCall("count_distinct")), table(PrivacyUnit("id")))) == ["units"]
+    named = report(AggregateCall("count_distinct", Column("id")))
+    assert kinds(recipe(named, table(PrivacyUnit("id")))) == ["units"]
+
+
+def test_only_units_are_counted_distinctly():
+    for unit in (None, PrivacyUnit("id")):
+        with pytest.raises(QueryRefused, match="privacy units"):
+            recipe(report(AggregateCall("count_distinct", Column("city"))), table(unit))

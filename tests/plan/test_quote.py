@@ -322,6 +322,21 @@ def test_unusable_requests_are_refused(settings):
         make_quote(COUNTED, table(), **settings)
 
 
+@pytest.mark.parametrize("delta", [None, "1e-7", "1e-200"])
+@pytest.mark.parametrize("epsilon", ["1e-9", 50, 1000])
+def test_extreme_prices_are_quoted_too(epsilon, delta):
+    quote = make_quote(report(n=COUNT, average=MEAN), table(), epsilon=epsilon, delta=delta)
+    assert quote.epsilon == Fraction(epsilon)
+    assert (quote.columns[1].half_width == 0) == (quote.epsilon > 1)
+    assert "\nn " in str(quote)
+
+
+def test_where_one_noise_cannot_be_drawn_the_other_is():
+    assert make_quote(COUNTED, table(USERS), epsilon="1e-13", delta="1e-7").mechanism == "gaussian"
+    with pytest.raises(InvalidParameter, match="too small"):
+        make_quote(COUNTED, table(USERS), epsilon="1e-13")
+
+
 # ── what is shown ──
 
 
@@ -371,6 +386,12 @@ def test_a_quote_is_a_pure_function():
     assert str(one) == str(other)
     assert one.loss == other.loss
     assert one.to_dict() == other.to_dict()
+
+
+def test_asking_twice_changes_nothing():
+    one = make_quote(report(n=COUNT, average=MEAN), table(), epsilon=1)
+    twice = make_quote(report(n=COUNT, average=MEAN, m=COUNT, o=COUNT), table(), epsilon=1)
+    assert one.mechanisms == twice.mechanisms
 
 
 def test_ten_thousand_keys_are_one_question():

@@ -16,7 +16,7 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
-from sfumato.plan.expressions import Expression, to_wire
+from sfumato.plan.expressions import Column, Expression, to_wire
 from sfumato.plan.facts import Facts, column_facts, refine
 from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
 from sfumato.plan.price import instrument
@@ -67,7 +67,8 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
     rows, row_order = _sorted_rows(node, order)
     tool = partial(instrument, unit=table.unit, groups=len(rows), keyed=bool(order))
-    chosen = _choose(node.aggregates, ways, lambda each: tool(each).size("laplace"))
+    found = _choose(dict(zip(node.aggregates, ways, strict=True)), lambda each: tool(each).size("laplace"))
+    chosen = [found[each] for each in node.aggregates]
     needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
     measured = Measured(
         table=table.name,
@@ -100,8 +101,14 @@ def _known(table: PrivateTable, predicate: Expression | None) -> Mapping[str, Fa
 
 
 def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> tuple[Part, ...]:
-    if each.function == "count_distinct" and unit.column is None:
-        each = AggregateCall("count")  # each row is a unit
+    if each.function == "count_distinct":
+        own = None if unit.column is None else Column(unit.column)
+        if each.argument not in (None, own):
+            raise QueryRefused(
+                "COUNT(DISTINCT …) is for the column whose values are the privacy units.",
+                f"Write COUNT(DISTINCT {unit.column})." if unit.column else "Count rows with COUNT(*).",
+            )
+        each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
     return AGGREGATES[each.function].plan(each.argument, columns)
 
 
@@ -136,30 +143,34 @@ def _sorted_rows(
 
 
 def _choose(
-    calls: Sequence[AggregateCall], ways: Sequence[tuple[Part, ...]], size: Callable[[Measurement], float]
-) -> list[Part]:
+    ways: Mapping[AggregateCall, tuple[Part, ...]], size: Callable[[Measurement], float]
+) -> dict[AggregateCall, Part]:
     """For each aggregate one of the ways to measure it, so that all together come out best.
 
-    Aggregates of the same argument are looked at together, one argument after the other; the choice is made
-    for Laplace noise whatever is drawn in the end, so that it is part of the question and not of the price.
+    Aggregates of the same argument are looked at together, one argument after the other in a fixed order.
+    The choice is made for Laplace noise whatever is drawn in the end: it is part of the question, not of its
+    price.
     """
-    chosen, yardsticks = [each[0] for each in ways], [each[0] for each in ways]
+    calls = sorted(ways, key=_call_written)
+    chosen = {each: ways[each][0] for each in calls}
+    yardsticks = list(chosen.values())
 
-    def cost(parts: Sequence[Part]) -> float:
-        return least_cost(importance(parts, yardsticks, size, "laplace").values(), "laplace")
+    def cost(parts: Mapping[AggregateCall, Part]) -> float:
+        found = importance([parts[each] for each in calls], yardsticks, size, "laplace")
+        return least_cost(found.values(), "laplace")
 
-    alike: dict[Expression | None, list[int]] = {}
-    for index, each in enumerate(calls):
-        if len(ways[index]) > 1:
-            alike.setdefault(each.argument, []).append(index)
-    for places in alike.values():
-        functions = sorted({calls[index].function for index in places})
+    alike: dict[Expression | None, list[AggregateCall]] = {}
+    for each in calls:
+        if len(ways[each]) > 1:
+            alike.setdefault(each.argument, []).append(each)
+    for group in alike.values():
         best = cost(chosen)
-        for picks in itertools.product(range(2), repeat=len(functions)):
-            pick = dict(zip(functions, picks, strict=True))
-            tried = list(chosen)
-            for index in places:
-                tried[index] = ways[index][pick[calls[index].function]]
+        for picks in itertools.product(*(ways[each] for each in group)):
+            tried = chosen | dict(zip(group, picks, strict=True))
             if (found := cost(tried)) < best * (1 - 1e-9):
                 best, chosen = found, tried
     return chosen
+
+
+def _call_written(each: AggregateCall) -> str:
+    return json.dumps([each.function, None if each.argument is None else to_wire(each.argument)])

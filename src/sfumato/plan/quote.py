@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, delta_of, positive, probability
 from sfumato.plan.columns import Form, form_of
@@ -46,12 +46,14 @@ class ColumnQuote:
         half_width: The half-width of its error bar where that does not depend on the data; 0 for keys.
         expected: About what it will be where it does, from the declared size of the table.
         told: The same in words.
+        public: Whether it has no noise at all, like a key.
     """
 
     name: str
     half_width: float | None
     expected: float | None
     told: str
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Quote:
         }
 
     def _error_table(self) -> dict[str, list[str]]:
-        noisy = [each for each in self.columns if each.half_width != 0]
+        noisy = [each for each in self.columns if not each.public]
         return {
             "column": [each.name for each in noisy],
             f"error at {float(self.confidence):.6g} confidence": [each.told for each in noisy],
@@ -207,15 +209,17 @@ def make_quote(
     rows = None if table.size is None else table.size / len(found.measured.combinations)
     if epsilon is not None:
         cost = positive(epsilon, "epsilon")
-        options = [_at_price(found, table, law, cost, available) for law in laws]
+        options = _feasible(lambda law: _at_price(found, table, law, cost, available), laws)
         chosen, why = _by_error(options, found, level)
     else:
         assert error is not None
         target = wanted(error, forms, level, rows)
-        options = [
-            cheapest(found.measured, forms, target, law, delta=available, shares=_shares(found, table, law))
-            for law in laws
-        ]
+        options = _feasible(
+            lambda law: cheapest(
+                found.measured, forms, target, law, delta=available, shares=_shares(found, table, law)
+            ),
+            laws,
+        )
         chosen, why = _by_price(options)
     if mechanism is not None:
         why = f"{mechanism.capitalize()}, as asked for."
@@ -233,10 +237,25 @@ def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
     return [law for law in laws if mechanism in (None, law)]
 
 
+def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) -> list[Priced]:
+    """What can be drawn of the laws that may be; the reason of the first where none can."""
+    found, reasons = [], []
+    for law in laws:
+        try:
+            found.append(make(law))
+        except (InvalidParameter, NotCertified, QueryRefused) as reason:
+            reasons.append(reason)
+    if not found:
+        raise reasons[0]
+    return found
+
+
 def _shares(found: Recipe, table: PrivateTable, law: Mechanics) -> tuple[Fraction, ...]:
     measured = found.measured
     tool = partial(instrument, unit=table.unit, groups=len(measured.combinations), keyed=bool(measured.keys))
-    costs = importance(found.parts, found.yardsticks, lambda each: tool(each).size(law), law)
+    # An aggregate that is asked for twice does not count twice.
+    parts, yardsticks = zip(*dict.fromkeys(zip(found.parts, found.yardsticks, strict=True)), strict=True)
+    costs = importance(parts, yardsticks, lambda each: tool(each).size(law), law)
     return shares([costs[each] for each in measured.measurements], law)
 
 
@@ -266,13 +285,13 @@ def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) ->
 
 def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
     """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
-    # The quantile of one noise in its standard deviations; a sum of several Laplace ones has a little less.
-    wide = [noise.width(float(1 - confidence)) - noise.slack for noise in priced.noises]
+    # As if all noise were continuous, and several Laplace ones together as wide as one (they are a bit less).
+    risk = float(1 - confidence)
+    wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
     logs = []
     for each in found.aggregates:
         terms = zip(each.parts, gradients(each), strict=True)
-        square = math.fsum((gradient * max(wide[index], 1e-300)) ** 2 for index, gradient in terms)
-        logs.append(math.log(square) / 2)
+        logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
     return math.fsum(logs) / len(logs)
 
 
@@ -288,7 +307,9 @@ def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
 
 
 def _only(priced: Priced) -> str:
-    return "Laplace: pure, since no delta is given." if priced.law == "laplace" else "Gaussian, as asked for."
+    if priced.law == "gaussian":
+        return "Gaussian: at this price no other noise can be drawn."
+    return "Laplace: a pure price, with no delta."
 
 
 def _told(
@@ -336,7 +357,8 @@ def _told(
 def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
     width = form.width(priced.noises, confidence)
     if width is not None:
-        return ColumnQuote(form.name, width, None, "public" if form.public else f"± {figure(width)}")
+        told = "public" if form.public else f"± {figure(width)}"
+        return ColumnQuote(form.name, width, None, told, form.public)
     expected = form.width(priced.noises, confidence, rows)
     told = "depends on the data"
     if expected is not None and rows is not None:
