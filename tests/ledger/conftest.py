@@ -133,7 +133,9 @@ class Crew:
 
     def run(self, *jobs: list[object]) -> list[tuple[int, list[object]]]:
         """For each job its exit status (minus the signal) and what it reported."""
-        self._process.stdin.write(json.dumps([[str(x) if isinstance(x, Path) else x for x in job] for job in jobs]) + "\n")
+        self._process.stdin.write(
+            json.dumps([[str(x) if isinstance(x, Path) else x for x in job] for job in jobs]) + "\n"
+        )
         self._process.stdin.flush()
         return [(status, found) for status, found in json.loads(self._process.stdout.readline())]
 

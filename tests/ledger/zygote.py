@@ -13,7 +13,7 @@ import sys
 import traceback
 
 from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Budget, Ledger, anchor
+from sfumato.ledger import Budget, Ledger
 from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
 
@@ -28,7 +28,9 @@ def spend(report, where, state, price, most, analyst=None, start=0):
     with Ledger.open(where, state=state) as ledger:
         try:
             while admitted < most:
-                receipt = ledger.debit("visits", PureLoss(price), fingerprint=f"q{os.getpid()}", analyst=analyst)
+                receipt = ledger.debit(
+                    "visits", PureLoss(price), fingerprint=f"q{os.getpid()}", analyst=analyst
+                )
                 admitted += 1
                 report(receipt.number)
         except BudgetExceeded:
@@ -66,7 +68,7 @@ def killed(report, where, state, price, point, after):
 
     if point == "before_rename":
         replace = os.replace
-        anchor.os = type("Os", (), {name: staticmethod(getattr(os, name)) for name in dir(os) if callable(getattr(os, name))} | {"O_CREAT": os.O_CREAT, "O_WRONLY": os.O_WRONLY, "O_TRUNC": os.O_TRUNC, "O_RDONLY": os.O_RDONLY, "O_RDWR": os.O_RDWR, "name": os.name, "replace": staticmethod(lambda a, b: _die() if armed else replace(a, b))})  # fmt: skip
+        os.replace = lambda *paths: _die() if armed else replace(*paths)
     store.commit, mark.prepare = committed, prepared
     for number in range(after + 1):
         armed = number == after

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.chain import Chain, canonical
@@ -45,6 +45,8 @@ class Pending(Protocol):
 class Anchor(Protocol):
     """Where the head of the chain is remembered outside the database."""
 
+    kept: ClassVar[bool]  # whether there must be one
+
     def read(self) -> Mark | None:
         """The mark, or None if there is none; `LedgerTampered` if it is not one of this ledger."""
         ...
@@ -56,6 +58,8 @@ class Anchor(Protocol):
 
 class NoAnchor:
     """For a ledger in memory, which nothing outlives."""
+
+    kept: ClassVar[bool] = False
 
     def read(self) -> Mark | None:
         """None."""
@@ -75,6 +79,8 @@ class NoAnchor:
 
 class FileAnchor:
     """A small sealed file, replaced as a whole and only by a later mark."""
+
+    kept: ClassVar[bool] = True
 
     def __init__(self, path: Path, chain: Chain) -> None:
         self.path, self._chain = path, chain

@@ -125,7 +125,9 @@ class Account:
             try:
                 seat.limit.filter(theirs, self.adjacency).after(loss)
             except BudgetExceeded:
-                raise _exceeded(f"{analyst!r}'s limit on {self.name!r}", seat.limit, price, theirs) from None
+                raise _exceeded(
+                    f"the limit of {analyst!r} on {self.name!r}", seat.limit, price, theirs
+                ) from None
         return Priced(
             price=price,
             totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
@@ -197,6 +199,8 @@ def _budget(accounts: dict[str, Account], row: Row) -> None:
 
 def _debit(accounts: dict[str, Account], row: Row) -> None:
     account = accounts[row.dataset]
+    if account.last is not None and account.last.number >= row.number:
+        return  # an interrupt came between this and the number: it is taken in already
     account.last = row
     account.debits += 1
     if row.analyst is not None:

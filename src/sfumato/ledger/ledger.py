@@ -9,19 +9,29 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
 from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of
-from sfumato.ledger.book import Account, Book
+from sfumato.ledger.book import Book
 from sfumato.ledger.budget import Budget
-from sfumato.ledger.chain import Row, canonical, plain, text
+from sfumato.ledger.chain import Row, plain, text
 from sfumato.ledger.opening import Opened, Wish, opened
-from sfumato.ledger.receipt import Dataset, Kind, Receipt
+from sfumato.ledger.receipt import Dataset, Receipt
+from sfumato.ledger.rules import (
+    Draft,
+    account_of,
+    analyst_of,
+    changes,
+    comparable,
+    declared,
+    named,
+    open_account,
+    reason_of,
+    same_unit,
+)
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
 from sfumato.random import salt, token
@@ -104,7 +114,7 @@ class Ledger:
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """What is spent and left of a dataset's budget, or of one analyst's share of it."""
         with self._reading() as book:
-            account, who = _account(book, dataset), _analyst(analyst)
+            account, who = account_of(book, dataset), analyst_of(analyst)
             until = book.number
             return balance_of(account, who, lambda: self._losses(account.name, who, until))
 
@@ -130,7 +140,7 @@ class Ledger:
     def recall(self, dataset: str, fingerprint: str) -> list[tuple[Receipt, bytes]]:
         """Earlier answers to a question, newest first: the receipt of each debit and what was recorded."""
         with self._reading() as book:
-            name, question = _account(book, dataset).name, text(fingerprint, "fingerprint")
+            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
             found = []
             for release in self._store.releases(name, question):
                 self._checked(release.number)
@@ -178,10 +188,10 @@ class Ledger:
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
-        question, who = text(fingerprint, "fingerprint"), _analyst(analyst)
+        question, who = text(fingerprint, "fingerprint"), analyst_of(analyst)
         facts, written = plain({} if memo is None else memo, "memo"), loss.to_dict()
         with self._writing() as draft:
-            account = _account(draft.book, dataset)
+            account = account_of(draft.book, dataset)
             paid = account.priced(loss, who)
             units = account.cap.units
             draft.add(
@@ -190,9 +200,9 @@ class Ledger:
                 analyst=who,
                 fingerprint=question,
                 loss=written,
-                price=_named(units, paid.price),
-                totals=_named(units, paid.totals),
-                analyst_totals=_named(units, paid.analyst_totals),
+                price=named(units, paid.price),
+                totals=named(units, paid.totals),
+                analyst_totals=named(units, paid.analyst_totals),
                 adjacency=paid.adjacency,
                 memo=facts,
             )
@@ -235,10 +245,12 @@ class Ledger:
             LedgerMismatch: if the budget or the unit is another than on record, or something else but the
                 version is and something was spent.
         """
-        dataset, wanted = text(name, "name"), _declaration(declaration)
+        dataset, wanted = text(name, "name"), declared(declaration)
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidParameter(f"budget must be a Budget, not {type(budget).__name__}.")
         with self._reading() as book:
             known = book.accounts.get(dataset)
-            if known is not None and not _changes(known, wanted, budget):
+            if known is not None and not changes(known, wanted, budget):
                 return known.dataset()
         with self._writing() as draft:
             known = draft.book.accounts.get(dataset)
@@ -250,7 +262,7 @@ class Ledger:
                 draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted)
                 draft.add("open", dataset, budget=budget.to_dict())
             else:
-                for kind in _changes(known, wanted, budget):
+                for kind in changes(known, wanted, budget):
                     version = {"version": wanted.get("version")}
                     new = wanted if kind == "redeclare" else known.declaration | version
                     draft.add(kind, dataset, declaration=new)
@@ -264,20 +276,20 @@ class Ledger:
             the steward decides it for reasons of their own.
         """
         with self._writing() as draft:
-            account = _account(draft.book, dataset)
-            wanted = _comparable(budget, account)
+            account = open_account(draft.book, dataset)
+            wanted = comparable(budget, account)
             if any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True)):
                 raise LedgerMismatch(
                     f"A budget can only be raised: {account.name!r} has {account.cap}. To stop spending, "
                     "close it or limit the analysts."
                 )
-            draft.add("raise", account.name, budget=wanted.to_dict(), reason=_reason(reason))
+            draft.add("raise", account.name, budget=wanted.to_dict(), reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
     def close_budget(self, dataset: str, *, reason: str) -> Receipt:
         """Closes a budget for good: what was released can be recalled, nothing more is admitted."""
         with self._writing() as draft:
-            draft.add("close", _account(draft.book, dataset).name, reason=_reason(reason))
+            draft.add("close", open_account(draft.book, dataset).name, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
     def limit(self, dataset: str, analyst: str, budget: Budget, *, reason: str) -> Receipt:
@@ -286,8 +298,8 @@ class Ledger:
         A new limit replaces the old one, and lifts a revocation.
         """
         with self._writing() as draft:
-            account = _account(draft.book, dataset)
-            wanted = _comparable(budget, account)
+            account = open_account(draft.book, dataset)
+            wanted = comparable(budget, account)
             if any(own > cap for own, cap in zip(wanted.limits, account.cap.limits, strict=True)):
                 raise LedgerMismatch(
                     f"A limit lies within the dataset's budget, which is {account.cap} for {account.name!r}."
@@ -297,24 +309,24 @@ class Ledger:
                 account.name,
                 analyst=text(analyst, "analyst"),
                 budget=wanted.to_dict(),
-                reason=_reason(reason),
+                reason=reason_of(reason),
             )
         return Receipt.of(draft.rows[0])
 
     def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
         """Lets an analyst ask nothing more, until a new limit is set."""
         with self._writing() as draft:
-            name = _account(draft.book, dataset).name
-            draft.add("revoke", name, analyst=text(analyst, "analyst"), reason=_reason(reason))
+            name = account_of(draft.book, dataset).name
+            draft.add("revoke", name, analyst=text(analyst, "analyst"), reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
         """Changes what is declared about a dataset, bounds included; never its unit, never what was spent."""
-        wanted = _declaration(declaration)
+        wanted = declared(declaration)
         with self._writing() as draft:
-            account = _account(draft.book, dataset)
-            _same_unit(account, wanted)
-            draft.add("redeclare", account.name, declaration=wanted, reason=_reason(reason))
+            account = account_of(draft.book, dataset)
+            same_unit(account, wanted)
+            draft.add("redeclare", account.name, declaration=wanted, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
     # ── how it is done
@@ -350,7 +362,7 @@ class Ledger:
             yield self._book
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[_Draft]:
+    def _writing(self) -> Iterator[Draft]:
         """A draft of receipts; on leaving they are committed, taken in, and anchored, in this order."""
         with self._lock:
             self._usable()
@@ -359,7 +371,7 @@ class Ledger:
                 self._store.begin()
                 self._catch_up()
                 self._not_behind()
-                draft = _Draft(self._book, self._chain, self._store)
+                draft = Draft(self._book, self._chain, self._store)
                 yield draft
                 if draft.rows:
                     last = draft.rows[-1]
@@ -392,7 +404,15 @@ class Ledger:
 
     def _not_behind(self) -> None:
         mark = self._anchor.read()
-        if mark is not None and mark.number > self._book.number:
+        if mark is None:
+            if self._anchor.kept:
+                raise LedgerTampered(
+                    "The anchor of this ledger was removed while it was open: put it back (an older one will "
+                    "do). Nothing was spent."
+                )
+        elif mark.number > self._book.number or (
+            mark.number == self._book.number and mark.mac != self._book.mac
+        ):
             raise LedgerTampered(
                 f"{self._store.name} ends at receipt {self._book.number}, but its anchor is at "
                 f"{mark.number}: an older copy was put in its place. Restore the latest copy."
@@ -429,102 +449,10 @@ class Ledger:
     def _forked(self) -> None:
         """In a forked child: a lock and a connection of its own."""
         self._lock = threading.RLock()
+        self._book = Book(self._chain)  # another thread may have been at work on the old one
         if not self._fleeting:
             self._store.abandon()
             self._process = os.getpid()
-
-
-class _Draft:
-    """Receipts on their way into the database, within one transaction."""
-
-    def __init__(self, book: Book, chain: Any, store: Any) -> None:
-        self.book, self._chain, self._store = book, chain, store
-        self.rows: list[Row] = []
-
-    def add(
-        self,
-        kind: Kind,
-        dataset: str,
-        *,
-        analyst: str | None = None,
-        fingerprint: str | None = None,
-        **facts: Any,
-    ) -> None:
-        """Seals and writes the next receipt."""
-        number, mac = (
-            (self.rows[-1].number, self.rows[-1].mac) if self.rows else (self.book.number, self.book.mac)
-        )
-        body = canonical({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | facts)
-        row = self._chain.sealed(Row(number + 1, kind, dataset, analyst, fingerprint, body), mac)
-        self._store.append(row)
-        self.rows.append(row)
-
-
-def _account(book: Book, dataset: str) -> Account:
-    found = book.accounts.get(text(dataset, "dataset"))
-    if found is None:
-        raise LedgerMismatch(f"The ledger knows no dataset {dataset!r}: register it first.")
-    return found
-
-
-def _analyst(analyst: str | None) -> str | None:
-    return None if analyst is None else text(analyst, "analyst")
-
-
-def _reason(reason: str) -> str:
-    if not isinstance(reason, str) or not reason.strip():
-        raise InvalidParameter("A steward's act needs a reason: say in a sentence why.")
-    return str(plain(reason.strip(), "reason"))
-
-
-def _declaration(declaration: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(declaration, Mapping) or "unit" not in declaration:
-        raise InvalidParameter(
-            "A declaration is a mapping that says at least whose privacy is protected, 'unit'."
-        )
-    made: dict[str, Any] = plain(declaration, "declaration")
-    return made
-
-
-def _same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
-    if account.declaration["unit"] != wanted["unit"]:
-        raise LedgerMismatch(
-            f"{account.name!r} was registered with another privacy unit, for which its budget was opened. "
-            "Declare that unit again, or register the data under another name with a budget of its own."
-        )
-
-
-def _changes(account: Account, wanted: Mapping[str, Any], budget: Budget | None) -> list[Kind]:
-    """What a registration would change; refuses what only a steward's act may."""
-    if budget is not None and budget != account.cap:
-        raise LedgerMismatch(
-            f"The budget of {account.name!r} on record is {account.cap}, not {budget}. Leave it out or give "
-            "the one on record; only the steward can raise it."
-        )
-    _same_unit(account, wanted)
-    if {**account.declaration, "version": None} != {**wanted, "version": None}:
-        if account.debits:
-            raise LedgerMismatch(
-                f"{account.name!r} was spent on with another schema or other bounds than are declared now. "
-                "Declare those again, or have the steward redeclare it."
-            )
-        return ["redeclare"]
-    return [] if account.declaration.get("version") == wanted.get("version") else ["version"]
-
-
-def _comparable(budget: Budget, account: Account) -> Budget:
-    if not isinstance(budget, Budget):
-        raise InvalidParameter(f"A budget is needed, not {type(budget).__name__}: Budget(epsilon, delta).")
-    if budget.accountant != account.cap.accountant:
-        raise LedgerMismatch(
-            f"{account.name!r} is gated by {account.cap.accountant!r}, fixed when its budget was opened, not "
-            f"by {budget.accountant!r}."
-        )
-    return budget.at_order_of(account.cap)
-
-
-def _named(units: tuple[str, ...], values: tuple[Fraction, ...]) -> dict[str, str]:
-    return {unit: str(value) for unit, value in zip(units, values, strict=True)}
 
 
 _living: weakref.WeakSet[Ledger] = weakref.WeakSet()

@@ -151,7 +151,7 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
     if identity.version > len(MIGRATIONS):
         raise LedgerUnusable(f"{store.name} was written by a newer Sfumato: upgrade to open it.")
     chain = Chain(load_key(places.key(identity.id)), identity.id)
-    if not hmac.compare_digest(identity.seal, _seal(chain)):
+    if not hmac.compare_digest(identity.seal.encode(), _seal(chain).encode()):
         raise LedgerTampered(
             f"The key {places.key(identity.id).name} is not the one of this ledger: put the right one back."
         )

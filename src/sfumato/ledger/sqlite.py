@@ -60,6 +60,7 @@ class SQLite(Store):
             made.execute("PRAGMA trusted_schema = OFF")
             made.execute("PRAGMA synchronous = FULL")
             if self.path is not None:
+                self._not_foreign(made)
                 mode = made.execute("PRAGMA journal_mode = WAL").fetchone()[0]
                 if mode != "wal":
                     raise LedgerUnusable(
@@ -71,6 +72,16 @@ class SQLite(Store):
             made.close()
             raise
         return made
+
+    def _not_foreign(self, connection: sqlite3.Connection) -> None:
+        """Leaves a database alone that is not a ledger."""
+        found = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if found and "sfumato_ledger" not in found:
+            raise LedgerUnusable(
+                f"{self.path} is a database of something else: give the ledger a file of its own."
+            )
 
     def _create(self, path: Path) -> None:
         """An empty file for its owner alone, if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -107,9 +108,12 @@ class Store(ABC):
     def identity(self) -> Identity:
         """Which ledger this is."""
         found = self._run("SELECT version, id, seal FROM sfumato_ledger")
-        if len(found) != 1:
-            raise LedgerUnusable(f"{self.name} does not say which ledger it is: restore it from a backup.")
-        return Identity(*found[0])
+        if len(found) == 1:
+            version, ledger, seal = found[0]
+            # The id becomes part of a file name.
+            if isinstance(version, int) and re.fullmatch("[0-9a-f]{32}", str(ledger)):
+                return Identity(version, str(ledger), str(seal))
+        raise LedgerUnusable(f"{self.name} does not say which ledger it is: restore it from a backup.")
 
     def append(self, row: Row) -> None:
         """Adds a receipt, and reads it back so that no trigger can swallow it."""
@@ -183,12 +187,16 @@ class Store(ABC):
 
 
 def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
-    try:
-        return [
-            Row(int(number), str(kind), str(dataset), analyst, fingerprint, str(body), bytes(mac))
-            for number, kind, dataset, analyst, fingerprint, body, mac in found
-        ]
-    except (TypeError, ValueError):
-        raise LedgerUnusable(
-            "The ledger holds rows that no ledger writes: restore it from a backup."
-        ) from None
+    # A mac of another type than bytes is no mac: such a row is read, and then refused like any forged one.
+    return [
+        Row(
+            int(number),
+            str(kind),
+            str(dataset),
+            None if analyst is None else str(analyst),
+            None if fingerprint is None else str(fingerprint),
+            str(body),
+            mac if isinstance(mac, bytes) else b"",
+        )
+        for number, kind, dataset, analyst, fingerprint, body, mac in found
+    ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from sfumato.errors import LedgerTampered, SfumatoError
+from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark
 from sfumato.ledger.book import Account, Book, settled
 from sfumato.ledger.chain import Chain, Row, canonical
@@ -59,14 +59,19 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
         marks = [mark for mark in (anchor.read(), known) if mark is not None]
     except LedgerTampered as wrong:
         problems.append(str(wrong))
+    if anchor.kept and not problems and not any(mark is not known for mark in marks):
+        problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
     book, entries, trusted = Book(chain), 0, True
-    for row in store.walk(1):
-        entries += 1
-        if trusted:
-            problems += _reading(store, chain, book, row, marks)
-            trusted = book.number == row.number
-        if len(problems) >= _MOST:
-            break
+    try:
+        for row in store.walk(1):
+            entries += 1
+            if trusted:
+                problems += _reading(store, chain, book, row, marks)
+                trusted = book.number == row.number
+            if len(problems) >= _MOST:
+                break
+    except LedgerUnusable as wrong:
+        problems.append(str(wrong))
     for mark in marks:
         if mark.number > book.number and trusted:
             problems.append(
