@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -51,11 +50,11 @@ def run(work: Callable[[], _T], interrupt: Callable[[], None], *, timeout: float
         `__context__` nor a traceback can lead to it.
     """
     task = _Work(work)
-    deadline = None if timeout is None else time.monotonic() + timeout
+    limit = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
     cancelled = late = False
     try:
         task.thread.start()
-        late = not task.done.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        late = not task.done.wait(limit)
     except KeyboardInterrupt:
         cancelled = True
     finally:
@@ -65,10 +64,13 @@ def run(work: Callable[[], _T], interrupt: Callable[[], None], *, timeout: float
                 task.done.wait(_AGAIN)
             except KeyboardInterrupt:
                 cancelled = True
+    result, task.result = task.result, None  # an answer that came too late must not hang on the exception
+    if cancelled or late:
+        result = None
     if cancelled:
         raise Cancelled("The read was interrupted; the price stays paid.")
     if late:
         raise TimedOut("The read took longer than its time limit; the price stays paid.")
-    if task.result is None:
+    if result is None:
         raise EngineFailed("The engine could not finish the read; the price stays paid.")
-    return task.result
+    return result

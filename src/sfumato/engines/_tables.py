@@ -168,14 +168,19 @@ def _native(connection: Any, frame: Frame, position: int) -> str | None:
 def _pick(connection: Any, frame: Frame, wanted: list[str]) -> tuple[_Scan, list[Column]]:
     names = list(frame.names)
     positions = [_position(name, names, frame.shown) for name in wanted]
-    natives = [_native(connection, frame, position) for position in positions]
-    for name, native in zip(wanted, natives, strict=True):
-        if native is None:
+    made: list[Column] | None = None
+    try:
+        scannable, at = frame.pick(positions)
+        relation = connection.from_arrow(scannable)
+        made = [Column(wanted[i], relation.columns[j], str(relation.types[j])) for i, j in enumerate(at)]
+    except Exception:  # its text may hold data
+        made = None
+    if made is not None:
+        return _Scan("", frame=scannable), made
+    for name, position in zip(wanted, positions, strict=True):
+        if _native(connection, frame, position) is None:
             raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" has no single type that can be read.')
-    scannable, at = frame.pick(positions)
-    inner = connection.from_arrow(scannable).columns
-    found = [Column(name, inner[i], str(native)) for name, i, native in zip(wanted, at, natives, strict=True)]
-    return _Scan("", frame=scannable), found
+    raise SourceUnusable(f"{frame.shown} cannot be read; check that it is whole.")
 
 
 def _columns(connection: Any, scan: _Scan, shown: str) -> tuple[Column, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -40,6 +41,7 @@ _SETTINGS: dict[str, str | int | bool] = {
     "preserve_insertion_order": False,  # no answer depends on the order of rows
     "disabled_optimizers": "type_pushdown",  # it lets readers drop the rows that a TRY_CAST makes NULL
 }
+_SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
@@ -75,9 +77,11 @@ class DuckDB:
             InvalidParameter: for a limit that is no limit.
             MissingExtra: if DuckDB is not installed.
         """
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        if threads is not None and (type(threads) is not int or threads < 1):
             raise InvalidParameter("threads must be a whole number from 1 on, or None.")
-        if timeout is not None and not timeout > 0:
+        if memory is not None and not (isinstance(memory, str) and _SIZE.fullmatch(memory)):
+            raise InvalidParameter('memory must be a size like "4GB", or None.')
+        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
             raise InvalidParameter("timeout must be a positive number of seconds, or None.")
         self.threads, self.memory, self.timeout = threads, memory, timeout
         _duckdb()
@@ -89,9 +93,6 @@ class DuckDB:
         self._process = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="sfumato-")
         self._remove = weakref.finalize(self, _remove_folder, self._folder, self._process)
-        if not _succeeds(lambda: self._connect().close()):
-            self._remove()
-            raise InvalidParameter('memory must be a size that DuckDB knows, like "4GB", or None.')
 
     def attach(
         self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
@@ -105,6 +106,7 @@ class DuckDB:
             SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
         """
         located = locate(source)
+        self._check_open()
         with self._lock:
             self._check_open()
             key = name.lower()
@@ -150,6 +152,7 @@ class DuckDB:
         """
         if not isinstance(statement, exp.Select | exp.SetOperation):
             raise EngineFailed(_STRANGE)
+        self._check_open()
         with self._lock:
             self._check_open()
             if self._connection is None:
@@ -187,6 +190,8 @@ class DuckDB:
         self.close()
 
     def _check_open(self) -> None:
+        if self._process != os.getpid():  # DuckDB's threads are not in a forked child
+            raise EngineFailed("The engine belongs to another process; open a session in this one.")
         if self._closed:
             raise EngineFailed(_CLOSED)
 
