@@ -25,7 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _SPREAD = 1.01  # scales closer than this are moved apart before partial fractions are taken
 _EXACT_TERMS = 5  # beyond, partial fractions cancel too much
 _EPS = 2.0**-50
-_DOUBLINGS, _HALVINGS = 120, 44
+_DOUBLINGS, _HALVINGS, _TURNS, _FINE = 120, 52, 14, 2.0**-40
 _STEPS = np.concatenate([np.geomspace(1e-3, 0.5, 24), 1 - np.geomspace(0.45, 1e-4, 24)])
 _MEAN_SHARE = 1 / 16  # of a variance's risk: what may go wrong in placing the mean
 
@@ -116,18 +116,21 @@ class Blend:
             return tail_of_two(t, laplace[0], laplace[-1] if len(laplace) == 2 else np.zeros_like(laplace[0]))
         return _tail_of_many(t, np.stack(laplace))
 
+    def reach(self, form: Floats, risk: float) -> Floats:
+        """Σ |a_i|·(the width of X_i alone): about how wide the form is, to start a search from."""
+        size = np.abs(form)
+        return sum(
+            (size[i] * each.width(risk) for i, each in enumerate(self.noises)), np.zeros(size.shape[1:])
+        )
+
     def width(self, form: Floats, risk: float) -> Floats:
         """Half-widths that |Σ a_i·X_i| exceeds with probability at most `risk`: quantiles if `tail` is exact.
 
         Where it only bounds, the sum of the single widths at risk/k each is taken if it is smaller.
         """
-        size = np.abs(form)
-        split = risk / max(1, len(self.noises))
-        most = sum(
-            (size[i] * each.width(split) for i, each in enumerate(self.noises)), np.zeros(size.shape[1:])
-        )
+        most = self.reach(form, risk / max(1, len(self.noises)))
         low, high = np.zeros_like(most), most * (1 + _EPS)
-        for _ in range(_HALVINGS + 8):
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
             out = self.tail(form, middle) <= risk
             low, high = np.where(out, low, middle), np.where(out, middle, high)
@@ -149,26 +152,46 @@ def _chernoff(t: Floats, scales: Floats, variance: Floats) -> Floats:
     return _settled(np.where(top > 0, bound, only_gaussian), t, np.maximum(top, np.sqrt(variance)))
 
 
-def _edge(start: Floats, step: Floats, inside: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
-    """How far one can go from `start` in the direction of `step` while `inside`: doubled, then halved.
+def _edge(start: Floats, step: Floats, excess: Callable[[Floats], Floats]) -> Floats:
+    """How far one can go from `start` in the direction of `step` until `excess` is no longer positive.
 
-    `inside` must be an interval that holds the start; the answer is its end, on the far side of it, or
-    infinite. Of a group that is out already, the first step is the far side.
+    Positive excess must be an interval that holds the start. The answer is its end, from the outside, or
+    infinite: doubled steps until it is passed, then regula falsi (Illinois) with a bisection in between.
     """
-    near, far = start.copy(), start + step
-    going = inside(far)
+    near, far, inner = start, start + step, excess(start)
+    outer = excess(far)
     for _ in range(_DOUBLINGS):
+        going = outer > 0
         if not going.any():
             break
-        near = np.where(going, far, near)
         step = np.where(going, step * 2, step)
+        near, inner = np.where(going, far, near), np.where(going, outer, inner)
         far = np.where(going, start + step, far)
-        going = going & inside(far)
-    for _ in range(_HALVINGS):
-        middle = near + (far - near) / 2
-        held = inside(middle)
-        near, far = np.where(held, middle, near), np.where(held, far, middle)
-    return np.where(going, np.copysign(np.inf, step), far)
+        outer = np.where(going, excess(far), outer)
+    endless = outer > 0
+    first, last = far - near, np.zeros(near.shape)
+    for turn in range(_TURNS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = inner / (inner - outer) if turn % 4 else np.full(near.shape, 0.5)
+        point = near + np.where((part > 0) & (part < 1), part, 0.5) * (far - near)
+        here = excess(point)
+        held = here > 0
+        # An end that stays twice in a row has its excess halved, so that it moves next time.
+        inner, outer = (
+            np.where(held, here, np.where(last < 0, inner / 2, inner)),
+            np.where(held, np.where(last > 0, outer / 2, outer), here),
+        )
+        near, far, last = np.where(held, point, near), np.where(held, far, point), np.where(held, 1.0, -1.0)
+    for fine in (_FINE * 2.0**10, _FINE):  # near is there by now: see whether just beyond it is out already
+        point = near + np.minimum(np.abs(far - near), np.abs(first) * fine) * np.sign(first)
+        far = np.where(excess(point) > 0, far, point)
+    return np.where(endless, np.copysign(np.inf, step), far)
+
+
+def _excess(tail: Floats, risk: float, firm: NDArray[np.bool_]) -> Floats:
+    """How far a tail is above the risk, on the scale of logarithms where it is nearly straight."""
+    with np.errstate(divide="ignore"):
+        return np.where(firm, np.maximum(np.log(tail) - math.log(risk), -100.0), -1.0)
 
 
 def quotient(
@@ -204,12 +227,12 @@ def quotient(
     firm = denominator > blend.width(bottom, risk) + least
     safe = np.where(firm, denominator, 1.0)
     center = np.where(firm, numerator, 0.0) / safe
-    step = np.maximum(blend.width(top - center * bottom, risk) / safe, np.abs(center) * 2.0**-40 + 1e-300)
+    step = np.maximum(blend.reach(top - center * bottom, risk) / safe, np.abs(center) * 2.0**-40 + 1e-300)
 
-    def inside(theta: Floats) -> NDArray[np.bool_]:
-        return (blend.tail(top - theta * bottom, np.abs(numerator - theta * safe)) > risk) & firm
+    def excess(theta: Floats) -> Floats:
+        return _excess(blend.tail(top - theta * bottom, np.abs(numerator - theta * safe)), risk, firm)
 
-    low, high = _edge(center, -step, inside), _edge(center, step, inside)
+    low, high = _edge(center, -step, excess), _edge(center, step, excess)
     return np.where(firm, low, -np.inf), np.where(firm, high, np.inf)
 
 
@@ -275,11 +298,15 @@ def variance_interval(
     least_mu = np.where(low_mu * high_mu <= 0, 0.0, np.minimum(np.abs(low_mu), np.abs(high_mu)))
     ends = least_mu * least_mu + shift, most_mu * most_mu + shift
 
-    def tail(v: Floats, width: Floats) -> Floats:
+    def form(v: Floats) -> Floats:
         weight = np.maximum(np.abs(ends[0] - v), np.abs(ends[1] - v))
-        return blend.tail(np.stack([2 * most_mu, np.ones_like(v), weight]), width)
+        return np.stack([2 * most_mu, np.ones_like(v), weight])
 
-    step = np.maximum(shift, np.abs(least) / safe) * 1e-3 + 1e-300
-    high = _edge(most / safe, step, lambda v: (tail(v, v * safe - most) > rest) & firm)
-    low = _edge(least / safe, -step, lambda v: (tail(v, least - v * safe) > rest) & firm)
+    def excess(v: Floats, width: Floats) -> Floats:
+        return _excess(blend.tail(form(v), width), rest, firm)
+
+    start_low, start_high = least / safe, most / safe
+    step_low, step_high = (blend.reach(form(v), rest) / safe + 1e-300 for v in (start_low, start_high))
+    high = _edge(start_high, step_high, lambda v: excess(v, v * safe - most))
+    low = _edge(start_low, -step_low, lambda v: excess(v, least - v * safe))
     return np.where(firm, np.maximum(low, 0.0), 0.0), np.where(firm, np.maximum(high, 0.0), np.inf)
