@@ -1,4 +1,4 @@
-"""Differential privacy with exact noise, tight accounting and honest error bars.
+"""Differential privacy with exact noise, honest error bars and a budget that cannot be overdrawn.
 
 ```python
 import sfumato as sf
@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("accounting", "audit", "errors", "loss", "mechanisms", "numeric", "random")
+_SUBPACKAGES = (
+    "accounting",
+    "audit",
+    "engines",
+    "errors",
+    "explain",
+    "loss",
+    "mechanisms",
+    "numeric",
+    "plots",
+    "random",
+)
 
 _HOMES = {
     "mechanisms": (
@@ -46,11 +57,27 @@ _HOMES = {
         "TruncatedLaplace",
     ),
     "loss": ("PrivacyLoss", "compose"),
+    "schema": ("Bool", "Date", "Enum", "Float", "Int", "Keys", "PrivacyUnit", "PrivateTable", "Text"),
+    "ledger": ("Budget", "Ledger"),
+    "plan.builder": ("col", "count", "count_distinct", "mean", "std", "sum", "var"),
+    "session": ("Session",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
-    from sfumato import accounting, audit, errors, loss, mechanisms, numeric, random
+    from sfumato import (
+        accounting,
+        audit,
+        engines,
+        errors,
+        explain,
+        loss,
+        mechanisms,
+        numeric,
+        plots,
+        random,
+    )
+    from sfumato.ledger import Budget, Ledger
     from sfumato.loss import PrivacyLoss, compose
     from sfumato.mechanisms import (
         AboveThreshold,
@@ -74,38 +101,63 @@ if TYPE_CHECKING:
         TreeCounter,
         TruncatedLaplace,
     )
+    from sfumato.plan.builder import col, count, count_distinct, mean, std, sum, var
+    from sfumato.schema import Bool, Date, Enum, Float, Int, Keys, PrivacyUnit, PrivateTable, Text
+    from sfumato.session import Session
 
 __all__ = [
     "AboveThreshold",
+    "Bool",
     "BoundedLaplace",
+    "Budget",
+    "Date",
     "DiscreteGaussian",
+    "Enum",
     "Exponential",
+    "Float",
     "Gaussian",
     "Geometric",
+    "Int",
+    "Keys",
     "Laplace",
+    "Ledger",
     "Mechanism",
     "NoisyMax",
     "NumericSparseVector",
     "PermuteAndFlip",
     "PrivacyLoss",
+    "PrivacyUnit",
+    "PrivateTable",
     "ProposeTestRelease",
     "RandomizedResponse",
     "SampleAndAggregate",
+    "Session",
     "SmoothSensitivity",
     "SparseVector",
     "Staircase",
+    "Text",
     "TopK",
     "TreeCounter",
     "TruncatedLaplace",
     "__version__",
     "accounting",
     "audit",
+    "col",
     "compose",
+    "count",
+    "count_distinct",
+    "engines",
     "errors",
+    "explain",
     "loss",
+    "mean",
     "mechanisms",
     "numeric",
+    "plots",
     "random",
+    "std",
+    "sum",
+    "var",
 ]
 
 

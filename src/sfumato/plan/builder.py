@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from sfumato.errors import InvalidParameter
-from sfumato.plan.assemble import Grouping, assemble
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.plan.assemble import Assembly
 from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.nodes import AggregateCall, AggregateName, Output, Report
+from sfumato.plan.normal import normal
 from sfumato.schema import Keys, PrivateTable
 
 __all__ = ["Agg", "Col", "Selection", "col", "count", "count_distinct", "mean", "std", "sum", "var"]
@@ -212,7 +215,7 @@ def count_distinct(column: str) -> Agg:
     return Agg((AggregateCall("count_distinct", Column(column)),), Column("a0"))
 
 
-def sum(column: str | Col) -> Agg:  # noqa: A001
+def sum(column: str | Col) -> Agg:
     """The sum of a column or expression with bounds."""
     return _one("sum", column)
 
@@ -240,13 +243,15 @@ class Selection(Generic[Q]):
         table: The private table.
         make: What turns a finished plan into a query.
         predicates: What rows must satisfy.
-        groupings: What they are grouped by.
+        groupings: What they are grouped by, under which names.
+        keys: The public values of some of them, where the question lists them.
     """
 
     table: PrivateTable
     make: Callable[[Report], Q]
     predicates: tuple[Expression, ...] = ()
-    groupings: tuple[Grouping, ...] = ()
+    groupings: tuple[tuple[str, Expression], ...] = ()
+    keys: tuple[Keys, ...] = ()
 
     def filter(self, *predicates: Col) -> Selection[Q]:
         """Only the rows for which all of these hold."""
@@ -256,32 +261,63 @@ class Selection(Generic[Q]):
 
     def group_by(self, *columns: str | Keys, **expressions: Col) -> Selection[Q]:
         """One result row for each public key: columns, `Keys` with their values, or named expressions."""
-        added: list[Grouping] = []
+        added: list[tuple[str, Expression]] = []
         for each in columns:
-            if isinstance(each, Keys):
-                added += [
-                    Grouping(name, Column(name), keys=each if name == each.columns[0] else None, listed=True)
-                    for name in each.columns
-                ]
-            else:
-                added.append(Grouping(each, Column(each)))
-        added += [Grouping(name, each.expression) for name, each in expressions.items()]
-        return replace(self, groupings=self.groupings + tuple(added))
+            names = each.columns if isinstance(each, Keys) else (each,)
+            added += [(name, Column(name)) for name in names]
+        added += [(name, each.expression) for name, each in expressions.items()]
+        listed = tuple(each for each in columns if isinstance(each, Keys))
+        return replace(self, groupings=self.groupings + tuple(added), keys=self.keys + listed)
 
     def agg(self, **aggregates: Agg) -> Q:
         """The question: one named aggregate for each column of the result."""
         if not aggregates or not all(isinstance(each, Agg) for each in aggregates.values()):
             raise InvalidParameter('agg takes named aggregates: agg(n=sf.count(), spend=sf.mean("amount")).')
-        calls: tuple[AggregateCall, ...] = ()
-        outputs = [Output(each.name, Column(f"k{i}")) for i, each in enumerate(self.groupings)]
+        listed = [
+            Call("in", (Column(name), *(literal(row[place]) for row in each.rows)))
+            for each in self.keys
+            for place, name in enumerate(each.columns)
+        ]
+        keys = [normal(expression) for _, expression in self.groupings]
+        made = Assembly(self.table, [*self.predicates, *listed], keys)
+        outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
         for name, each in aggregates.items():
-            outputs.append(Output(name, _shifted(each.expression, len(calls))))
-            calls += each.calls
-        report = assemble(
-            self.table,
-            predicates=self.predicates,
-            groupings=self.groupings,
-            aggregates=calls,
-            columns=tuple(outputs),
+            called = {f"a{i}": made.aggregate(self._known(call)) for i, call in enumerate(each.calls)}
+            outputs.append(Output(name, made.over_results(_renamed(each.expression, called))))
+        return self.make(made.report(tuple(outputs), combinations=self._combinations(made, len(keys))))
+
+    def _known(self, asked: AggregateCall) -> AggregateCall:
+        """The aggregate as plans have it: a count of units has no argument, and no other may read the unit."""
+        unit = self.table.unit.column
+        if asked.function == "count_distinct":
+            if unit is None or asked.argument != Column(unit):
+                works = "count()" if unit is None else f"count_distinct({unit!r})"
+                raise QueryRefused(
+                    "Distinct counts are supported for the privacy unit alone.", f"{works} works."
+                )
+            return AggregateCall("count_distinct")
+        return asked if asked.argument is None else replace(asked, argument=normal(asked.argument))
+
+    def _combinations(self, made: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
+        """Only the combinations that `Keys.of` lists; None where all are meant."""
+        names = [name for name, _ in self.groupings]
+        allowed = [
+            (tuple(names.index(name) for name in each.columns), set(each.rows))
+            for each in self.keys
+            if len(each.rows) < math.prod(len(set(values)) for values in zip(*each.rows, strict=True))
+        ]
+        if not allowed:
+            return None
+        return tuple(
+            row
+            for row in itertools.product(*(made.values(f"k{i}") for i in range(count)))
+            if all(tuple(row[place] for place in places) in rows for places, rows in allowed)
         )
-        return self.make(report)
+
+
+def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
+    if isinstance(expression, Column):
+        return Column(names[expression.name])
+    if isinstance(expression, Literal):
+        return expression
+    return Call(expression.function, tuple(_renamed(each, names) for each in expression.arguments))

@@ -22,22 +22,19 @@ def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any
 
     Privacy:
         Claim: the arrays together carry `quote.loss`. Each is released by its own mechanism, built for its
-        own sensitivity; scaling and rounding afterwards are post-processing.
+        own sensitivity; scaling afterwards is post-processing.
     """
     return tuple(
-        _noisy(values, mechanism, unit, whole=measurement.whole)
-        for values, mechanism, unit, measurement in zip(
-            exact, quote.mechanisms, quote.units, quote.measured.measurements, strict=True
-        )
+        _noisy(values, mechanism, unit)
+        for values, mechanism, unit in zip(exact, quote.mechanisms, quote.units, strict=True)
     )
 
 
-def _noisy(values: Sequence[int], mechanism: Any, unit: Fraction, *, whole: bool) -> NDArray[Any]:
+def _noisy(values: Sequence[int], mechanism: Any, unit: Fraction) -> NDArray[Any]:
     if all(-_LIMIT <= value <= _LIMIT for value in values):
         noisy = np.asarray(mechanism.release(np.array(values, dtype=np.int64)))
     else:  # integers of any size, one at a time: the same law
         noisy = np.array([mechanism.release(value) for value in values])
     if noisy.dtype.kind == "i" and unit == 1:
         return noisy.astype(np.int64)
-    natural = noisy * float(unit)  # a power of two: exact
-    return np.rint(natural).astype(np.int64) if whole else natural.astype(np.float64)
+    return noisy.astype(np.float64) * float(unit)  # a power of two: exact

@@ -45,7 +45,7 @@ class Answer:
                 "epsilon": str(self.epsilon),
                 "delta": str(self.delta),
                 "mechanism": self.mechanism,
-                "noises": [[noise.law, noise.scale.hex(), noise.slack.hex()] for noise in self.noises],
+                "noises": [_law(noise) for noise in self.noises],
                 "noisy": [_written(array) for array in self.noisy],
             },
             separators=(",", ":"),
@@ -65,8 +65,8 @@ class Answer:
             return cls(
                 tuple(_read(each) for each in stored["noisy"]),
                 tuple(
-                    Noise(law, float.fromhex(scale), float.fromhex(slack))
-                    for law, scale, slack in stored["noises"]
+                    Noise(law, float.fromhex(scale), float.fromhex(slack), whole, float.fromhex(rounding))
+                    for law, scale, slack, whole, rounding in stored["noises"]
                 ),
                 Fraction(stored["epsilon"]),
                 Fraction(stored["delta"]),
@@ -76,6 +76,10 @@ class Answer:
             raise LedgerUnusable(
                 "A stored answer was written by another version of Sfumato; upgrade to read it."
             ) from None
+
+
+def _law(noise: Noise) -> list[Any]:
+    return [noise.law, noise.scale.hex(), noise.slack.hex(), noise.whole, noise.rounding.hex()]
 
 
 def _written(array: NDArray[Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sfumato.errors import AccessDenied
 from sfumato.numeric.exact import Rational
 from sfumato.plan.quote import Quote, make_quote
 from sfumato.session.noise import privatise
@@ -57,8 +58,8 @@ class Query:
         session = self._session
         gate = session.dataset_of(self.report).budget
         allowed = Fraction(gate.delta) / 100 if delta is None else delta
-        if mechanism is None and gate.accountant == "gaussian":
-            mechanism = "gaussian"  # the gate sums mu squared, which other noise has not
+        if mechanism is None and gate.accountant != "basic" and allowed:
+            mechanism = "gaussian"  # these gates charge it least, and one of them admits nothing else
         return make_quote(
             self.report,
             session.tables[self.report.child.table],
@@ -92,7 +93,10 @@ class Query:
         session, measured = self._session, quote.measured
         dataset = session.dataset_of(self.report).name
         with session.question(measured.fingerprint):
-            session.ledger.admit(dataset, session.analyst)
+            if not session.balance(dataset).open:
+                raise AccessDenied(
+                    "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
+                )
             for receipt, payload in session.ledger.recall(dataset, measured.fingerprint):
                 answer = Answer.from_bytes(payload)
                 if answer.epsilon >= quote.epsilon:

@@ -6,10 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sfumato.errors import MissingExtra
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
-from sfumato.render import html_table, shown, text_table
+from sfumato.plan.expressions import Column
+from sfumato.render import html_table, shown, text_table, with_bar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +46,7 @@ class Release:
     @cached_property
     def table(self) -> pa.Table:
         """Keys and released values."""
-        return self._estimates.table()
+        return self._arrow({name: self._column(name) for name in self._estimates.columns})
 
     def error(self, confidence: Rational = _CONFIDENCE) -> pa.Table:
         """The same rows with half-widths instead of values: each value is this close with this confidence.
@@ -51,11 +54,45 @@ class Release:
         The interval is for the noise: it says how far the released number is from what the same query would
         give without noise (clamped and weighted as the quote says).
         """
-        return self._estimates.errors(confidence)
+        noisy = self._estimates.intervals
+        return self._arrow(
+            {
+                name: _numbers(self._estimates.half_width(name, confidence))
+                if name in noisy
+                else self._column(name)
+                for name in self._estimates.columns
+            }
+        )
 
     def interval(self, confidence: Rational = _CONFIDENCE) -> pa.Table:
         """The same rows with the two ends of each value's interval, `name_low` and `name_high`."""
-        return self._estimates.intervals(confidence)
+        columns: dict[str, pa.Array] = {}
+        for name in self._estimates.columns:
+            if name in self._estimates.intervals:
+                low, high = self._estimates.interval(name, confidence)
+                columns |= {f"{name}_low": _numbers(low), f"{name}_high": _numbers(high)}
+            else:
+                columns[name] = self._column(name)
+        return self._arrow(columns)
+
+    def _arrow(self, columns: dict[str, pa.Array]) -> pa.Table:
+        import pyarrow as pa
+
+        return pa.table(columns)
+
+    def _column(self, name: str) -> pa.Array:
+        import pyarrow as pa
+
+        values = self._estimates.columns[name]
+        missing = np.ma.getmaskarray(values)
+        if values.dtype == object:  # keys and text: their type is public, whatever rows are left
+            keys = {f"k{i}": key.values for i, key in enumerate(self.quote.report.child.keys)}
+            expression = next(each.expression for each in self.quote.report.columns if each.name == name)
+            known = keys.get(expression.name) if isinstance(expression, Column) else None
+            kind = pa.array(known[:1]).type if known else pa.string()
+            plain = [None if absent else each for each, absent in zip(values.data, missing, strict=True)]
+            return pa.array(plain, kind)
+        return pa.array(values.data, mask=missing)
 
     @property
     def epsilon(self) -> Any:
@@ -65,9 +102,11 @@ class Release:
     def to_pandas(self) -> Any:
         """The table as a pandas data frame."""
         try:
-            import pandas  # noqa: F401, ICN001
+            import pandas  # noqa: F401
         except ImportError:
-            raise MissingExtra("pandas is not installed: pip install pandas, or use .table (Arrow).") from None
+            raise MissingExtra(
+                "pandas is not installed: pip install pandas, or use .table (Arrow)."
+            ) from None
         return self.table.to_pandas()
 
     def to_polars(self) -> Any:
@@ -75,14 +114,18 @@ class Release:
         try:
             import polars
         except ImportError:
-            raise MissingExtra("Polars is not installed: pip install polars, or use .table (Arrow).") from None
+            raise MissingExtra(
+                "Polars is not installed: pip install polars, or use .table (Arrow)."
+            ) from None
         return polars.from_arrow(self.table)
 
-    def plot(self, path: str | Path | None = None, *, column: str | None = None, confidence: float = 0.95) -> Any:
+    def plot(
+        self, path: str | Path | None = None, *, column: str | None = None, confidence: float = 0.95
+    ) -> Any:
         """A picture of one released column with its error bars; written to `path` if one is given."""
         from sfumato.plots import noise_bands
 
-        values = self._estimates.measures
+        values = self._estimates.intervals
         name = column if column is not None else values[0]
         bounds = self.interval(confidence)
         keys = [each for each in self.table.column_names if each not in values]
@@ -101,12 +144,12 @@ class Release:
         )
 
     def _shown(self) -> dict[str, list[str]]:
-        errors, values = self.error(), set(self._estimates.measures)
+        errors, values = self.error(), set(self._estimates.intervals)
         columns: dict[str, list[str]] = {}
         for name in self.table.column_names:
             if name in values:
                 pairs = zip(self.table[name].to_pylist(), errors[name].to_pylist(), strict=True)
-                columns[name] = [_with_bar(value, half) for value, half in pairs]
+                columns[name] = [with_bar(value, half) for value, half in pairs]
             else:
                 columns[name] = [shown(value) for value in self.table[name].to_pylist()]
         return columns
@@ -125,5 +168,7 @@ class Release:
         return html_table(self._shown(), caption=self._footer())
 
 
-def _with_bar(value: Any, half: Any) -> str:
-    return shown(value) if half is None else f"{shown(value, half)} ± {shown(half, half)}"
+def _numbers(values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(np.ma.getdata(values).astype(np.float64), mask=np.ma.getmaskarray(values))

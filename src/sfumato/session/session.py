@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Balance, Budget, Dataset, Ledger, Receipt
+from sfumato.plan.builder import Selection
 from sfumato.schema import PrivateTable
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
@@ -93,6 +94,15 @@ class Session:
             QueryRefused: with the reason and the nearest thing that would work.
         """
         return Query(self, parse(text, self.tables), text)
+
+    def table(self, name: str) -> Selection[Query]:
+        """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""
+        known = {each.lower(): each for each in self.tables}
+        if str(name).lower() not in known:
+            raise QueryRefused(
+                f"There is no table {str(name)[:60]!r}.", f"There is {', '.join(self.tables)}."
+            )
+        return Selection(self.tables[known[name.lower()]], lambda report: Query(self, report))
 
     def dataset_of(self, report: Report) -> Dataset:
         """Whose budget a plan draws on."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import AccessDenied, EngineFailed
+from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.sql.lower import lower
 
 if TYPE_CHECKING:
@@ -51,16 +51,18 @@ class Vault:
         return self._fetch(measured)
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
-        table = self._tables[measured.table]
-        answer = self._engine.fetch(lower(measured, table, dialect=self._engine.dialect))
-        failed = False
+        statement = lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+        # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
+        # exception: the refusal is made here and raised once the handlers are left.
         try:
-            aligned = _align(answer, measured)
-        except Exception:  # whatever an engine returned, nothing of it may travel in a message
-            failed = True
-        if failed:
-            raise EngineFailed("The engine's answer could not be understood; the price stays paid.")
-        return aligned
+            return _align(self._engine.fetch(statement), measured)
+        except EngineFailed as known:
+            refusal = type(known)(*known.args)
+        except KeyboardInterrupt:
+            refusal = Cancelled("The read was interrupted; it was paid for before it began, and stays paid.")
+        except Exception:
+            refusal = EngineFailed("The engine could not finish the read; the price stays paid.")
+        raise refusal
 
 
 def _align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:

@@ -7,6 +7,7 @@
 * `power`, `detectable`, `detectable_distance`: what a test of a given size would catch.
 * `check_mechanism`, `check_accountant`: everything that is claimed, held against what is drawn and what is
   exactly known.
+* `exact`: what a query measures before noise, and the sensitivities it claims.
 * `MUTANTS`: named bugs that the kits above must catch, each beside its honest twin.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.testing.mechanisms import check_mechanism
     from sfumato.testing.moments import assert_coverage, assert_mean, assert_variance
     from sfumato.testing.mutants import MUTANTS, Mutant
+    from sfumato.testing.queries import Exact, exact
     from sfumato.testing.statistics import (
         assert_bernoulli,
         assert_continuous,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 # Loaded on first use, so that a test of the lowest layer does not import the highest.
 _HOMES = {
     "MUTANTS": "mutants",
+    "Exact": "queries",
+    "exact": "queries",
     "Mutant": "mutants",
     "SeededStream": "stream",
     "assert_bernoulli": "statistics",
@@ -49,6 +53,7 @@ _HOMES = {
 
 __all__ = [
     "MUTANTS",
+    "Exact",
     "Mutant",
     "SeededStream",
     "assert_bernoulli",
@@ -61,6 +66,7 @@ __all__ = [
     "check_mechanism",
     "detectable",
     "detectable_distance",
+    "exact",
     "power",
     "seeded",
 ]

@@ -1,0 +1,234 @@
+"""Private queries beside the plain ones: what the privacy costs in time and memory, and how fast debits are."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import sfumato as sf
+from benchmarks.harness import Report, Timing, peer, race, seconds, times
+from benchmarks.visits import COUNTRIES, visits
+
+ONE, TEN = 1_000_000, 10_000_000
+DELTA = "1e-7"
+THREADS = 2
+CLAMPED = "LEAST(GREATEST(amount, 0), 200)"
+_fresh = itertools.count()
+
+
+def session(rows: int, *, unit: sf.PrivacyUnit, ledger: str | None = None) -> sf.Session:
+    """A session on the visits with a budget that these measurements cannot use up."""
+    table = sf.PrivateTable(
+        "visits",
+        source=visits(rows),
+        unit=unit,
+        schema={
+            "country": sf.Enum(*COUNTRIES),
+            "amount": sf.Float(0, 200, nullable=False),
+            "age": sf.Int(18, 99),
+            "day": sf.Int(0, 364),
+        },
+    )
+    engine = sf.engines.DuckDB(threads=THREADS)
+    return sf.Session(table, budget=sf.Budget(10**7, "0.5"), ledger=ledger, engine=engine)
+
+
+def asked(one: sf.Session, text: str) -> Callable[[], object]:
+    """A call that asks at a slightly higher price each time, so that no answer comes from the ledger."""
+
+    def call() -> object:
+        epsilon = 1 + Fraction(next(_fresh), 10**6)
+        return one.sql(text).release(epsilon=epsilon, delta=DELTA).table
+
+    return call
+
+
+def plain(rows: int, text: str) -> Callable[[], object]:
+    """The same question without privacy, straight to the engine."""
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {THREADS}")
+    connection.execute(f"CREATE VIEW visits AS FROM read_parquet('{visits(rows)}')")
+    return lambda: connection.sql(text).to_arrow_table()
+
+
+def scalar(report: Report) -> None:
+    """A scalar count in a warm session: what is ours on top of the engine's own read, in CPU seconds."""
+    report.heading(f"a scalar count over {ONE:,} rows, warm session, durable ledger", "wall", "CPU")
+    text = "SELECT COUNT(*) AS n FROM visits"
+    with tempfile.TemporaryDirectory() as folder:
+        cases = {"row": sf.PrivacyUnit.row(), "user": sf.PrivacyUnit("user_id", max_groups=3)}
+        worst = 0.0
+        for name, unit in cases.items():
+            one = session(ONE, unit=unit, ledger=f"{folder}/{name}.ledger")
+            statement = _statement(one, text)
+            contenders = {"engine alone": lambda s=statement, o=one: o._engine.fetch(s), "ours": asked(one, text)}
+            timing = race(contenders, repeats=15)
+            own = timing["ours"].cpu - timing["engine alone"].cpu
+            worst = max(worst, min(timing["ours"].cpus) - min(timing["engine alone"].cpus), own)
+            for who, each in timing.items():
+                report.row(f"{name} unit", who, seconds(each.wall), seconds(each.cpu), timing=each)
+            one.close()
+    report.figure("scalar count, our CPU on top of the engine", worst * 1e3, "<=", 20, unit=" ms")
+    _opendp(report, text)
+
+
+def _statement(one: sf.Session, text: str) -> Any:
+    from sfumato.plan.measure import measured_of
+    from sfumato.sql.lower import lower
+
+    query = one.sql(text)
+    table = one.tables["visits"]
+    return lower(measured_of(query.report, table), table)
+
+
+def _opendp(report: Report, case: str) -> None:
+    dp, polars = peer("opendp.prelude"), peer("polars")
+    if dp is None or polars is None:
+        report.missing(case, "OpenDP")
+        return
+    dp.enable_features("contrib", "honest-but-curious")
+
+    def count() -> object:
+        context = dp.Context.compositor(
+            data=polars.scan_parquet(visits(ONE)),
+            privacy_unit=dp.unit_of(contributions=1, identifier=polars.col("user_id")),
+            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
+            split_evenly_over=1,
+            margins=[dp.polars.Margin(max_length=50 * ONE)],
+        )
+        return context.query().truncate_per_group(5).select(dp.len(signed=True)).release().collect()
+
+    timing = race({"OpenDP": count}, repeats=2)["OpenDP"]
+    report.row("user unit", "OpenDP (Polars)", seconds(timing.wall), seconds(timing.cpu), timing=timing)
+
+
+def row_level(report: Report) -> None:
+    """GROUP BY with row units over the plain query, 1e7 rows."""
+    report.heading(f"row-level GROUP BY, {TEN:,} rows", "wall", "CPU", "over plain")
+    one = session(TEN, unit=sf.PrivacyUnit.row())
+    count = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
+    several = "SELECT country, COUNT(*) AS n, SUM({0}) AS s, AVG({0}) AS m FROM visits GROUP BY country"
+    cases = {
+        "count": (count, count, 1.5),
+        "count, sum, mean": (several.format("amount"), several.format(CLAMPED), 1.5),
+        "the same, plain unclamped": (several.format("amount"), several.format("amount"), None),
+    }
+    for name, (ours, theirs, target) in cases.items():
+        ratio, cpu = _over(report, name, asked(one, ours), plain(TEN, theirs))
+        if target is not None:
+            what = f"row-level GROUP BY ({name}) over plain, 1e7 rows"
+            report.figure(what, ratio, "<=", target, unit=" ×", cpu=cpu)
+    one.close()
+
+
+def user_level(report: Report) -> None:
+    """Sum and mean by country with user units over the plain query, 1e7 rows, nothing prepared."""
+    report.heading(f"user-level sum and mean by country, {TEN:,} rows", "wall", "CPU", "over plain")
+    one = session(TEN, unit=sf.PrivacyUnit("user_id", max_groups=3))
+    several = "SELECT country, SUM({0}) AS s, AVG({0}) AS m FROM visits GROUP BY country"
+    ours = asked(one, several.format("amount"))
+    ratio, cpu = _over(report, "sum and mean", ours, plain(TEN, several.format(CLAMPED)))
+    what = "user-level sum and mean over plain (clamped alike), 1e7 rows"
+    report.figure(what, ratio, "<=", 10, unit=" ×", cpu=cpu)
+    _over(report, "the same, plain unclamped", ours, plain(TEN, several.format("amount")))
+    one.close()
+
+
+def _over(
+    report: Report, case: str, ours: Callable[[], object], theirs: Callable[[], object]
+) -> tuple[float, float]:
+    timing: dict[str, Timing] = race({"plain DuckDB": theirs, "sfumato": ours}, repeats=7)
+    base, mine = timing["plain DuckDB"], timing["sfumato"]
+    report.row(case, "plain DuckDB", seconds(base.wall), seconds(base.cpu), timing=base)
+    ratio = mine.wall / base.wall
+    report.row(case, "sfumato", seconds(mine.wall), seconds(mine.cpu), times(ratio), timing=mine)
+    return ratio, mine.cpu / base.cpu
+
+
+_PEAK = """
+import json, sys
+import sfumato as sf
+from benchmarks import query
+path = sys.argv[1]
+query.visits = lambda rows: path
+one = query.session(query.TEN, unit=sf.PrivacyUnit("user_id", max_groups=3))
+text = "SELECT country, SUM(amount) AS s, AVG(amount) AS m FROM visits GROUP BY country"
+one.sql(text).release(epsilon=1, delta="1e-7").table
+lines = open("/proc/self/status").read().splitlines()
+print(json.dumps({line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("VmHWM")}))
+"""
+
+
+def memory(report: Report) -> None:
+    """Peak memory of a fresh process that answers the user-level query at 1e7 rows."""
+    report.heading("peak memory of a process that answers it", "peak")
+    peaks = []
+    for _ in range(3):
+        run = [sys.executable, "-c", _PEAK, str(visits(TEN))]
+        out = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        peaks.append(json.loads(out)["VmHWM"] * 1024 / 1e6)
+    report.row("user-level sum and mean", "sfumato", f"{max(peaks):.0f} MB", megabytes=peaks)
+    report.figure("peak memory of the user-level query, 1e7 rows", max(peaks), "<=", 400, unit=" MB")
+
+
+def _spend(arguments: tuple[str, int]) -> tuple[int, int]:
+    where, attempts = arguments
+    ledger = sf.Ledger.open(where, state=Path(tempfile.gettempdir()) / "bench-state")
+    loss = sf.Geometric(epsilon=1, sensitivity=1).loss
+    admitted = refused = 0
+    for attempt in range(attempts):
+        try:
+            ledger.debit("visits", loss, fingerprint=f"{attempt}")
+            admitted += 1
+        except sf.errors.BudgetExceeded:
+            refused += 1
+    ledger.close()
+    return admitted, refused
+
+
+def debits(report: Report) -> None:
+    """Durable debits of 8 processes at once, on both stores; the budget admits exactly what fits."""
+    from benchmarks.postgres import server
+
+    report.heading("durable debits, 8 processes", "a second", "overdrafts")
+    processes, attempts, budget = 8, 60, 400
+    with tempfile.TemporaryDirectory() as folder:
+        _debits(report, "SQLite", f"{folder}/bench.ledger", processes, attempts, budget)
+        with server() as address:
+            if address is None:
+                report.missing("debits", "PostgreSQL")
+            else:
+                _debits(report, "PostgreSQL", address, processes, attempts, budget)
+
+
+def _debits(report: Report, who: str, where: str, processes: int, attempts: int, budget: int) -> None:
+    ledger = sf.Ledger.open(where, state=Path(tempfile.gettempdir()) / "bench-state")
+    ledger.register("visits", {"unit": {}, "schema": {}, "version": {}}, sf.Budget(budget))
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        pool.map(_spend, [(where, 0)] * processes, chunksize=1)  # start every process first
+        began = time.perf_counter()
+        counts = pool.map(_spend, [(where, attempts)] * processes, chunksize=1)
+        took = time.perf_counter() - began
+    admitted = sum(each for each, _ in counts)
+    spent = ledger.balance("visits").spent
+    verified = ledger.verify().ok
+    ledger.close()
+    overdrafts = max(0, admitted - budget) + (0 if spent == min(admitted, budget) and verified else 1)
+    rate = processes * attempts / took
+    report.row("debits", who, f"{rate:.0f}", str(overdrafts), debits_per_second=rate, admitted=admitted)
+    report.figure(f"overdrafts, 8 processes on {who}", overdrafts, "<=", 0, attempts=processes * attempts)
+
+
+PARTS = (scalar, row_level, user_level, memory, debits)

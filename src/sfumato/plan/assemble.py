@@ -1,0 +1,149 @@
+"""From the parts of a question, however it was written, to one normalised plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions import Call, Expression, columns_of
+from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine
+from sfumato.plan.functions import FUNCTIONS
+from sfumato.plan.measure import measured_of
+from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report, Scan
+from sfumato.plan.normal import conjunction, normal
+from sfumato.schema import PrivateTable
+
+__all__ = ["Assembly"]
+
+_MOST_GROUPS = 100_000
+_WHOLE = {"count", "count_distinct"}
+
+
+class Assembly:
+    """The keys `k0`, … and the aggregates `a0`, … of one question, collected as they are found.
+
+    Attributes:
+        table: The private table.
+        predicate: What rows must satisfy, normalised; None: nothing.
+        columns: What is known about the table's columns in those rows.
+        known: What is known about keys and aggregates by their names.
+    """
+
+    def __init__(
+        self, table: PrivateTable, predicates: Iterable[Expression], keys: Sequence[Expression]
+    ) -> None:
+        """Type the condition and find the public values of each key.
+
+        Raises:
+            QueryRefused: for an ill-typed condition, or a key without a public list of values.
+        """
+        self.table = table
+        asked = [normal(each) for each in predicates]
+        self.predicate = conjunction(asked) if asked else None
+        declared = {name: column_facts(column) for name, column in table.schema.items()}
+        for each in asked:
+            refine(each, declared)  # a condition that normalises to nothing must still be one
+        self.columns = declared if self.predicate is None else refine(self.predicate, declared)
+        self.names = {key: f"k{i}" for i, key in enumerate(keys)}
+        self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
+        self._public = tuple(Key(key, self._values(key)) for key in keys)
+        self._calls: dict[AggregateCall, str] = {}
+
+    def values(self, name: str) -> tuple[Any, ...]:
+        """The public values of a key."""
+        return self._public[int(name[1:])].values
+
+    def aggregate(self, call: AggregateCall) -> str:
+        """The name of an aggregate, the same for the same one."""
+        if call not in self._calls:
+            name = f"a{len(self._calls)}"
+            self._calls[call] = name
+            argument = None if call.argument is None else facts_of(call.argument, self.columns)
+            whole = call.function in _WHOLE or (
+                call.function == "sum" and argument is not None and argument.kind != "float"
+            )
+            self.known[name] = Facts("integer" if whole else "float", nullable=call.function not in _WHOLE)
+        return self._calls[call]
+
+    def over_results(self, expression: Expression) -> Expression:
+        """An expression over keys and aggregates, normalised.
+
+        Raises:
+            QueryRefused: if it is ill-typed, or a function in it cannot be computed over results.
+        """
+        found = normal(expression)
+        facts_of(found, self.known)
+        for each in _functions(found):
+            if FUNCTIONS[each].compute is None:
+                raise QueryRefused(
+                    f"{each.upper()} cannot be computed over results.",
+                    "Use it inside an aggregate or in GROUP BY.",
+                )
+        return found
+
+    def condition(self, expression: Expression) -> Expression:
+        """The same for what must be true or false."""
+        found = self.over_results(expression)
+        if facts_of(found, self.known).kind not in ("boolean", None):
+            raise QueryRefused(
+                "HAVING needs a condition that is true or false.", "Compare it with something."
+            )
+        return found
+
+    def report(
+        self,
+        outputs: tuple[Output, ...],
+        *,
+        having: Expression | None = None,
+        order: tuple[OrderItem, ...] = (),
+        limit: int | None = None,
+        offset: int = 0,
+        combinations: tuple[tuple[Any, ...], ...] | None = None,
+    ) -> Report:
+        """The finished plan.
+
+        Raises:
+            QueryRefused: if nothing is aggregated, or an aggregate has no bounds.
+        """
+        if not self._calls:
+            raise QueryRefused(
+                "The query has no aggregate, and single rows are never shown.",
+                "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
+            )
+        scan = Scan(self.table.name)
+        child = scan if self.predicate is None else Filter(scan, self.predicate)
+        aggregate = Aggregate(child, self._public, tuple(self._calls), combinations)
+        report = Report(aggregate, outputs, having, order, limit, offset)
+        measured_of(report, self.table)
+        return report
+
+    def _values(self, key: Expression) -> tuple[Any, ...]:
+        facts = self.known[self.names[key]]
+        values = domain_of(facts)
+        if values is None:
+            raise _endless(key, facts)
+        return values
+
+
+def _functions(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Call):
+        yield expression.function
+        for each in expression.arguments:
+            yield from _functions(each)
+
+
+def _endless(key: Expression, facts: Facts) -> QueryRefused:
+    named = list(columns_of(key))
+    column = named[0] if len(named) == 1 else "column"
+    shown = getattr(key, "name", "this expression")
+    if facts.lower is not None and facts.upper is not None and facts.step is not None:
+        return QueryRefused(
+            f"GROUP BY {shown} would have more than {_MOST_GROUPS:,} groups.",
+            "Narrow it in WHERE, or group by something coarser, such as FLOOR(x / 10) * 10.",
+        )
+    example = {"text": "('a', 'b')", "date": "(DATE '2024-01-01', …)"}.get(str(facts.kind), "(1, 2, 3)")
+    return QueryRefused(
+        f"GROUP BY {shown} has no public list of values, and the values in the data are private.",
+        f"Declare {column} as Enum, or list the values in the query: WHERE {column} IN {example}.",
+    )

@@ -1,0 +1,75 @@
+"""Run by test_kill.py in a process of its own: asks in forked children that kill themselves at a named point.
+
+Arguments: folder, point, times. Prints one line a child: `answer <n>` if it replied before it died.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+import sfumato as sf
+from sfumato.ledger import Ledger
+from sfumato.session import query as asking
+from sfumato.session.vault import Vault
+
+
+def die(*_args, **_kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def around(owner, name, *, before=False, after=False):
+    """Make a function die as it is called, or once it has done its work."""
+    real = getattr(owner, name)
+
+    def wrapped(*args, **kwargs):
+        if before:
+            die()
+        result = real(*args, **kwargs)
+        if after:
+            die()
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+POINTS = {
+    "before debit": lambda: around(Ledger, "debit", before=True),
+    "after commit": lambda: around(Ledger, "debit", after=True),
+    "mid-read": lambda: around(Vault, "_fetch", after=True),
+    "after noise": lambda: around(asking, "privatise", after=True),
+    "before reply": lambda: around(Ledger, "record", after=True),
+    "never": lambda: None,
+}
+
+
+def child(ledger: Path, point: str, number: int) -> None:
+    table = sf.PrivateTable(
+        "people",
+        source=pa.table({"age": [34, 71, 52, 88, 19, 67]}),
+        unit=sf.PrivacyUnit.row(),
+        schema={"age": sf.Int(0, 110)},
+    )
+    with sf.Session(table, budget=sf.Budget(1000), ledger=ledger) as session:
+        POINTS[point]()
+        release = session.sql(f"SELECT COUNT(*) AS n FROM people WHERE age > {number}").release(epsilon=1)
+        os.write(1, f"answer {release.table['n'][0].as_py()}\n".encode())
+
+
+def main() -> None:
+    folder, point, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    for number in range(times):
+        process = os.fork()
+        if process == 0:
+            try:
+                child(folder / "people.ledger", point, number)
+            except BaseException as error:
+                os.write(1, f"error {type(error).__name__} {error}\n".encode())
+            os._exit(0)
+        os.waitpid(process, 0)
+
+
+if __name__ == "__main__":
+    main()
