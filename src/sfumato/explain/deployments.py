@@ -84,12 +84,14 @@ class Deployment:
     def stated(self) -> str:
         """The stated parameters in one line."""
         known = (("ε", self.epsilon), ("δ", self.delta), ("ρ", self.rho))
-        return ", ".join(f"{name} = {value}" for name, value in known if value is not None).replace(
-            ".0,", ","
-        )
+        return ", ".join(f"{name} = {_shown(value)}" for name, value in known if value is not None)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.curator}, {self.published[:4]}): {self.stated}"
+
+
+def _shown(value: float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 @lru_cache(maxsize=1)
@@ -156,8 +158,8 @@ class Comparison:
             return f"{mine}: no published deployment here states an ε for the same."
         same = len(self.near) - self.smaller - self.larger
         return (
-            f"{mine}. Among {len(self.near)} published deployments that state an ε for the same kind of unit: "
-            f"smaller {self.smaller}, the same {same}, larger {self.larger}."
+            f"{mine}. Among {len(self.near)} published deployments that state an ε for the same kind of "
+            f"unit: smaller {self.smaller}, the same {same}, larger {self.larger}."
         )
 
     def __str__(self) -> str:

@@ -6,7 +6,9 @@ import math
 import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from sfumato.explain.attacker import Posterior, advantage, posterior, tradeoff
+import numpy as np
+
+from sfumato.explain.attacker import Posterior, ceilings, posterior, quick_advantage
 from sfumato.loss import Adjacency, PrivacyLoss
 from sfumato.numeric.exact import Rational
 
@@ -14,8 +16,8 @@ __all__ = ["NOT_PROMISED", "percent_down", "percent_up", "words"]
 
 NOT_PROMISED = (
     "What it does not promise: it hides who is in the data, not what is true of everybody (a study that "
-    "finds that smoking causes cancer tells an insurer about every smoker, also about those who never took part), "
-    "and it guards the answers, not the table, the machine or the keys: privacy is not security."
+    "finds that smoking causes cancer tells an insurer about every smoker, also about those who never took "
+    "part), and it guards the answers, not the table, the machine or the keys: privacy is not security."
 )
 """One sentence on the limits of the promise."""
 
@@ -63,8 +65,8 @@ def words(
         return _fill(f"Nothing about any {unit} can be learned from this: it does not depend on the data.")
     secret, belief, verdict, found = _SECRETS[loss.adjacency or adjacency or "add-remove"]
     even = posterior(loss, "1/2", failure=_aside(loss, delta))
-    right = min(1.0, math.nextafter((1 + advantage(loss)) / 2, 2.0))
-    (hits,) = tradeoff(loss, [_ALARMS])
+    right = min(1.0, math.nextafter((1 + quick_advantage(loss)) / 2, 2.0))
+    (hits,) = ceilings(loss, np.array([_ALARMS]), rounds=5)
     return _fill(
         f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. {_belief(even, belief)} "
         f"{verdict}, they are right at most {percent_up(right)} of the time, where a coin is right 50 %. "
