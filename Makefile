@@ -8,7 +8,7 @@ LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-
 .PHONY: help demo test quick stats bench lint lock wheel clean
 
 help:
-	@echo "make demo    what Sfumato does, in a minute (installs the core only)"
+	@echo "make demo    what Sfumato does, in a minute (installs the core and its pictures only)"
 	@echo "make test    everything the continuous integration checks"
 	@echo "make quick   the inner loop: lint and the fast tests"
 	@echo "make stats   long statistical runs"
@@ -35,8 +35,8 @@ $(VENV)/test: $(VENV)/core requirements/test.txt
 	@touch $@
 
 demo: $(VENV)/core
-	@echo "==> a short tour of Sfumato"
-	@$(BIN)/python examples/tour.py
+	@echo "==> the whole story in a minute"
+	@$(BIN)/sfumato demo
 
 lint: $(VENV)/test
 	@echo "==> lint, format, types, import layers"

@@ -24,7 +24,8 @@ QUERIES = (
     "SELECT AVG(age) AS a, VAR_POP(amount) AS v, STDDEV(age) AS d FROM visits WHERE amount / age > 1",
     "SELECT COUNT(DISTINCT user_id) AS u, SUM(100 % age) AS s FROM visits WHERE city LIKE '%a%'",
     "SELECT EXTRACT(month FROM day) AS m, COUNT(*) AS n FROM visits GROUP BY m",
-    "SELECT new, SUM(LEAST(GREATEST(CAST(city AS INTEGER) + age, 0), 9)) AS s FROM visits WHERE SQRT(amount - 100) < 3 GROUP BY new",
+    "SELECT new, SUM(LEAST(GREATEST(CAST(city AS INTEGER) + age, 0), 9)) AS s FROM visits "
+    "WHERE SQRT(amount - 100) < 3 GROUP BY new",
     "SELECT SUM(LEAST(GREATEST(age * age * age * age * age * age, 0), 10)) AS s FROM visits",
 )
 

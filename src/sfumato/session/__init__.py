@@ -1,9 +1,9 @@
 """The data path: a question is priced, paid for, read, made private and answered, in that order.
 
 ```
-Session.sql / .table ──► Query ──► quote            free, pure
+Session.sql / .table ──► Query ──► quote                                                   free, pure
                            │
-                           └─► release: Ledger.debit ──► Vault.read(receipt) ──► noise ──► Ledger.record ──► Release
+                           └─► Ledger.debit ──► Vault.read ──► noise ──► Ledger.record ──► Release
 ```
 """
 

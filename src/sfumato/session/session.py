@@ -109,7 +109,7 @@ class Session:
         return self._datasets[self.tables[report.child.table].dataset]
 
     def balance(self, dataset: str | None = None) -> Balance:
-        """What is spent and left of a dataset's budget, by its own gate; for this session's analyst if any."""
+        """What is spent and left of a dataset's budget, by its own gate; for the session's analyst if any."""
         if dataset is None:
             if len(self._datasets) > 1:
                 names = ", ".join(sorted(self._datasets))
