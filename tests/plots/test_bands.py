@@ -102,10 +102,10 @@ def test_any_size_of_number_is_drawn(size, inside):
 
 
 def test_labels_are_text_and_nothing_else(inside):
-    names = ["$5–$10", r"$\frac{", "Île·東京", "two\nlines", "x" * 300, "", "_hidden", "ok"]
-    figure = noise_bands(names, range(8), range(8), range(8), title=r"$\alpha", ylabel="$x_")
+    names = ["$5–$10", r"$\frac{$", "Île·東京", "two\nlines", "x" * 300, "", "_hidden", "ok"]
+    figure = noise_bands(names, range(8), range(8), range(8), title=r"$\frac{$", ylabel="$x_$")
     shown = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert shown[:4] == ["$5–$10", r"$\frac{", "Île·□□", "two lines"]
+    assert shown[:4] == ["$5–$10", r"$\frac{$", "Île·□□", "two lines"]
     assert len(shown[4]) <= 36
     assert "…" in shown[4]
     assert shown[6] == "_hidden"
