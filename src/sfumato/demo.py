@@ -252,7 +252,7 @@ def _too_much(stage: _Stage, session: Session) -> None:
     stage.part("6  When the budget ends")
     balance = session.balance()
     stage.words(
-        f"Of epsilon {shown(balance.epsilon)}, {shown(balance.remaining)} is left. Somebody asks for more:"
+        f"Of epsilon {shown(balance.epsilon)}, {shown(balance.remaining)} is left. Somebody asks for 1:"
     )
     stage.question(SQL_TOO_MUCH)
     try:

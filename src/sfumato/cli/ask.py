@@ -40,7 +40,7 @@ class Format(StrEnum):
 SqlArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[SQL]", help="The question: SQL, the path of a .sql file, or - for standard input."
+        metavar="SQL", help="The question: SQL, the path of a .sql file, or - for standard input."
     ),
 ]
 EpsilonOption = Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="What to pay.")]
@@ -73,7 +73,7 @@ def quote(
     analyst: AnalystOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """What an answer would cost and how far off it would be. Free: no row is read."""
+    """What an answer would cost; free, no row is read."""
     catalog, text = read_catalog(config, ledger, analyst), _question(sql)
     with spinner("quoting", quiet=json_), open_session(catalog, _dataset(catalog, text)) as session:
         made = session.sql(text).quote(epsilon, delta=delta, error=_wanted(error), confidence=confidence)
@@ -102,7 +102,7 @@ def query(
     analyst: AnalystOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """The private answer with error bars, paid from the budget before a row is read."""
+    """The private answer with error bars, paid from the budget."""
     wanted = Format.JSON if json_ else format_
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
@@ -148,7 +148,10 @@ class _Answer:
         for name, values in self.values.items():
             columns[name] = values
             if name in self.errors:
-                columns[f"{name}_error"] = self.errors[name]
+                bar = f"{name}_error"
+                while bar in self.values or bar in columns:
+                    bar += "_"
+                columns[bar] = self.errors[name]
         return columns
 
     def footer(self) -> str:

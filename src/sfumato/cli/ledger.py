@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="Who spent what on which data; whether the chain holds; the steward's acts.", no_args_is_help=True
-)
+app = typer.Typer(help="Who spent what, whether it holds, and the steward's acts.", no_args_is_help=True)
 
 DatasetArgument = Annotated[
-    str | None, typer.Argument(metavar="[DATASET]", help="Whose budget; else the only one.")
+    str | None, typer.Argument(metavar="DATASET", help="Whose budget; else the only one.")
 ]
 DatasetNeeded = Annotated[str, typer.Argument(metavar="DATASET", help="Whose budget.")]
 AnalystNeeded = Annotated[str, typer.Argument(metavar="ANALYST", help="Whose limit.")]
@@ -88,7 +86,7 @@ def show(
 @app.command("verify")
 @reported
 def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: JsonOption = False) -> None:
-    """Check every receipt, the chain and its anchor. Exit code 4 if anything does not hold."""
+    """Check every receipt, the chain and its anchor; exit code 4 if one fails."""
     from sfumato.ledger import Ledger
 
     where, state = existing_ledger(config, ledger)

@@ -29,7 +29,7 @@ def demo(
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """The whole story in a minute, on generated data: quote, answer, balance, refusal, proof, picture."""
+    """The whole story in a minute, on generated data."""
     from sfumato.demo import tell
 
     if folder is None:

@@ -45,7 +45,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Write a commented sfumato.toml for the files: columns classified, decisions marked. No row is read."""
+    """Write a commented sfumato.toml for your files; no row is read."""
     from sfumato.engines import DuckDB
 
     if epsilon is not None:
@@ -114,7 +114,7 @@ def _relative(file: str, output: Path) -> str:
 
 @reported
 def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
-    """Which tables may be asked: columns, bounds, whose privacy is protected, and the budgets."""
+    """Which tables may be asked: columns, bounds, unit, budget."""
     catalog = read_catalog(config)
     if json_:
         emit_json(

@@ -28,7 +28,7 @@ def explain(
     ] = False,
     json_: JsonOption = False,
 ) -> None:
-    """What an epsilon means: what an attacker can learn, and where it stands among published ones."""
+    """What an epsilon means: what an attacker could learn."""
     from sfumato.explain import advantage, compare, posterior, tradeoff, words
     from sfumato.loss import ApproximateLoss, PureLoss
     from sfumato.numeric.exact import delta_of, positive

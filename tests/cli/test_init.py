@@ -1,0 +1,76 @@
+"""`sfumato init`: any source, public metadata only, nothing overwritten."""
+
+import gzip
+import tomllib
+
+import duckdb
+import pyarrow as pa
+import pyarrow.feather as feather
+import pytest
+
+from sfumato.catalog import Catalog
+
+
+def test_every_kind_of_source(cli, data):
+    (data / "people.csv").write_text("user_id,age,city,joined_date\n1,30,Lyon,2024-01-01\n")
+    with gzip.open(data / "more.csv.gz", "wt") as stream:
+        stream.write("a,b\n1,2\n")
+    feather.write_feather(pa.table({"x": [1.5]}), data / "x.arrow", compression="uncompressed")
+    with duckdb.connect(str(data / "shop.duckdb")) as shop:
+        shop.execute("CREATE TABLE orders (customer_id INTEGER, amount DOUBLE)")
+    sources = ["visits.parquet", "people.csv", "more.csv.gz", "x.arrow", "shop.duckdb::orders", "*.parquet"]
+    made = cli("init", *sources, "--json")
+    assert made.code == 0
+    assert made.json["tables"] == ["visits", "people", "more", "x", "orders", "data"]
+    assert made.json["roles"]["visits"]["patient_id"] == "identifier"
+    tables = tomllib.loads((data / "sfumato.toml").read_text())["tables"]
+    assert tables["people"]["columns"]["age"] == {"type": "int", "role": "quasi-identifier"}
+    assert tables["people"]["columns"]["joined_date"]["type"] == "date"
+    assert tables["orders"]["source"] == "shop.duckdb::orders"
+
+
+def test_decided_at_once_it_can_be_asked_at_once(cli, data):
+    assert (
+        cli("init", "visits.parquet", "--unit", "patient_id", "--epsilon", "1", "--delta", "1e-6").code == 0
+    )
+    assert cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5").code == 0
+    assert cli("init", "visits.parquet", "--unit", "nobody", "-o", "b.toml").code == 2
+    assert cli("init", "visits.parquet", "--epsilon", "lots", "-o", "b.toml").code == 2
+    assert not (data / "b.toml").exists()
+
+
+def test_nothing_in_the_file_depends_on_the_rows(cli, data):
+    (data / "one").mkdir()
+    (data / "two").mkdir()
+    (data / "one/people.csv").write_text("user_id,age,city,note\n7,31,Lyon,x\n8,99,Nice,y\n")
+    (data / "two/people.csv").write_text("user_id,age,city,note\n,,,\n")
+    for folder in ("one", "two"):
+        assert cli("init", f"{folder}/people.csv", "-o", f"{folder}/sfumato.toml").code == 0
+    assert (data / "one/sfumato.toml").read_text() == (data / "two/sfumato.toml").read_text()
+    assert 'source = "people.csv"' in (data / "one/sfumato.toml").read_text()
+
+
+def test_an_existing_file_is_left_as_it_is(cli, data):
+    (data / "sfumato.toml").write_text("mine")
+    kept = cli("init", "visits.parquet")
+    assert kept.code == 2
+    assert "--force" in kept.err
+    assert (data / "sfumato.toml").read_text() == "mine"
+    assert cli("init", "visits.parquet", "--force").code == 0
+    assert (data / "sfumato.toml").read_text() != "mine"
+
+
+@pytest.mark.parametrize("source", ["missing.parquet", "nothing/*.csv", "sfumato.toml", "broken.parquet"])
+def test_an_unusable_source_is_told_and_nothing_is_written(cli, data, source):
+    (data / "broken.parquet").write_bytes(b"PAR1 not really")
+    failed = cli("init", source)
+    assert failed.code == 1
+    assert failed.err.startswith("sfumato: The data source cannot be used.")
+    assert not (data / "sfumato.toml").exists()
+
+
+def test_the_catalog_is_found_from_a_folder_below(cli, data, monkeypatch):
+    assert cli("init", "visits.parquet", "--unit", "row", "--epsilon", "1").code == 0
+    (data / "below").mkdir()
+    monkeypatch.chdir(data / "below")
+    assert Catalog.read(environ={}).tables[0].source == str(data / "visits.parquet")

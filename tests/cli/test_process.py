@@ -1,0 +1,175 @@
+"""The real command in processes of its own: pipes, locales, terminals, races, signals."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+COMMAND = [sys.executable, "-m", "sfumato"]
+
+
+def test_version(process):
+    assert re.fullmatch(r"sfumato \d+\.\d+\.\d+\S*\n", process("--version").out)
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LANG": "C", "LC_ALL": "C"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"},
+    ],
+    ids=["C", "ascii"],
+)
+def test_a_locale_without_symbols_does_not_crash(process, hospital, locale):
+    answer = process("query", BY_CITY, "--epsilon", "0.5", env=locale)
+    assert answer.code == 0
+    assert answer.err == ""
+    strict = "PYTHONIOENCODING" in locale
+    assert ("+/-" if strict else "±") in answer.out
+    if strict:
+        assert answer.out.isascii()
+        assert "?" not in answer.out
+    assert process("query", "SELECT x FROM visits", "--epsilon", "0.1", env=locale).code == 2
+    assert process("explain", "1", env=locale).code == 0
+    assert process("--help", env=locale).code == 0
+
+
+def test_a_reader_that_goes_away_is_no_crash(hospital):
+    shell = f'"{sys.executable}" -m sfumato quote "{BY_CITY}" --epsilon 0.5 | head -n 1'
+    done = subprocess.run(shell, shell=True, cwd=hospital, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def in_terminal(folder, *arguments, **env):
+    """What a person sees: the command in a terminal of 80 columns."""
+    parent, child = pty.openpty()
+    started = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **env},
+    )
+    os.close(child)
+    seen = b""
+    while True:
+        ready, _, _ = select.select([parent], [], [], 120)
+        try:
+            chunk = os.read(parent, 65536) if ready else b""
+        except OSError:  # the terminal is gone with its process
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(parent)
+    return started.wait(timeout=120), seen.decode()
+
+
+def bare(text):
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def test_a_terminal_gets_colours_and_rich_tables_within_80_columns(hospital):
+    code, text = in_terminal(hospital, "query", BY_CITY, "--epsilon", "0.5")
+    assert code == 0
+    assert "\x1b[" in text
+    assert "──" in text
+    assert max(len(line.split("\r")[-1]) for line in bare(text).replace("\r\n", "\n").split("\n")) <= 80
+    # Colours are off where nobody wants them, and the words stay.
+    code, plain = in_terminal(hospital, "query", BY_CITY, "--epsilon", "0.5", NO_COLOR="1")
+    assert code == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+    assert "Answered again from the ledger, free" in " ".join(bare(plain).split())
+    code, dumb = in_terminal(hospital, "query", BY_CITY, "--epsilon", "0.5", TERM="dumb")
+    assert code == 0
+    assert "\x1b[" not in dumb
+
+
+def test_many_at_once_never_overdraw(hospital):
+    """Twelve processes each want a fifth of the budget: five get it."""
+    commands = [
+        [
+            *COMMAND,
+            "query",
+            f"SELECT COUNT(*) AS n FROM visits WHERE age > {age}",
+            "--epsilon",
+            "0.2",
+            "--json",
+        ]
+        for age in range(12)
+    ]
+    running = [
+        subprocess.Popen(each, cwd=hospital, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for each in commands
+    ]
+    codes = [each.wait(timeout=240) for each in running]
+    for each in running:
+        each.communicate()
+    assert sorted(codes) == [0] * 5 + [3] * 7
+
+
+def test_the_same_question_at_once_is_answered_alike(hospital):
+    command = [*COMMAND, "query", BY_CITY, "--epsilon", "0.25", "--json"]
+    running = [subprocess.Popen(command, cwd=hospital, stdout=subprocess.PIPE) for _ in range(3)]
+    answers = [json.loads(each.communicate(timeout=240)[0]) for each in running]
+    paid = sum(not answer["free"] for answer in answers)
+    left = json.loads(subprocess.run(command, cwd=hospital, capture_output=True, check=True).stdout)["left"]
+    assert left["epsilon"] == 1 - 0.25 * paid
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_the_read_is_charged_and_says_so(data, process):
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 12_000_000
+    table = pa.table(
+        {"patient_id": np.random.default_rng(0).integers(0, rows // 3, rows), "age": np.arange(rows) % 100}
+    )
+    pq.write_table(table, data / "visits.parquet", compression="none")
+    (data / "sfumato.toml").write_text(
+        "[engine]\nthreads = 1\n[datasets.visits]\nepsilon = 1\n[tables.visits]\nsource = 'visits.parquet'\n"
+        "unit = 'patient_id'\n[tables.visits.columns]\nage = { type = 'int', lower = 0, upper = 100 }\n"
+    )
+    started = subprocess.Popen(
+        [*COMMAND, "query", "SELECT SUM(age) AS s FROM visits", "--epsilon", "0.25"],
+        cwd=data,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not _debited(data / "sfumato.ledger"):
+        time.sleep(0.005)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert started.returncode == 130, err
+    assert out == ""
+    assert "its price stays paid" in err
+    shown = json.loads(process("ledger", "show", "--json").out)
+    assert shown["balances"][0]["spent"] == 0.25
+
+
+def _debited(path):
+    if not path.exists():
+        return False
+    try:
+        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            return bool(database.execute("SELECT 1 FROM sfumato_receipts WHERE kind = 'debit'").fetchall())
+        finally:
+            database.close()
+    except sqlite3.Error:
+        return False
