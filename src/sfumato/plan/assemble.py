@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -110,6 +111,14 @@ class Assembly:
             raise QueryRefused(
                 "The query has no aggregate, and single rows are never shown.",
                 "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
+            )
+        groups = (
+            math.prod(len(key.values) for key in self._public) if combinations is None else len(combinations)
+        )
+        if groups > _MOST_GROUPS:
+            raise QueryRefused(
+                f"The result would have {groups:,} groups, more than {_MOST_GROUPS:,}.",
+                "Group by fewer or coarser things, or narrow them in WHERE.",
             )
         scan = Scan(self.table.name)
         child = scan if self.predicate is None else Filter(scan, self.predicate)

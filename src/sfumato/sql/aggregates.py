@@ -24,7 +24,7 @@ _NAMES: dict[str, AggregateName] = {
 }
 _UNKNOWN = {
     "approx_quantile", "arbitrary", "entropy", "fsum", "geomean", "geometric_mean", "histogram", "kahan_sum",
-    "list", "mad", "product", "reservoir_quantile", "string_agg", "sum_no_overflow", "sumkahan",
+    "list", "mad", "product", "reservoir_quantile", "std", "string_agg", "var", "sum_no_overflow", "sumkahan",
 }  # fmt: skip
 _FLAGS = {"this", "big_int"}
 _WORKS = "COUNT, SUM, AVG, VARIANCE and STDDEV work, with FILTER too."
@@ -34,7 +34,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether this reduces rows to one value, supported or not."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in _UNKNOWN | {"mean"}
-    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
 
 
 def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
@@ -51,6 +51,8 @@ def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
         node = node.this
         if not is_aggregate(node) or isinstance(node, exp.Filter):
             raise refuse("FILTER stands after an aggregate.", "Write COUNT(*) FILTER (WHERE condition).")
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        raise _unsupported(node.this, type(node.this).__name__.lower())
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     for each in _inner(node):
         _check_flat(each)
@@ -111,7 +113,7 @@ def _argument(node: exp.Expr) -> exp.Expr:
         or extra
         or isinstance(arguments[0], exp.Order | exp.Star | exp.HavingMax | exp.Distinct)
     ):
-        raise refuse(f"{_shown(node)} takes one expression and nothing else.", "Write it as SUM(x).")
+        raise refuse(f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}(x).")
     return arguments[0]
 
 

@@ -134,6 +134,8 @@ def _keys(group: exp.Expr | None, columns: list[exp.Expr], scope: Scope) -> list
         return []
     if group.args.get("totals"):
         raise refuse("WITH TOTALS is not supported.", "Ask for the total as a query of its own.")
+    if not group.args.get("all") and not group.expressions:
+        raise refuse("GROUP BY names nothing.", "Name columns, or write GROUP BY ALL.")
     if group.args.get("all"):
         trees = [each for each in columns if not any(is_aggregate(node) for node in each.walk())]
     else:

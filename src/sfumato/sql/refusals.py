@@ -55,8 +55,6 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Cube: ("CUBE is not supported.", _ROLLUP),
     exp.GroupingSets: ("GROUPING SETS are not supported.", _ROLLUP),
     exp.WithinGroup: ("WITHIN GROUP is not supported.", "Use AVG, or a histogram: COUNT(*) with GROUP BY."),
-    exp.IgnoreNulls: ("IGNORE NULLS is not supported.", "Aggregates leave NULL out anyway."),
-    exp.RespectNulls: ("RESPECT NULLS is not supported.", "Use COALESCE to give NULL a value."),
 }
 """The parts of expressions that are refused wherever they stand."""
 
@@ -83,6 +81,8 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "histogram": ("HISTOGRAM is not supported as a function.", "Use COUNT(*) with GROUP BY."),
     "logicaland": ("BOOL_AND is not supported.", "Compare COUNT_IF(condition) with COUNT(*)."),
     "logicalor": ("BOOL_OR is not supported.", "Use COUNT_IF(condition)."),
+    "std": ("STD means different things in different dialects.", "Write STDDEV_SAMP or STDDEV_POP."),
+    "var": ("VAR means different things in different dialects.", "Write VAR_SAMP or VAR_POP."),
     "corr": ("CORR is not supported.", "SUM(x * y), AVG and VARIANCE of bounded columns work."),
     "covarpop": ("COVAR_POP is not supported.", "SUM(x * y) and AVG of bounded columns work."),
     "covarsamp": ("COVAR_SAMP is not supported.", "SUM(x * y) and AVG of bounded columns work."),

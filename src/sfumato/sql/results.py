@@ -15,6 +15,8 @@ from sfumato.sql.scope import Scope
 
 __all__ = ["Results"]
 
+_MOST = 64
+
 
 class Results:
     """The keys and aggregates of a query, as they are found in SELECT, HAVING and ORDER BY.
@@ -56,7 +58,12 @@ class Results:
     def _meaning(self, node: exp.Expr) -> str | None:
         """The name of the key or aggregate that a node is."""
         if is_aggregate(node):
-            return self.assembly.aggregate(parse_aggregate(node, self.scope))
+            name = self.assembly.aggregate(parse_aggregate(node, self.scope))
+            if int(name[1:]) >= _MOST:
+                raise refuse(
+                    f"The query has more than {_MOST} different aggregates.", "Ask for them in parts."
+                )
+            return name
         nodes = list(node.walk())
         if any(map(is_aggregate, nodes)) or not any(isinstance(each, exp.Column) for each in nodes):
             return None
@@ -65,8 +72,9 @@ class Results:
             return found
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
+            number = self.scope.table.schema[node.name].kind in ("integer", "float")
             raise refuse(
                 f"Column {shown(node.name)} is neither aggregated nor in GROUP BY.",
-                f"Add GROUP BY {node.name[:40]}, or aggregate it, as in AVG({node.name[:40]}).",
+                f"Add GROUP BY {node.name}, or aggregate it, as in {'AVG' if number else 'COUNT'}({node.name}).",
             )
         return None
