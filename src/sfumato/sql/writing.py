@@ -37,11 +37,16 @@ def lowered(expression: Expression, dialect: str) -> tuple[exp.Expr, int]:
 
 def _filled(template: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     def fill(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and (found := _HOLE.fullmatch(node.name)):
-            return arguments[int(found[1])].copy()
-        return node
+        place = _hole(node)
+        return node if place is None else arguments[place].copy()
 
     return template.copy().transform(fill, copy=False)
+
+
+def _hole(node: exp.Expr) -> int | None:
+    # As a string where the grammar wants one.
+    found = _HOLE.fullmatch(node.name) if isinstance(node, exp.Column | exp.Literal) else None
+    return None if found is None else int(found[1])
 
 
 _HOLE = re.compile(r"hole_(\d+)")
@@ -52,9 +57,9 @@ def _template(text: str, dialect: str) -> tuple[exp.Expr, dict[int, int]]:
     """The parsed template, and how often each argument is used in it."""
     parsed = sqlglot.parse_one(re.sub(r"\{(\d+)\}", r"hole_\1", text), dialect=dialect)
     uses: dict[int, int] = {}
-    for node in parsed.find_all(exp.Column):
-        if found := _HOLE.fullmatch(node.name):
-            uses[int(found[1])] = uses.get(int(found[1]), 0) + 1
+    for node in parsed.find_all(exp.Column, exp.Literal):
+        if (place := _hole(node)) is not None:
+            uses[place] = uses.get(place, 0) + 1
     return parsed, uses
 
 

@@ -79,20 +79,26 @@ def _evaluate(expression: Expression, vectors: Mapping[str, Vector], count: int)
         return vectors[expression.name]
     if isinstance(expression, Literal):
         return _repeated(expression, count)
-    function = FUNCTIONS.get(expression.function)
+    arguments = [_evaluate(each, vectors, count) for each in expression.arguments]
+    kinds = tuple(_KINDS.get(each.values.dtype.kind, "float") for each in arguments)
+    name, order = overload(expression.function, kinds)
+    function = FUNCTIONS.get(name)
     if function is None or function.compute is None:
         raise QueryRefused(f"{expression.function[:40].upper()} is not supported over results.")
-    return function.compute(*(_evaluate(each, vectors, count) for each in expression.arguments))
+    try:
+        return function.compute(*(arguments[place] for place in order))
+    except (TypeError, ValueError, IndexError, AttributeError):  # wrong kinds or number of arguments
+        raise QueryRefused(f"{name.upper()} cannot be computed from these results.", function.doc) from None
 
 
 def _repeated(constant: Literal, count: int) -> Vector:
     if constant.value is None:
         return Vector(np.zeros(count), np.zeros(count, dtype=bool))
-    return _vector(
-        np.ma.asanyarray(np.full(count, constant.value, dtype=_DTYPES.get(str(constant.kind), float)))
-    )
+    dtype = _DTYPES.get(str(constant.kind), float)
+    return _vector(np.ma.asanyarray(np.full(count, constant.value, dtype=dtype)))
 
 
+_KINDS: dict[str, Kind] = {"b": "boolean", "O": "text", "M": "date"}
 _DTYPES: dict[str, Any] = {"boolean": bool, "text": object, "date": "datetime64[D]"}
 
 

@@ -16,9 +16,17 @@ from sfumato.plan.ranges import FIRST_DAY, LAST_DAY, Facts, day_of, days_of, num
 
 __all__ = ["DATES"]
 
-_WITHIN = "(CASE WHEN {0} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN {0} END)"
+_DAY = "CAST({0} AS DATE)"  # it is one already, but for a bare NULL
+_ENDS = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
+_WITHIN = f"(CASE WHEN {_DAY} BETWEEN {_ENDS} THEN {_DAY} END)"
+_BEFORE, _AFTER = "CAST('0001-12-31 (BC)' AS DATE)", "CAST('10000-01-01' AS DATE)"
 _MANY_DAYS, _MANY_MONTHS, _MOST_LISTED = 4_000_000, 120_000, 10_000
 _FIRST, _LAST = np.datetime64("0001-01-01", "D"), np.datetime64("9999-12-31", "D")
+
+
+def _held(result: str) -> str:
+    """The template of a date that is NULL beyond the years 1 to 9999; NULLs are skipped by GREATEST."""
+    return f"NULLIF(NULLIF(LEAST(GREATEST({result}, {_BEFORE}), {_AFTER}), {_BEFORE}), {_AFTER})"
 
 
 def _bounded(facts: Facts) -> bool:
@@ -32,20 +40,23 @@ def _ends(facts: Facts) -> tuple[datetime.date, datetime.date] | None:
 
 
 def _each(operation: Callable[..., Any], dtype: Any) -> Callable[..., Vector]:
-    """What computes day by day; beyond the years 1 to 9999 it is NULL, and so is a result of None."""
+    """What computes day by day; beyond the years 1 to 9999 it is NULL."""
 
     def compute(*vectors: Vector) -> Vector:
         valid = np.logical_and.reduce([vector.valid & _years(vector.values) for vector in vectors])
         values: Array = np.zeros(len(valid), dtype=dtype)
         for i in np.flatnonzero(valid):
             row = (vector.values[i] for vector in vectors)
-            found = operation(
-                *(each.astype(object) if isinstance(each, np.datetime64) else each for each in row)
+            values[i] = operation(
+                *(day.astype(object) if isinstance(day, np.datetime64) else day for day in row)
             )
-            values[i], valid[i] = (found, True) if found is not None else (values[i], False)
-        return Vector(values, valid)
+        return Vector(values, valid & _years(values))
 
     return compute
+
+
+def _plain(value: Any) -> Any:
+    return value.astype(object) if isinstance(value, np.datetime64) else value
 
 
 def _years(values: Array) -> Array:
@@ -69,7 +80,7 @@ def _field(
         name,
         (1, 1),
         rule,
-        f"DATE_PART('{part}', {{0}})",
+        f"DATE_PART('{part}', {_WITHIN})",
         _each(take, np.float64),
         dict.fromkeys(nodes, ("this",)),
         doc=f"The {part} of a date.",
@@ -130,20 +141,22 @@ def _moved(name: str, sign: int) -> Function:
 
     operator = "+" if sign > 0 else "-"
     days = f"CASE WHEN {{1}} BETWEEN -{_MANY_DAYS} AND {_MANY_DAYS} THEN {{1}} END"
-    sql = f"{_WITHIN} {operator} CAST({days} AS INTEGER)"
+    sql = _held(f"{_WITHIN} {operator} CAST({days} AS INTEGER)")
 
     def compute(date: Vector, days: Vector) -> Vector:
         small = np.abs(days.values) <= _MANY_DAYS
         count = np.rint(np.where(small, days.values, 0)).astype("timedelta64[D]")
-        return Vector(date.values + sign * count, date.valid & days.valid & small & _years(date.values))
+        moved = date.values.astype("datetime64[D]") + sign * count
+        return Vector(moved, date.valid & days.valid & small & _years(date.values) & _years(moved))
 
     return Function(name, (2, 2), rule, sql, compute, doc="The date so many days later or earlier.")
 
 
 def _dated(low: Bound, high: Bound, nullable: bool) -> Facts:
-    lower = low if isinstance(low, Fraction) and low >= FIRST_DAY else None
-    upper = high if isinstance(high, Fraction) and high <= LAST_DAY else None
-    return Facts("date", nullable, lower, upper, None if lower is None else Fraction(1))
+    if low > LAST_DAY or high < FIRST_DAY:
+        return Facts("date", True)
+    sure = low >= FIRST_DAY and high <= LAST_DAY
+    return Facts("date", nullable or not sure, max(FIRST_DAY, low), min(LAST_DAY, high), Fraction(1))  # type: ignore[arg-type]
 
 
 def _later(day: datetime.date, months: float) -> Any:
@@ -173,7 +186,8 @@ def _days_between(first: Facts, second: Facts) -> Facts:
 
 def _compute_between(first: Vector, second: Vector) -> Vector:
     valid = first.valid & second.valid & _years(first.values) & _years(second.values)
-    return Vector((first.values - second.values).astype("timedelta64[D]").astype(np.float64), valid)
+    days = first.values.astype("datetime64[D]") - second.values.astype("datetime64[D]")
+    return Vector(days.astype(np.float64), valid)
 
 
 def _day_of_year(day: datetime.date) -> int:
@@ -199,7 +213,7 @@ DATES: tuple[Function, ...] = (
         "add_months",
         (2, 2),
         _add_months,
-        f"CAST({_WITHIN} + TO_MONTHS(CAST({{1}} AS INTEGER)) AS DATE)",
+        _held(f"CAST({_WITHIN} + TO_MONTHS(CAST({{1}} AS INTEGER)) AS DATE)"),
         _each(_later, "datetime64[D]"),
         literals=(1,),
         doc="The date so many months later, or the last day of that month if it is shorter.",

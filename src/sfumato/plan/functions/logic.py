@@ -97,12 +97,12 @@ def _is_null(facts: Facts) -> Facts:
 
 
 def _compute_and(*vectors: Vector) -> Vector:
-    no = np.logical_or.reduce([each.valid & ~each.values for each in vectors])
+    no = np.logical_or.reduce([each.valid & ~each.values.astype(bool) for each in vectors])
     return Vector(~no, np.logical_and.reduce([each.valid for each in vectors]) | no)
 
 
 def _compute_or(*vectors: Vector) -> Vector:
-    yes = np.logical_or.reduce([each.valid & each.values for each in vectors])
+    yes = np.logical_or.reduce([each.valid & each.values.astype(bool) for each in vectors])
     return Vector(yes, np.logical_and.reduce([each.valid for each in vectors]) | yes)
 
 

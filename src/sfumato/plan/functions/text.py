@@ -203,12 +203,13 @@ TEXT: tuple[Function, ...] = (
         doc="With one text in place of every other, which must not be shorter.",
     ),
     Function(
-        "like", (2, 3), _like("LIKE"), lambda n: "{0} LIKE {1}" if n == 2 else "{0} LIKE {1} ESCAPE {2}",
+        "like", (2, 3), _like("LIKE"), lambda n: "{0} LIKE {1}" if n == 2 else "{0} LIKE {1} ESCAPE '{2}'",
         each(_matcher(0), bool), literals=(1, 2),
         doc="Whether it fits the pattern: % is any text, _ any character.",
     ),
     Function(
-        "ilike", (2, 3), _like("ILIKE"), lambda n: "{0} ILIKE {1}" if n == 2 else "{0} ILIKE {1} ESCAPE {2}",
+        "ilike", (2, 3), _like("ILIKE"),
+        lambda n: "{0} ILIKE {1}" if n == 2 else "{0} ILIKE {1} ESCAPE '{2}'",
         each(_matcher(re.IGNORECASE), bool), literals=(1, 2), ascii=True,
         doc="As LIKE, small and capital letters alike.",
     ),
@@ -221,7 +222,7 @@ TEXT: tuple[Function, ...] = (
         {"EndsWith": _TWO}, names=("suffix",), doc="Whether it ends with the other.",
     ),
     Function(
-        "contains", (2, 2), _test("CONTAINS"), "CONTAINS({0}, {1})",
+        "contains", (2, 2), _test("CONTAINS"), "CONTAINS(CAST({0} AS TEXT), CAST({1} AS TEXT))",
         each(lambda text, part: part in text, bool),
         {"Contains": _TWO}, doc="Whether the other occurs in it.",
     ),
