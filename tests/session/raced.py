@@ -1,0 +1,32 @@
+"""Run by test_race.py, several at once: asks different questions of one ledger until the budget is used up.
+
+Arguments: ledger, my number, number of processes. Prints one line an answer.
+"""
+
+import sys
+
+import pyarrow as pa
+
+import sfumato as sf
+
+
+def main() -> None:
+    ledger, mine, processes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    table = sf.PrivateTable(
+        "people",
+        source=pa.table({"age": [34, 71, 52, 88, 19, 67]}),
+        unit=sf.PrivacyUnit.row(),
+        schema={"age": sf.Int(0, 110)},
+    )
+    with sf.Session(table, budget=sf.Budget(12), ledger=ledger) as session:
+        for age in range(mine, 110, processes):
+            query = session.sql(f"SELECT COUNT(*) AS n FROM people WHERE age > {age}")
+            try:
+                print("answer", query.release(epsilon=1).table["n"][0], flush=True)
+            except sf.errors.BudgetExceeded:
+                print("refused", flush=True)
+                break
+
+
+if __name__ == "__main__":
+    main()
