@@ -136,8 +136,12 @@ class Postgres(Store):
                 self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
 
     def _made(self) -> bool:
-        found = self._connection.execute("SELECT to_regclass('sfumato_ledger')").fetchone()
-        return found is not None and found[0] is not None
+        # Through a snapshot of its own: `to_regclass` may remember within a transaction that there was none.
+        found = self._connection.execute(
+            "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'sfumato_ledger' "
+            "AND schemaname = ANY (current_schemas(false))"
+        )
+        return found.fetchone() is not None
 
     def commit(self) -> None:
         """Makes everything since `begin` durable."""
