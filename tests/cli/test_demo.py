@@ -67,8 +67,8 @@ def test_without_matplotlib_it_says_how_to_get_it(cli, monkeypatch):
     assert "sfumato[plots]" in told.json["text"]
 
 
-@pytest.mark.parametrize("command", ["demo"])
-def test_it_needs_no_arguments(process, command):
-    told = process(command)
+@pytest.mark.slow
+def test_it_needs_no_arguments(process, tmp_path):
+    told = process("demo", env={"TMPDIR": str(tmp_path)})
     assert told.code == 0
     assert "Sfumato in a minute" in told.out

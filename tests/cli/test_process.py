@@ -21,6 +21,17 @@ def test_version(process):
     assert re.fullmatch(r"sfumato \d+\.\d+\.\d+\S*\n", process("--version").out)
 
 
+def test_help_and_completion_load_nothing_heavy():
+    code = "import sys; from sfumato.cli import app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"numpy", "scipy", "duckdb", "pyarrow", "sqlglot", "matplotlib"} & set(loaded.split())
+
+
+def test_the_shell_can_complete(process):
+    env = {"_SFUMATO_COMPLETE": "complete_bash", "COMP_WORDS": "sfumato le", "COMP_CWORD": "1"}
+    assert process(env=env).out.split() == ["ledger"]
+
+
 @pytest.mark.parametrize(
     "locale",
     [
@@ -38,9 +49,7 @@ def test_a_locale_without_symbols_does_not_crash(process, hospital, locale):
     if strict:
         assert answer.out.isascii()
         assert "?" not in answer.out
-    assert process("query", "SELECT x FROM visits", "--epsilon", "0.1", env=locale).code == 2
     assert process("explain", "1", env=locale).code == 0
-    assert process("--help", env=locale).code == 0
 
 
 def test_a_reader_that_goes_away_is_no_crash(hospital):
@@ -96,18 +105,19 @@ def test_a_terminal_gets_colours_and_rich_tables_within_80_columns(hospital):
     assert "\x1b[" not in dumb
 
 
+@pytest.mark.slow
 def test_many_at_once_never_overdraw(hospital):
-    """Twelve processes each want a fifth of the budget: five get it."""
+    """Six processes each want two fifths of the budget: two get it."""
     commands = [
         [
             *COMMAND,
             "query",
             f"SELECT COUNT(*) AS n FROM visits WHERE age > {age}",
             "--epsilon",
-            "0.2",
+            "0.4",
             "--json",
         ]
-        for age in range(12)
+        for age in range(6)
     ]
     running = [
         subprocess.Popen(each, cwd=hospital, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -116,9 +126,10 @@ def test_many_at_once_never_overdraw(hospital):
     codes = [each.wait(timeout=240) for each in running]
     for each in running:
         each.communicate()
-    assert sorted(codes) == [0] * 5 + [3] * 7
+    assert sorted(codes) == [0] * 2 + [3] * 4
 
 
+@pytest.mark.slow
 def test_the_same_question_at_once_is_answered_alike(hospital):
     command = [*COMMAND, "query", BY_CITY, "--epsilon", "0.25", "--json"]
     running = [subprocess.Popen(command, cwd=hospital, stdout=subprocess.PIPE) for _ in range(3)]

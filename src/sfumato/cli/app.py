@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
@@ -33,6 +32,8 @@ app.add_typer(ledger.app, name="ledger")
 def _version(asked: bool) -> None:
     if not asked:
         return
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         number = version("sfumato")
     except PackageNotFoundError:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.catalog import Catalog
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import open_session, read_catalog
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption
@@ -22,6 +21,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.render import shown, with_bar
 
 if TYPE_CHECKING:
+    from sfumato.catalog import Catalog
     from sfumato.ledger import Balance
     from sfumato.session import Release
 

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.catalog import Catalog
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import dataset_named, existing_ledger, open_ledger, read_catalog
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
-from sfumato.numeric.exact import as_fraction
 from sfumato.render import shown
 
 if TYPE_CHECKING:
@@ -247,7 +245,7 @@ def _dataset(book: Ledger, name: str) -> Any:
 def _declared_budget(config: Path | None, dataset: str, analyst: str | None) -> Budget | None:
     """What the toml says, if there is one."""
     try:
-        catalog = Catalog.read(config)
+        catalog = read_catalog(config)
     except CatalogUnusable:
         if config is not None:
             raise
@@ -323,7 +321,7 @@ def _paid(receipt: Receipt, unit: str) -> Fraction | None:
     if receipt.kind != "debit":
         return None
     paid = receipt.price.get(unit, receipt.memo.get(unit))
-    return None if paid is None else as_fraction(paid, unit)
+    return None if paid is None else Fraction(paid)
 
 
 def _about(receipt: Receipt) -> str:

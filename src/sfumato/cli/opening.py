@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.catalog import Catalog
 from sfumato.errors import CatalogUnusable, LedgerMismatch, LedgerUnusable
 
 if TYPE_CHECKING:
+    from sfumato.catalog import Catalog
     from sfumato.ledger import Ledger
     from sfumato.session import Session
 
@@ -20,6 +20,8 @@ __all__ = ["dataset_named", "existing_ledger", "open_ledger", "open_session", "r
 
 def read_catalog(config: Path | None, ledger: str | None = None, analyst: str | None = None) -> Catalog:
     """The catalog that the flags and the environment point at."""
+    from sfumato.catalog import Catalog
+
     return Catalog.read(config, ledger=ledger, analyst=analyst)
 
 
@@ -95,7 +97,7 @@ def existing_ledger(config: Path | None, ledger: str | None) -> tuple[str, Path 
 def _place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
     named = ledger or os.environ.get("SFUMATO_LEDGER")
     try:
-        catalog = Catalog.read(config, ledger=ledger)
+        catalog = read_catalog(config, ledger)
     except CatalogUnusable:
         if not named or config is not None:
             raise

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.catalog import DraftTable, draft, write_new
-from sfumato.catalog.write import table_name
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.exact import delta_of, positive
 from sfumato.render import shown
-from sfumato.schema import ColumnType, PrivateTable
+
+if TYPE_CHECKING:
+    from sfumato.catalog import DraftTable
+    from sfumato.schema import ColumnType, PrivateTable
 
 __all__ = ["init", "schema"]
 
@@ -46,7 +46,10 @@ def init(
     json_: JsonOption = False,
 ) -> None:
     """Write a commented sfumato.toml for your files; no row is read."""
+    from sfumato.catalog import DraftTable, draft, write_new
+    from sfumato.catalog.write import table_name
     from sfumato.engines import DuckDB
+    from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
         positive(epsilon, "epsilon")

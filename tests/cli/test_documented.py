@@ -1,0 +1,72 @@
+"""Documentation cannot drift: every command, option, setting and variable is described, and no other."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from sfumato.catalog import Catalog
+from sfumato.catalog.keys import ENVIRONMENT, KEYS
+from sfumato.cli import app
+from sfumato.cli.failures import FAILURES
+
+DOCS = Path(__file__).parents[2] / "docs"
+CLI, CATALOG = (DOCS / "cli.md").read_text(), (DOCS / "catalog.md").read_text()
+
+
+def commands(command, path=()):
+    children = getattr(command, "commands", {})
+    for name, child in children.items():
+        yield from commands(child, (*path, name))
+    if not children:
+        yield path, command
+
+
+ALL = list(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
+def test_every_command_and_option_is_described(path, command):
+    assert f"sfumato {path[0]}" in CLI
+    if len(path) > 1:
+        assert f"| `{path[1]}" in CLI
+    for parameter in command.params:
+        for option in getattr(parameter, "opts", []):
+            if option.startswith("-"):
+                assert re.search(rf"`{option}[` ]", CLI), option
+        assert getattr(parameter, "help", "x"), f"{parameter.name} has no help"
+    assert {"--json"} <= {option for parameter in command.params for option in parameter.opts}
+    if path[0] in ("query", "quote", "ledger"):
+        assert "--ledger" in {option for parameter in command.params for option in parameter.opts}
+    assert command.help
+
+
+def test_no_option_is_described_that_does_not_exist():
+    known = {option for _, command in ALL for parameter in command.params for option in parameter.opts}
+    known |= {"--help", "-h", "--version", "--install-completion", "--show-completion"}
+    assert set(re.findall(r"`(--?[a-z-]+)", CLI)) <= known
+
+
+def test_every_setting_is_described_and_no_other():
+    rows = {
+        key
+        for row in re.findall(r"^\| (`[^|]*?`) \|", CATALOG, flags=re.M)
+        for key in re.findall(r"`(\w+)`", row)
+    }
+    settings = {key for section in list(KEYS.values())[1:] for key in section}
+    assert rows == settings | set(ENVIRONMENT)
+    for section in ("ledger", "engine", "datasets", "tables"):
+        assert f"[{section}" in CATALOG
+
+
+def test_every_exit_code_is_described():
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", CLI, flags=re.M)}
+    assert listed == {0} | {code for code, _ in FAILURES.values()}
+
+
+def test_the_whole_file_in_the_documentation_is_a_catalog(tmp_path):
+    (block,) = re.findall(r"^```toml\n(.*?)^```", CATALOG, flags=re.S | re.M)
+    (tmp_path / "sfumato.toml").write_text(block)
+    catalog = Catalog.read(tmp_path / "sfumato.toml", environ={})
+    assert set(catalog.limits["hospital"]) == {"alice", "bob"}
