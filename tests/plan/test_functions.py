@@ -51,12 +51,14 @@ BY_KIND = {
 
 NASTY = {
     "integer": [None, 0, 1, -1, 2**63 - 1, -(2**63), 2**53, -(2**53) - 1, 7, 50_000_000],
-    "float": [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 5e-324, 0.5, -2.5, 1e19, 2**63 * 1.0],
-    "text": [None, "", " ", "a", "FR", "naïve", "🤦🏼‍♂️", "ß", "İ", "%_\\", "'", "12", "-1e400", "nan", "2024-02-30", "infinity",
-             "2024-02-28", "0001-01-01", "x" * 3000, "\x00", "true", "９", "e\u0301", "9" * 400],
+    "float": [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 5e-324, 0.5, -2.5, 1e19,
+              2.0**63],
+    "text": [None, "", " ", "a", "FR", "naïve", "🤦🏼‍♂️", "ß", "İ", "%_\\", "'", "12", "-1e400", "nan", "2024-02-30",
+             "infinity", "2024-02-28", "0001-01-01", "x" * 3000, "\x00", "true", "９", "e\u0301", "9" * 400],
     "boolean": [None, True, False],
     # the ends of the engine's dates and its infinities, as days
-    "date": [None, 0, -719162, 2932896, 2147483647, -2147483647, 2147483646, -2147483646, 18321, -800000, 2932897],
+    "date": [None, 0, -719162, 2932896, 2147483647, -2147483647, 2147483646, -2147483646, 18321, -800000,
+             2932897],
 }  # fmt: skip
 
 
@@ -136,11 +138,13 @@ CALLS: dict[str, list[tuple[object, ...]]] = {
     "divide": [(N, N)],
     "int_divide": [(WHOLE, WHOLE)],
     "modulo": [(N, N), (WHOLE, WHOLE)],
-    **{name: [(N,)] for name in ("negate", "abs", "sign", "floor", "ceil", "trunc", "sqrt", "ln", "log10", "log2", "exp")},
+    **{name: [(N,)] for name in ("negate", "abs", "sign", "floor", "ceil", "trunc")},
+    **{name: [(N,)] for name in ("sqrt", "ln", "log10", "log2", "exp")},
     "round": [(N,), (N, [0, 1, 2, 15, -1, -3, -15])],
     "power": [(N, [0, 1, 2, 3, -1, -2, 0.5, 2.5, -0.5, 40]), (N, N)],
     "width_bucket": [(N, [-3, 0, 0.1], [1, 7.5, 10**6], [1, 5, 100])],
-    **{name: [(ANY, ANY)] for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
+    **{name: [(ANY, ANY)] for name in ("equal", "not_equal", "less", "less_equal")},
+    **{name: [(ANY, ANY)] for name in ("greater", "greater_equal")},
     "is_distinct": [(ANY, ANY)],
     "is_not_distinct": [(ANY, ANY)],
     "in": [(N, [0, 1], [5, -1], [0.5]), (S, ["a", "FR"], ["12"]), (D, [datetime.date(2020, 2, 29)])],
@@ -166,7 +170,8 @@ CALLS: dict[str, list[tuple[object, ...]]] = {
     "like": [(S, ["a%", "%b%", "_", "", "%", "x\\%", "'"]), (S, ["a!%b", "!!%"], ["!"])],
     "ilike": [(S, ["A%", "fr", "%É%"]), (S, ["A!_%"], ["!"])],
     **{name: [(S, S), (S, ["a", "", "é"])] for name in ("starts_with", "ends_with", "contains", "position")},
-    **{name: [(D,)] for name in ("year", "quarter", "month", "day", "dayofweek", "isodow", "dayofyear", "week")},
+    **{name: [(D,)] for name in ("year", "quarter", "month", "day")},
+    **{name: [(D,)] for name in ("dayofweek", "isodow", "dayofyear", "week")},
     **{name: [(D,)] for name in ("trunc_year", "trunc_quarter", "trunc_month", "trunc_week")},
     "add_days": [(D, WHOLE), (D, [0, 31, -4_000_000, 4_000_000, 5_000_000])],
     "subtract_days": [(D, WHOLE), (D, [1, 4_000_000])],

@@ -158,9 +158,6 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
     match unit:
         case "DAY":
             return call("days_between", last, first)
-        case "WEEK":
-            days = call("days_between", call("trunc_week", last), call("trunc_week", first))
-            return call("int_divide", days, literal(7))
         case "YEAR":
             return call("subtract", call("year", last), call("year", first))
         case "QUARTER" | "MONTH":
