@@ -80,12 +80,13 @@ class Scope:
         """Ends that hold the value of the expression before noise with probability at least 1 − risk, a row.
 
         Aggregates, affine forms of measurements and ratios of two such forms have intervals of their own. Any
-        other expression is split into the largest parts that have one, k of them: each gets risk/k
-        (Bonferroni), and the box they span goes through interval arithmetic.
+        other expression is split into the largest parts that have one, with k sources of noise: each gets
+        risk/k (Bonferroni), and the box they span goes through interval arithmetic.
         """
         expression = _plain(expression)
         parts = tuple(dict.fromkeys(self._parts(expression)))
-        solved = {part: self._solved(part, risk / len(parts)) for part in parts}
+        share = risk / max(1, len({self._source(part) for part in parts}))
+        solved = {part: self._solved(part, share) for part in parts}
         with np.errstate(all="ignore"):
             return self._walk(expression, solved)
 
@@ -101,6 +102,12 @@ class Scope:
         elif isinstance(expression, Call):
             for argument in expression.arguments:
                 yield from self._parts(argument)
+
+    def _source(self, part: Expression) -> Expression | int:
+        """What its interval can miss by: forms of one measurement all miss together."""
+        form = self._affine(part)
+        used = [] if form is None else self._used(form)
+        return used[0] if len(used) == 1 else part
 
     def _solvable(self, expression: Expression) -> bool:
         if isinstance(expression, Column):
