@@ -72,9 +72,9 @@ class Results:
             return found
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
-            number = self.scope.table.schema[node.name].kind in ("integer", "float")
+            example = "AVG" if self.scope.table.schema[node.name].kind in ("integer", "float") else "COUNT"
             raise refuse(
                 f"Column {shown(node.name)} is neither aggregated nor in GROUP BY.",
-                f"Add GROUP BY {node.name}, or aggregate it, as in {'AVG' if number else 'COUNT'}({node.name}).",
+                f"Add GROUP BY {node.name}, or aggregate it, as in {example}({node.name}).",
             )
         return None

@@ -94,10 +94,10 @@ class Scope:
             return exp.Paren(this=alias.copy())
         if folded in declared:
             return exp.column(exp.to_identifier(declared[folded], quoted=True))
-        raise refuse(
-            f"{self.table.name} has no declared column {shown(name)}.",
-            nearest(name, [*self.table.schema, *self.named]),
-        )
+        fix = nearest(name, [*self.table.schema, *self.named])
+        if column.this.args.get("quoted") and not column.table:
+            fix = f"Text is written in single quotes. {fix}"
+        raise refuse(f"{self.table.name} has no declared column {shown(name)}.", fix)
 
     def _check_table(self, column: exp.Column) -> None:
         if column.args.get("db") or column.args.get("catalog"):
