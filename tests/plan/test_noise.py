@@ -92,7 +92,7 @@ def test_coverage_is_nominal_and_noise_understated_by_a_tenth_is_noticed(
 def test_laplace_noise_can_stand_for_geometric_noise(scale: float) -> None:
     # Drawn from the same uniform numbers, they are never further apart than the slack.
     noise = Noise("geometric", scale, whole=True)
-    stand_in = noise.continuous
+    stand_in, lone = noise.continuous(), noise.continuous(alone=True)
     assert (stand_in.law, stand_in.scale) == ("laplace", scale)
     assert 0.5 <= stand_in.slack <= 1 + 1e-12
     q = math.exp(-1 / scale)
@@ -101,6 +101,8 @@ def test_laplace_noise_can_stand_for_geometric_noise(scale: float) -> None:
     whole = np.maximum(
         np.floor(-scale * (np.log(tail) + math.log1p(q)) + 1e-9), 0
     )  # greatest k, P(X ≥ k) ≥ tail
+    assert lone.slack <= 0.5 + 1e-9
+    assert (whole - continuous).max() <= lone.slack + 1e-6 * max(1, scale * 1e-6)
     assert np.abs(whole - continuous).max() <= stand_in.slack + 1e-6 * max(1, scale * 1e-6)
 
 

@@ -93,7 +93,8 @@ class Blend:
     noises: tuple[Noise, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noises", tuple(each.continuous for each in self.noises))
+        alone = sum(each.law == "geometric" for each in self.noises) == 1
+        object.__setattr__(self, "noises", tuple(each.continuous(alone=alone) for each in self.noises))
 
     def tail(self, form: Floats, width: Floats) -> Floats:
         """A bound on P(|Σ a_i·X_i| > width), slack included; exact but for the slack where that is known.

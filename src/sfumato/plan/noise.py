@@ -68,7 +68,7 @@ class Noise:
         if isinstance(mechanism, Geometric):
             if unit == 1:
                 return cls("geometric", mechanism.scale, whole=True)
-            slack = Fraction(_overhang(mechanism.scale)) * unit
+            slack = (Fraction(_overhang(mechanism.scale)) + Fraction(1, 2**48)) * unit
             wide = float_up(slack + Fraction(half))
             return cls("laplace", _scaled(mechanism.scale, unit), wide, rounding=half)
         if not isinstance(mechanism, Laplace | Gaussian):
@@ -137,25 +137,28 @@ class Noise:
             return self
         return Noise(self.law, self.scale, max(0.0, self.slack - self.rounding) * _WIDER)
 
-    @property
-    def continuous(self) -> Noise:
+    def continuous(self, *, alone: bool = False) -> Noise:
         """A continuous law that can stand for this one in any sum, with the slack that makes up for it.
 
-        Geometric noise X and Laplace noise Y of the same b can be drawn together so that always |X − Y| ≤
-        1 − c with c = b·ln(2/(1 + q)), q = exp(−1/b). Proof: P(X ≥ k) = q^k/(1 + q) and P(Y ≥ y) = q^y/2
-        agree at y = k − c, so let X = k where k − c ≤ Y < k + 1 − c for k ≥ 1, likewise below zero, and 0 in
-        between; since √q ≤ (1 + q)/2 (arithmetic and geometric mean), 0 ≤ c ≤ 1/2, and the distance is at
-        most max(c, 1 − c). That |X| alone is stochastically below |Y| + 1/2, by the same inequality, would
-        not be enough for sums with noise of other lattices; a joint draw is, whatever is added.
+        Geometric noise X and Laplace noise Y of the same b can be drawn together so that X − Y lies within
+        [c − 1, c] where they are positive, and mirrored below: c = b·ln(2/(1 + q)), q = exp(−1/b). Proof:
+        P(X ≥ k) = q^k/(1 + q) and P(Y ≥ y) = q^y/2 agree at y = k − c, so let X = k where k − c ≤ Y <
+        k + 1 − c for k ≥ 1, likewise below zero, and 0 in between. Since √q ≤ (1 + q)/2 (arithmetic and
+        geometric mean), 0 ≤ c ≤ 1/2, and always |X − Y| ≤ 1 − c: the slack in any sum, whatever is added.
+
+        Args:
+            alone: Whether everything that is added to it is continuous, symmetric and unimodal. Then
+                P(|aX + Z| > t) grows with |X| (Anderson 1955), |X| ≤ |Y| + c, and the slack is c.
         """
         if self.law != "geometric":
             return Noise(self.law, self.scale, self.slack)
-        return Noise("laplace", self.scale, (_overhang(self.scale) + self.slack) * _WIDER)
+        over = _overhang(self.scale)
+        return Noise("laplace", self.scale, ((1 - over if alone else over) + self.slack) * _WIDER + 2.0**-48)
 
 
 def _overhang(scale: float) -> float:
-    """1 − b·ln(2/(1 + exp(−1/b))), rounded up: from 1/2 for wide noise to 1 for hardly any."""
-    return 1 - scale * math.log1p(math.tanh(0.5 / scale)) * (1 - 2.0**-49)
+    """1 − b·ln(2/(1 + exp(−1/b))): from 1/2 for wide noise to 1 for hardly any."""
+    return 1 - scale * math.log1p(math.tanh(0.5 / scale))
 
 
 def _scaled(scale: float, unit: Fraction) -> float:
