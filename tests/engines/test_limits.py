@@ -70,7 +70,8 @@ def test_a_limit_so_short_that_planning_outlasts_it(make):
             ask(limited, ENDLESS)
 
 
-def test_ctrl_c_cancels_the_read_and_the_next_one_works(one):
+def test_ctrl_c_cancels_the_read_and_the_next_one_works(make):
+    one = make(timeout=60)  # a lost signal fails the test instead of hanging it
     one.attach("n", NUMBERS, {"a": "integer"})
     for _ in range(2):
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -83,7 +84,25 @@ def test_ctrl_c_cancels_the_read_and_the_next_one_works(one):
         assert ask(one) == {"s": [19_999 * 10_000]}
 
 
-def test_another_exception_from_a_signal_stops_the_read_and_passes_through(one):
+def test_ctrl_c_at_any_moment_ends_in_time(make):
+    one = make(timeout=60)  # a lost signal fails the test instead of hanging it
+    one.attach("n", NUMBERS, {"a": "integer"})
+    ended = 0
+    for i in range(40):
+        timer = threading.Timer(0.0005 * i, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            ask(one, ENDLESS)
+        except (Cancelled, KeyboardInterrupt):
+            ended += 1
+        timer.join()
+    assert ended == 40
+    assert ask(one) == {"s": [19_999 * 10_000]}
+
+
+def test_another_exception_from_a_signal_stops_the_read_and_passes_through(make):
+    one = make(timeout=60)  # a lost signal fails the test instead of hanging it
+
     class Stop(Exception):
         pass
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -11,28 +13,58 @@ from sfumato.errors import Cancelled, EngineFailed, TimedOut
 __all__ = ["run"]
 
 _T = TypeVar("_T")
+_SLICE = 0.1
 _AGAIN = 0.05  # an interrupt that comes while the engine still plans is lost, so it is repeated
 
 
-class _Work(Generic[_T]):
-    """A read in a thread of its own; of a failure only the fact is kept, never the exception."""
+class _Task(Generic[_T]):
+    """A read in a thread of its own; of a failure only the fact is kept, never the exception.
+
+    Ctrl-C may strike between any two steps of the waiting thread, also while it starts this one: so a read
+    that has not begun can be abandoned, and waiting is for one bare lock, never left half taken.
+    """
 
     def __init__(self, work: Callable[[], _T]) -> None:
-        self.done = threading.Event()
         self.result: _T | None = None
         self._work = work
+        self._state = threading.Lock()
+        self._begun = self._finished = self._abandoned = False
+        self._latch = threading.Lock()
+        self._latch.acquire()
         self.thread = threading.Thread(target=self._run, name="sfumato-read", daemon=True)
 
     def _run(self) -> None:
+        with self._state:
+            self._begun = not self._abandoned
+        if not self._begun:
+            return
         try:
             self.result = self._work()
         except BaseException:  # its text and frames may hold data: they end in this thread
             self.result = None
         finally:
-            self.done.set()
+            self._finished = True
+            self._latch.release()
+
+    def wait(self, limit: float | None) -> bool:
+        """Whether it has ended within the limit.
+
+        In slices: a signal that comes just before the thread goes to sleep does not wake it.
+        """
+        deadline = math.inf if limit is None else time.monotonic() + limit
+        while not self._latch.acquire(timeout=min(_SLICE, max(0.0, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def is_over(self) -> bool:
+        """Whether it has ended; one that has not begun never will after this."""
+        with self._state:
+            self._abandoned = not self._begun
+        return self._abandoned or self._finished
 
 
-def run(work: Callable[[], _T], interrupt: Callable[[], None], *, timeout: float | None) -> _T:
+def run(work: Callable[[], _T], interrupt: Callable[[], object], *, timeout: float | None) -> _T:
     """What `work` returns, run in a thread of its own while this one waits and listens for Ctrl-C.
 
     Args:
@@ -49,19 +81,20 @@ def run(work: Callable[[], _T], interrupt: Callable[[], None], *, timeout: float
         The exception is raised in the waiting thread, where the cause never was, so neither `__cause__` nor
         `__context__` nor a traceback can lead to it.
     """
-    task = _Work(work)
-    limit = None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
+    task = _Task(work)
     cancelled = late = False
     try:
         task.thread.start()
-        late = not task.done.wait(limit)
+        late = not task.wait(timeout)
     except KeyboardInterrupt:
         cancelled = True
     finally:
-        while task.thread.ident is not None and not task.done.is_set():
+        while True:
             try:
+                if task.is_over():
+                    break
                 interrupt()
-                task.done.wait(_AGAIN)
+                task.wait(_AGAIN)
             except KeyboardInterrupt:
                 cancelled = True
     result, task.result = task.result, None  # an answer that came too late must not hang on the exception

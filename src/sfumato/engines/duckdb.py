@@ -167,7 +167,7 @@ class DuckDB:
             )
 
         try:
-            result = run(read, cursor.interrupt, timeout=self.timeout)
+            result = run(read, lambda: _succeeds(cursor.interrupt), timeout=self.timeout)
         finally:
             cursor.close()
         if result is _STRANGE:
