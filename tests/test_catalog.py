@@ -187,6 +187,10 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         (('unit = "row"', "unit = 3"), "unit must be text"),
         (('unit = "row"', 'unit = "u"\nmax_groups = 0'), r"tables\.t: max_groups"),
         (("[tables.t]", "tables = 3\n[x]"), "."),
+        (('"int"', '{ type = "enum", values = "abc" }'), "values is a list"),
+        (('"int"', '{ type = "int", nullable = "false" }'), "nullable is true or false"),
+        (("columns.a", "columns.Row"), "could mean the column of that name"),
+        (('unit = "row"', 'unit = "u"\nmax_groups = 1.5'), r"tables\.t: max_groups"),
         (('columns.a = "int"', ""), "needs its columns"),
         (("[datasets.d]", "[engine]\ntimeout = 'soon'\n[datasets.d]"), "engine takes threads"),
         (("[datasets.d]", "[engine]\nthreads = 0\n[datasets.d]"), "must be positive"),
@@ -258,8 +262,18 @@ def test_what_is_decided_at_once_is_not_asked_again(tmp_path):
         read(tmp_path, draft([DraftTable("v", "v", VISITS)], unit="row", epsilon="1")).tables[0].unit.column
         is None
     )
+    with pytest.raises(CatalogUnusable, match="ambiguous"):
+        draft([DraftTable("v", "v", {"row": "integer"})], unit="row")
     with pytest.raises(CatalogUnusable, match="no column 'patent_id'"):
         draft([DraftTable("v", "v", VISITS)], unit="patent_id")
+
+
+@pytest.mark.parametrize("written", ["1", "0.5", "1e-1", "1/3", "00.5", ".5", "5.", " 1"])
+def test_a_budget_is_read_as_it_was_given(tmp_path, written):
+    text = draft([DraftTable("v", "v.parquet", VISITS)], unit="row", epsilon=written, delta="1/1000000")
+    budget = read(tmp_path, text).budgets["v"]
+    assert budget.epsilon == Fraction(written.strip().rstrip("."))
+    assert budget.delta == Fraction(1, 10**6)
 
 
 def test_a_file_without_types_gets_them_from_names_and_says_so():

@@ -16,6 +16,7 @@ def test_the_question_comes_from_an_argument_a_file_or_standard_input(cli, hospi
     asked = cli("query", BY_CITY, "--epsilon", "0.2", "--json").json
     for again in (
         cli("query", "by_city.sql", "--epsilon", "0.2", "--json"),
+        cli("query", "by city.sql", "--epsilon", "0.2", "--json"),
         cli("query", "-", "--epsilon", "0.2", "--json", stdin=BY_CITY),
         cli("query", "--epsilon", "0.2", "--json", stdin=BY_CITY),
     ):
@@ -104,7 +105,8 @@ def test_csv_and_parquet_carry_values_and_half_widths(cli, hospital):
 
 
 def test_an_output_that_cannot_be_written_is_told_before_anything_is_paid(cli, hospital):
-    assert cli("query", BY_CITY, "--epsilon", "0.5", "--output", "no/such/folder.txt").code == 2
+    for place in ("no/such/folder.txt", "."):
+        assert cli("query", BY_CITY, "--epsilon", "0.5", "--output", place).code == 2
     assert cli("quote", BY_CITY, "--epsilon", "0.5", "--json").json["left"]["epsilon"] == 1
 
 
@@ -206,5 +208,9 @@ def test_explain_says_it_in_words_and_in_json(cli):
         "deployments",
     ]
     assert 0.46 < document["advantage"] < 0.47  # tanh(1/2)
+    # With a delta, beliefs are bounded but for a probability that is said.
+    beliefs = cli("explain", "1", "--delta", "1e-6", "--json").json["beliefs"]
+    assert all(0 < each["smallest"] < each["prior"] < each["largest"] < 1 for each in beliefs)
+    assert {each["failure"] for each in beliefs} == {1e-5}
     assert cli("explain", "zero").code == 2
     assert cli("explain", "-1").code == 2

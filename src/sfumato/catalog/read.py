@@ -288,6 +288,9 @@ def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
     column = _text(section, "unit", where)
     settings = {key: section[key] for key in ("max_groups", "max_rows", "adjacency") if key in section}
     if column == "row":
+        if any(name.lower() == "row" for name in section["columns"]):
+            # Taken as the wrong one of the two, it would protect single rows where people were meant.
+            raise CatalogUnusable(f'{where}: unit = "row" could mean the column of that name; rename it.')
         if extra := [key for key in settings if key != "adjacency"]:
             raise CatalogUnusable(f'{where}: {extra[0]} has no meaning with unit = "row".')
         return PrivacyUnit.row(**settings)
@@ -310,6 +313,10 @@ def _columns(section: Mapping[str, Any], where: str) -> tuple[dict[str, ColumnTy
         if role not in ROLES:
             raise CatalogUnusable(f"{place}: role is one of {', '.join(ROLES)}.")
         roles[name] = role
+        if not isinstance(settings.get("nullable", True), bool):
+            raise CatalogUnusable(f"{place}: nullable is true or false.")
+        if settings.get("values", UNDECIDED) != UNDECIDED and not isinstance(settings["values"], list):
+            raise CatalogUnusable(f'{place}: values is a list, such as ["Lyon", "Nice"].')
         # An undecided bound is no bound: the column can be filtered on and counted, not summed.
         decided = {key: value for key, value in settings.items() if key != "role" and value != UNDECIDED}
         try:
@@ -354,4 +361,4 @@ def _text(section: Mapping[str, Any], key: str, where: str) -> str:
 
 def _place(source: str, folder: Path) -> str:
     """A path relative to the catalog's folder as one that holds anywhere; addresses as they are."""
-    return source if "://" in source else os.path.join(folder, source)
+    return source if "://" in source else os.path.join(folder, os.path.expanduser(source))

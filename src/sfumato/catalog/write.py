@@ -36,6 +36,7 @@ _ROLE_NOTES: dict[Role, tuple[str, ...]] = {
     "plain": ("The rest.",),
 }
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_TOML_NUMBER = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ timeout = 300                # seconds; a read that is stopped stays charged
 
 
 def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
-    decided = epsilon is not None
+    decided, zero = epsilon is not None, "0"
     mark = (
         "what all answers together may reveal" if decided else "DECIDE: what all answers together may reveal;"
     )
@@ -101,7 +102,7 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
         f"[datasets.{_key(name)}]",
         f"{f'epsilon = {_number(epsilon)}':<28} # {mark}",
         *([] if decided else [f"{'':<28} # 1 is a common start: sfumato explain 1"]),
-        f"{f'delta = {delta or 0}':<28} # more than 0, such as 1e-7, allows Gaussian noise",
+        f"{f'delta = {_number(delta or zero)}':<28} # more than 0, such as 1e-7, allows Gaussian noise",
         'accountant = "basic"         # how spendings add up; or "zcdp", "gaussian", "rdp"',
         "",
         f"# [datasets.{_key(name)}.analysts]   # if listed, only they may ask, each within a limit",
@@ -133,6 +134,10 @@ def _table(table: DraftTable, unit: str | None) -> str:
 
 def _unit(table: DraftTable, unit: str | None) -> list[str]:
     if unit == "row":
+        if any(column.lower() == "row" for column in table.columns):
+            raise CatalogUnusable(
+                f'{table.name} has a column "row", so that unit = "row" is ambiguous; rename it.'
+            )
         return ['unit = "row"                 # each row is somebody else']
     if unit is not None:
         if unit not in table.columns:
@@ -181,7 +186,10 @@ def _bounds(column: str, word: str) -> str:
 
 
 def _number(text: str | None) -> str:
-    return f'"{UNDECIDED}"' if text is None else text
+    """A number as TOML writes it; other ways to write one, such as 1/2, as text."""
+    if text is None:
+        return _quoted(UNDECIDED)
+    return text if _TOML_NUMBER.fullmatch(text) else _quoted(text)
 
 
 def _key(name: str) -> str:

@@ -106,9 +106,8 @@ def query(
     wanted = Format.JSON if json_ else format_
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
-    if output is not None and not output.resolve().parent.is_dir():
-        # Said before anything is paid.
-        raise InvalidParameter(f"There is no folder {output.parent} to write to.")
+    if output is not None:
+        _check_writable(output)  # before anything is paid
     catalog, text = read_catalog(config, ledger, analyst), _question(sql)
     with spinner("asking", quiet=json_), open_session(catalog, _dataset(catalog, text)) as session:
         release = session.sql(text).release(epsilon, delta=delta, error=_wanted(error), confidence=confidence)
@@ -238,16 +237,28 @@ _WRITERS = {
 }
 
 
+def _check_writable(path: Path) -> None:
+    folder = path.resolve().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidParameter(f"{path} cannot be written: it must be a file in an existing folder.")
+
+
 def _to_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
+    temporary = None
     try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
+    except OSError:
+        raise InvalidParameter(
+            f"{path} could not be written. The answer is kept: asking again is free."
+        ) from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _question(sql: str | None) -> str:
@@ -256,7 +267,7 @@ def _question(sql: str | None) -> str:
         if sql is None and sys.stdin.isatty():
             raise InvalidParameter('Give a question: sfumato query "SELECT COUNT(*) FROM …" --epsilon 0.1')
         text = sys.stdin.read()
-    elif sql.lower().endswith(".sql") and not any(each.isspace() for each in sql.strip()):
+    elif sql.lower().endswith(".sql") and (Path(sql).is_file() or not any(map(str.isspace, sql))):
         try:
             text = Path(sql).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -30,13 +31,17 @@ def explain(
 ) -> None:
     """What an epsilon means: what an attacker could learn."""
     from sfumato.explain import advantage, compare, posterior, tradeoff, words
+    from sfumato.explain.words import percent_down, percent_up
     from sfumato.loss import ApproximateLoss, PureLoss
     from sfumato.numeric.exact import delta_of, positive
 
     price, slack = positive(epsilon, "epsilon"), delta_of(delta)
     loss = ApproximateLoss(price, slack) if slack else PureLoss(price)
     rates = [float(rate) for rate in tradeoff(loss, list(_RATES))]
-    beliefs = [posterior(loss, prior, failure=slack) for prior in _PRIORS]
+    # What (epsilon, delta) says about beliefs needs more room than delta itself: see `posterior`.
+    aside = min(10 * slack, Fraction(1, 2))
+    beliefs = [posterior(loss, prior, failure=aside) for prior in _PRIORS]
+    told = words(loss, unit=unit, delta=aside)
     standing = compare(price, slack, unit)
     if json_:
         emit_json(
@@ -44,14 +49,19 @@ def explain(
                 "epsilon": price,
                 "delta": slack,
                 "unit": unit,
-                "words": words(loss, unit=unit),
+                "words": told,
                 "advantage": advantage(loss),
                 "tradeoff": [
                     {"false_positive_rate": rate, "true_positive_rate": best}
                     for rate, best in zip(_RATES, rates, strict=True)
                 ],
                 "beliefs": [
-                    {"prior": float(prior), "smallest": belief.smallest, "largest": belief.largest}
+                    {
+                        "prior": float(prior),
+                        "smallest": belief.smallest,
+                        "largest": belief.largest,
+                        "failure": belief.failure,
+                    }
                     for prior, belief in zip(_PRIORS, beliefs, strict=True)
                 ],
                 "deployments": {
@@ -63,24 +73,24 @@ def explain(
             }
         )
         return
-    say(words(loss, unit=unit))
+    say(told)
     say()
     table(
         {
-            "of 1,000 who are out, wrongly named": [f"{rate * 1000:g}" for rate in _RATES],
-            "of 1,000 who are in, found at most": [f"{best * 1000:,.0f}" for best in rates],
+            "false alarms": [f"1 in {round(1 / rate):,}" for rate in _RATES],
+            "found at most": [percent_up(best) for best in rates],
         }
     )
     say()
     table(
         {
-            "belief before": [f"{float(prior):.0%}" for prior in _PRIORS],
-            "after, at least": [f"{belief.smallest * 100:.2f} %" for belief in beliefs],
-            "after, at most": [f"{belief.largest * 100:.2f} %" for belief in beliefs],
+            "belief before": [f"{float(prior) * 100:g} %" for prior in _PRIORS],
+            "after, at least": [percent_down(belief.smallest) for belief in beliefs],
+            "after, at most": [percent_up(belief.largest) for belief in beliefs],
         }
     )
     say()
     if deployments:
         say(str(standing))
     else:
-        paragraph(f"{standing.summary} ({len(standing.near)} of them: --deployments)")
+        paragraph(f"{standing.summary} They are listed by --deployments.")
