@@ -346,6 +346,11 @@ def derived(simulation: Simulation) -> dict[str, tuple[Expression, float]]:
         "square": (call("multiply", N, N), n * n),
         "size": (call("abs", call("subtract", N, S)), abs(n - total)),
         "most": (call("greatest", N, S, literal(10)), max(n, total, 10)),
+        "root": (call("sqrt", S), math.sqrt(total)),
+        "log": (call("ln", N), math.log(n)),
+        "rounded": (call("round", M, literal(1)), math.floor(mean * 10 + 0.5) / 10),
+        "power": (call("power", D, literal(2)), deviation**2),
+        "cast": (call("divide", call("to_float", S), call("to_float", N)), total / n),
         "left": (call("modulo", N, literal(1000)), math.fmod(n, 1000)),
         "case": (Call("case", (call("greater", N, literal(100)), M, literal(0.0))), mean if n > 100 else 0.0),
     }

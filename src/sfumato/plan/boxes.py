@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.functions import FUNCTIONS, evaluate
 from sfumato.plan.intervals import Blend, Floats, quotient
 from sfumato.plan.noise import Noise
-from sfumato.plan.ranges import Facts
+from sfumato.plan.ranges import Facts, constant
 
 __all__ = ["Affine", "Box", "Scope"]
 
@@ -23,10 +24,8 @@ Box: TypeAlias = tuple[Floats, Floats]
 """Lower and upper ends, one a row; infinite where nothing is known, NaN where there is no value at all."""
 
 # Non-decreasing in the first argument for every real number; the other arguments are constants.
-_MONOTONE = frozenset(
-    {"floor", "ceil", "trunc", "round", "sign", "exp", "cbrt", "cast_double", "cast_float", "cast_bigint"}
-)
-_SAME = frozenset({"cast_double", "cast_float"})
+_MONOTONE = frozenset({"floor", "ceil", "trunc", "round", "sign", "exp", "to_float", "to_integer"})
+_SAME = frozenset({"to_float"})
 _WIDER = 2.0**-48  # of the larger end: what rounding in a few operations can take off
 
 
@@ -204,7 +203,7 @@ class Scope:
             return _hull(*boxes) if loose else _ARITHMETIC[name](*boxes)
         if name in _MONOTONE and not any(self.noisy_in(each) for each in expression.arguments[1:]):
             return self._ends(expression, boxes[0])
-        return _by_rule(name, boxes)
+        return _by_rule(expression, boxes)
 
     def _exact(self, expression: Expression) -> Box:
         rows = len(self.noisy[0])
@@ -215,18 +214,10 @@ class Scope:
         return values, values
 
     def _ends(self, expression: Call, box: Box) -> Box:
-        """A non-decreasing function of the first argument, at both ends."""
-        low, high = (
-            np.ma.filled(
-                evaluate(
-                    Call(expression.function, (Column("end"), *expression.arguments[1:])),
-                    {**self.keys, "end": end},
-                ).astype(np.float64),
-                np.nan,
-            )
-            for end in box
-        )
-        return low, high
+        """A non-decreasing function of the first argument, at both ends; infinite where it has no value."""
+        changed = Call(expression.function, (Column("end"), *expression.arguments[1:]))
+        low, high = (evaluate(changed, {**self.keys, "end": end}).astype(np.float64) for end in box)
+        return np.ma.filled(low, -np.inf), np.ma.filled(high, np.inf)
 
     def _case(self, expression: Call, solved: Mapping[Expression, Box]) -> Box:
         """The hull of the branches that could be taken: conditions on keys are known, those on noise not."""
@@ -245,7 +236,7 @@ class Scope:
         return low, high
 
 
-_TOTAL = frozenset({"add", "subtract", "multiply", "negate", "abs", *_MONOTONE})
+_TOTAL = _MONOTONE - {"to_integer"} | {"add", "subtract", "multiply", "negate", "abs"}
 
 
 def _present(expression: Expression) -> bool:
@@ -339,6 +330,15 @@ def _least(*boxes: Box) -> Box:
     return low, high
 
 
+def _root(box: Box) -> Box:
+    """Negative numbers have no root, so they count for nothing."""
+    return np.sqrt(np.maximum(box[0], 0.0)), np.sqrt(np.maximum(box[1], 0.0))
+
+
+def _logarithm(log: Callable[[Floats], Floats]) -> Callable[[Box], Box]:
+    return lambda box: (log(np.maximum(box[0], 0.0)), log(np.maximum(box[1], 0.0)))
+
+
 _ARITHMETIC: dict[str, Callable[..., Box]] = {
     "add": lambda first, second: (first[0] + second[0], first[1] + second[1]),
     "subtract": lambda first, second: (first[0] - second[1], first[1] - second[0]),
@@ -350,6 +350,10 @@ _ARITHMETIC: dict[str, Callable[..., Box]] = {
     "nullif": lambda first, _: first,
     "greatest": _greatest,
     "least": _least,
+    "sqrt": _root,
+    "ln": _logarithm(np.log),
+    "log10": _logarithm(np.log10),
+    "log2": _logarithm(np.log2),
 }
 
 
@@ -359,20 +363,29 @@ def _wider(low: Floats, high: Floats) -> Box:
     return low - room, high + room
 
 
-def _by_rule(name: str, boxes: list[Box]) -> Box:
-    """Row by row through the function's own rule for facts; everything where it refuses numbers."""
+def _by_rule(expression: Call, boxes: list[Box]) -> Box:
+    """Row by row through the function's own rule for facts; everything where that refuses."""
     rows = len(boxes[0][0])
     low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-    rule = FUNCTIONS[name].rule
+    rule = FUNCTIONS[expression.function].rule
     for row in range(rows):
         ends = [(float(box[0][row]), float(box[1][row])) for box in boxes]
         if any(np.isnan(end) for pair in ends for end in pair):
             low[row] = high[row] = np.nan
             continue
-        facts = rule(*(Facts("float", True, _bound(first), _bound(last)) for first, last in ends))
+        try:
+            facts = rule(*map(_known, expression.arguments, ends))
+        except QueryRefused:
+            return low, high
         low[row] = -np.inf if facts.lower is None else float_down(facts.lower)
         high[row] = np.inf if facts.upper is None else float_up(facts.upper)
     return low, high
+
+
+def _known(argument: Expression, ends: tuple[float, float]) -> Facts:
+    if isinstance(argument, Literal):
+        return constant(argument.value, argument.kind)
+    return Facts("float", True, _bound(ends[0]), _bound(ends[1]))
 
 
 def _bound(end: float) -> Fraction | None:
