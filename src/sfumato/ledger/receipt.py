@@ -129,7 +129,12 @@ class Receipt:
 
 def fractions(data: Mapping[str, str]) -> dict[str, Fraction]:
     """Exact numbers as a body holds them, ε or ρ before δ."""
-    return {unit: Fraction(value) for unit, value in sorted(data.items(), reverse=True)}
+    return {unit: _fraction(value) for unit, value in sorted(data.items(), reverse=True)}
+
+
+@lru_cache(maxsize=1024)
+def _fraction(written: str) -> Fraction:
+    return Fraction(written)
 
 
 @lru_cache(maxsize=4096)
