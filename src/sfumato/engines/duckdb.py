@@ -10,7 +10,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
 
@@ -63,6 +63,7 @@ class DuckDB:
     """
 
     dialect = "duckdb"
+    _functions: ClassVar[frozenset[str]] = frozenset()  # the same for every instance of one DuckDB
 
     def __init__(
         self,
@@ -88,7 +89,6 @@ class DuckDB:
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
         self._connection: Any = None
-        self._functions: frozenset[str] = frozenset()
         self._closed = False
         self._process = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="sfumato-")
@@ -211,8 +211,8 @@ class DuckDB:
         """Create the views, then shut the doors."""
         for table in tables.values():
             table.create(connection)
-        if not self._functions:
-            self._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
+        if not DuckDB._functions:
+            DuckDB._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
         paths = sorted({path for table in tables.values() for path in table.paths})
         connection.execute("SET allowed_paths = $paths", {"paths": paths})
         for command in _LOCK:
