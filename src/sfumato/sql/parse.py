@@ -107,8 +107,11 @@ def _columns(select: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
 def _derived(node: exp.Expr, position: int, scope: Scope) -> str:
     if isinstance(node, exp.Column):
         return {each.lower(): each for each in scope.table.schema}.get(node.name.lower(), node.name)
-    text = node.sql("duckdb", normalize_functions="lower", comments=False)
-    return text if len(text) <= 60 else f"column_{position}"
+    try:
+        text = node.sql("duckdb", normalize_functions="lower", comments=False)
+    except Exception:  # a name is not worth a failure
+        text = ""
+    return text if 0 < len(text) <= 60 else f"column_{position}"
 
 
 def _unused(name: str, taken: set[str]) -> str:
