@@ -59,3 +59,11 @@ def test_every_accountant_is_in_the_guide():
     guide = (ROOT / "docs/accounting.md").read_text()
     for name in sf.accounting.ACCOUNTANTS:
         assert f"`{name}`" in guide, name
+
+
+def test_every_sql_function_is_in_the_guide():
+    from sfumato.plan.functions import FUNCTIONS
+
+    guide = (ROOT / "docs/sql.md").read_text()
+    for name in FUNCTIONS:
+        assert f"| `{name}` |" in guide, name
