@@ -53,8 +53,9 @@ NASTY = {
     "integer": [None, 0, 1, -1, 2**63 - 1, -(2**63), 2**53, -(2**53) - 1, 7, 50_000_000],
     "float": [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 5e-324, 0.5, -2.5, 1e19,
               2.0**63],
-    "text": [None, "", " ", "a", "FR", "naïve", "🤦🏼‍♂️", "ß", "İ", "%_\\", "'", "12", "-1e400", "nan", "2024-02-30",
-             "infinity", "2024-02-28", "0001-01-01", "x" * 3000, "\x00", "true", "９", "e\u0301", "9" * 400],
+    "text": [None, "", " ", "a", "FR", "naïve", "🤦🏼‍♂️", "ß", "İ", "%_\\", "'", "12", "-1e400", "nan",
+             "2024-02-30", "infinity", "2024-02-28", "0001-01-01", "x" * 3000, "\x00", "true",
+             "９", "e\u0301", "9" * 400],
     "boolean": [None, True, False],
     # the ends of the engine's dates and its infinities, as days
     "date": [None, 0, -719162, 2932896, 2147483647, -2147483647, 2147483646, -2147483646, 18321, -800000,
@@ -322,7 +323,7 @@ def test_results_lie_within_the_facts(engine, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("seed", range(10, 14))
 def test_more_of_the_same(engine, seed):
     for name in CALLS:
         found = accepted(name, 60, seed)
@@ -403,6 +404,11 @@ def test_a_planted_partial_template_is_noticed(engine, monkeypatch, name, sql, a
     monkeypatch.setitem(FUNCTIONS, name, dataclasses.replace(FUNCTIONS[name], sql=sql))
     with pytest.raises(duckdb.Error):
         run(engine, [Call(name, arguments)], "nasty")
+
+
+def test_rounding_a_large_whole_number_need_not_give_one(engine):
+    expression = call("round", call("round", Column("z")), literal(15))
+    assert facts_of(expression, FACTS).kind == "float"
 
 
 def test_null_is_what_the_caller_says():

@@ -249,7 +249,8 @@ def test_hostile_names_are_quoted(name):
 
 @pytest.mark.parametrize(
     "value", [0, -1, 2**53 + 1, 2**63 - 1, -(2**63) + 1, 0.1, -0.0, 5e-324, 1.7976931348623157e308, 1 / 3,
-              1e22, 123456789.123, True, False, None, datetime.date.min, datetime.date.max, datetime.date(2024, 2, 29)],
+              1e22, 123456789.123, True, False, None, datetime.date.min, datetime.date.max,
+              datetime.date(2024, 2, 29)],
 )  # fmt: skip
 def test_constants_come_back_exactly(value):
     lowered = lower_expression(literal(value)).sql("duckdb")

@@ -35,7 +35,7 @@ class Typed:
 def typed(expression: Expression, table: PrivateTable, dialect: str) -> Typed:
     """The expression in the engine's language, with the kind that its columns' declared types give it."""
     columns = {name: column_facts(column) for name, column in table.schema.items()}
-    sql = lower_expression(expression, dialect)
+    sql = lower_expression(expression, dialect, columns=columns)
     if isinstance(expression, Column):
         sql = exp.Column(this=exp.to_identifier(expression.name, quoted=True))
     return Typed(sql, facts_of(expression, columns).kind)

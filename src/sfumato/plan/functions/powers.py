@@ -14,6 +14,7 @@ from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.functions.arithmetic import Bound, numbers, some_null
 from sfumato.plan.functions.base import Array, Function, Vector, strict
 from sfumato.plan.ranges import Facts, number
+from sfumato.schema import Kind
 
 __all__ = ["POWERS"]
 
@@ -121,7 +122,7 @@ def _round(facts: Facts, digits: Facts | None = None) -> Facts:
     places = 0 if digits is None else digits.single
     if not isinstance(places, int) or abs(places) > _DIGITS:
         raise QueryRefused(f"ROUND takes a constant number of digits, up to {_DIGITS}.", "Write ROUND(x, 2).")
-    if facts.kind == "integer" and places >= 0:
+    if facts.kind == "integer" and places == 0:
         return facts
 
     def at(bound: Bound) -> Bound:  # rounding in doubles is monotone, so the ends stay the ends
@@ -131,7 +132,9 @@ def _round(facts: Facts, digits: Facts | None = None) -> Facts:
             return Fraction(float(_rounded(np.array([float(bound)]), places)[0]))
 
     step = Fraction(10) ** -places if places <= 0 else None
-    kind = numbers("ROUND", facts) if places > 0 else "integer"
+    kind: Kind = (
+        "float" if places > 0 else "integer"
+    )  # scaled up and down, a large whole number may not stay one
     return number(kind, at(facts.low), at(facts.high), nullable=facts.nullable, step=step)
 
 
