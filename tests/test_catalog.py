@@ -126,6 +126,13 @@ columns.a = "int"
 """
 
 
+def test_numbers_are_read_to_their_last_digit(tmp_path):
+    exact = "0.1000000000000000000000000001"
+    assert read(tmp_path, SMALL.replace("epsilon = 1", f"epsilon = {exact}")).budgets[
+        "d"
+    ].epsilon == Fraction(exact)
+
+
 def test_flags_over_environment_over_file(tmp_path):
     environ = {"SFUMATO_LEDGER": "env.ledger", "SFUMATO_ANALYST": "eve", "SFUMATO_THREADS": "3"}
     assert read(tmp_path, SMALL).ledger == str(tmp_path / "sfumato.ledger")
