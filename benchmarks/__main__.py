@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import harness
 
-SUBJECTS = ("noise", "accounting", "calibration", "selection")
+SUBJECTS = ("noise", "accounting", "calibration", "selection", "query")
 
 
 def main() -> int:

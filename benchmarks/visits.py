@@ -31,7 +31,9 @@ def visits(rows: int) -> Path:
     counts = generator.choice(np.arange(1, 51), size=users, p=weights / weights.sum())
     user = np.repeat(np.arange(users, dtype=np.int64), counts)
     generator.shuffle(user)
-    user = user[:rows] if len(user) >= rows else np.append(user, generator.integers(0, users, rows - len(user)))
+    user = (
+        user[:rows] if len(user) >= rows else np.append(user, generator.integers(0, users, rows - len(user)))
+    )
     user = (user * np.int64(2654435761)) % np.int64(2**40) + 1000
     popularity = 1.0 / np.arange(1, 31) ** 1.1
     country = generator.choice(30, size=rows, p=popularity / popularity.sum()).astype(np.int8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import sqlite3
@@ -13,17 +12,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from postgres import running
 
 from sfumato.ledger import Budget, Ledger
 
 _FOLDER = Path(__file__).parent
-
-
-def _load(path: Path):
-    spec = importlib.util.spec_from_file_location(f"sfumato_tests_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Place:
@@ -100,7 +93,7 @@ class PostgresPlace(Place):
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    with _load(_FOLDER.parent / "postgres.py").running() as server:
+    with running() as server:
         yield server
 
 

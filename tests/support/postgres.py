@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-import pytest
 
 _USER = "sfumato"
 _INITDB = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions")
@@ -51,6 +50,8 @@ class Server:
 
 
 def _missing(why: str) -> None:
+    import pytest  # here, so that benchmarks can start a server without it
+
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"No PostgreSQL for the tests: {why}")
     pytest.skip(f"no PostgreSQL for the tests: {why}")
