@@ -55,12 +55,12 @@ def test_lines_fit_and_name_the_unit(loss, unit):
 
 def test_a_delta_is_said_to_be_an_exception():
     assert "whatever is released" in flat(words(LaplaceLoss(1)))
-    assert "except with a probability of at most 1e-06, when anything may be learned" in flat(
+    assert "except with a probability of at most 0.001, when anything may be learned" in flat(
         words(GaussianLoss("0.1"))
     )
     assert "at most 1e-09, when" in flat(words(GaussianLoss("0.1"), delta="1e-9"))
     calibrated = GaussianLoss("0.01", point=(1, "1e-7"))
-    assert "at most 1e-07, when" in flat(words(calibrated))
+    assert "at most 0.0001, when" in flat(words(calibrated))
     assert "No limit can be given" in flat(words(ApproximateLoss(1, "0.1")))
 
 

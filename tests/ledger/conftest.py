@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from postgres import running
 
+from postgres import running
 from sfumato.ledger import Budget, Ledger
 
 _FOLDER = Path(__file__).parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 
 import numpy as np
 
@@ -23,7 +24,7 @@ NOT_PROMISED = (
 
 _COLUMNS = 80
 _ALARMS = 0.01
-_USUAL = "1e-6"
+_USUAL = "1e-3"
 
 
 # What the attacker wants to know, per kind of neighbours: the secret, a belief about it, the verdict to give,
@@ -56,8 +57,9 @@ def words(
     Args:
         loss: the loss of all that the attacker sees.
         unit: what is protected, in one word or a few: "person", "row", "visit".
-        delta: the probability of the noise that is set aside where the loss has no pure ε; by default the δ
-            that it was calibrated to, or 1e-6.
+        delta: the probability that is set aside where the loss has no pure ε and some noise may tell all; by
+            default a thousand times the δ that it was calibrated to, since (ε, δ) alone bounds beliefs only
+            with room to spare, or 1e-3.
         adjacency: which inputs are neighbours, where the loss does not say so itself; "add-remove" if neither
             does.
     """
@@ -95,7 +97,7 @@ def _aside(loss: PrivacyLoss, delta: Rational | None) -> Rational:
     if loss.pure is not None:
         return 0
     point = loss.approximate
-    return _USUAL if point is None or not point[1] else point[1]
+    return _USUAL if point is None or not point[1] else min(1000 * point[1], Fraction(1, 10))
 
 
 def _fill(text: str) -> str:
