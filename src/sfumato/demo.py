@@ -20,7 +20,6 @@ from sfumato.schema import ColumnType, PrivateTable
 from sfumato.session import Release, Session
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 __all__ = ["SQL", "SQL_AGAIN", "generate", "prepare", "tell"]
@@ -106,16 +105,9 @@ def generate(seed: int = 2024) -> pa.Table:
         "cost": euro,
     }
     table = {name: pa.array(values[order]) for name, values in columns.items()}
-    days = np.datetime64(FIRST_DAY, "D") + _season(rng)
+    winter = 1 + 0.25 * np.cos(2 * np.pi * np.arange(366) / 366)  # more visits in the cold
+    days = np.datetime64(FIRST_DAY, "D") + rng.choice(366, VISITS, p=winter / winter.sum())
     return pa.table({**table, "day": pa.array(days.astype("datetime64[D]"))})
-
-
-def _season(rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Days of the year, with more visits in winter."""
-    import numpy as np
-
-    weight = 1 + 0.25 * np.cos(2 * np.pi * np.arange(366) / 366)
-    return rng.choice(366, VISITS, p=weight / weight.sum()).astype(np.int64)
 
 
 def prepare(folder: Path) -> Path:
