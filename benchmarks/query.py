@@ -1,4 +1,4 @@
-"""Private queries beside the plain ones: what the privacy costs in time and memory, and how fast debits are."""
+"""Private queries beside the plain ones: what privacy costs in time and memory, and how fast debits are."""
 
 from __future__ import annotations
 

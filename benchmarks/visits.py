@@ -24,7 +24,7 @@ _HOLDER = tempfile.TemporaryDirectory(prefix="visits-")
 
 @cache
 def visits(rows: int) -> Path:
-    """The path of a table with this many rows: a tenth as many users, 1 to 50 visits each (Zipf), 30 countries."""
+    """The path of a table with this many rows: a tenth as many users with 1 to 50 visits, 30 countries."""
     generator = np.random.default_rng(20240601)
     users = rows // 10
     weights = 1.0 / np.arange(1, 51)

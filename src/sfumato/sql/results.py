@@ -44,16 +44,16 @@ class Results:
 
     def _over_results(self, tree: exp.Expr) -> Expression:
         holder = exp.Paren(this=tree.copy())
-        self._replace(holder.this)
+        self._name_parts(holder.this)
         return parse_expression(holder.this, self.assembly.known)
 
-    def _replace(self, node: exp.Expr) -> None:
+    def _name_parts(self, node: exp.Expr) -> None:
         found = self._meaning(node)
         if found is not None:
             node.replace(exp.column(exp.to_identifier(found, quoted=True)))
             return
         for child in list(node.iter_expressions()):
-            self._replace(child)
+            self._name_parts(child)
 
     def _meaning(self, node: exp.Expr) -> str | None:
         """The name of the key or aggregate that a node is."""

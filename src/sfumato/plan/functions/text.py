@@ -64,7 +64,7 @@ def _concat(*arguments: Facts) -> Facts:
     return Facts("text", False)
 
 
-def _replace(facts: Facts, search: Facts, replacement: Facts) -> Facts:
+def _replaced(facts: Facts, search: Facts, replacement: Facts) -> Facts:
     need("REPLACE", ("text",), facts, search, replacement)
     old, new = search.single, replacement.single
     if old is None or new is None or len(new.encode()) > len(old.encode()):
@@ -197,7 +197,7 @@ TEXT: tuple[Function, ...] = (
         _compute_concat, {"Concat": ("*expressions",)}, doc="All one after the other, without the NULLs.",
     ),
     Function(
-        "replace", (3, 3), _replace, "REPLACE({0}, {1}, {2})",
+        "replace", (3, 3), _replaced, "REPLACE({0}, {1}, {2})",
         each(lambda text, old, new: text.replace(old, new) if old else text),
         {"Replace": ("this", "expression", "replacement")}, literals=(1, 2),
         doc="With one text in place of every other, which must not be shorter.",
