@@ -415,6 +415,18 @@ def test_a_single_measurement_keeps_the_width_of_its_own_law() -> None:
         assert got.half_width("less", confidence).tolist() == [width] * 3
 
 
+def test_several_sources_of_noise_share_the_risk() -> None:
+    got = answer(
+        {"p": call("multiply", M, D), "m": M, "d": D, "twice": call("multiply", N, N), "n": N}, THREE
+    )
+    parts = [got.interval(name, "0.95") for name in "md"]
+    corners = np.stack([a * b for a in parts[0] for b in parts[1]])
+    low, high = got.interval("p", "0.9")
+    assert low == pytest.approx(corners.min(axis=0))
+    assert high == pytest.approx(corners.max(axis=0))
+    assert got.interval("twice", "0.9")[1][0] == got.interval("n", "0.9")[1][0] ** 2  # one source only
+
+
 def test_conditions_on_keys_are_known_and_those_on_noise_are_not() -> None:
     on_key = Call("case", (call("equal", K, literal("a")), N, call("multiply", literal(10), N)))
     on_noise = Call("case", (call("greater", N, literal(1)), N, literal(-1000)))

@@ -272,6 +272,16 @@ def test_a_ratio_to_the_same_noise_is_seen_to_be_dependent() -> None:
     np.testing.assert_allclose(high - 50, plain[1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("risk", [0.5, 0.1, 1e-6])
+def test_the_width_is_convex_in_the_ratio_so_that_the_set_is_an_interval(law: str, risk: float) -> None:
+    blend = Blend((Noise(law, 3.0), Noise(law, 1.0)))  # type: ignore[arg-type]
+    theta = np.linspace(-40, 40, 4001)
+    width = blend.width(np.stack([np.ones_like(theta), theta]), risk)
+    assert np.diff(width, 2).min() > -1e-9 * width.max()
+    assert np.abs(np.diff(width)).max() <= blend.width(np.array([[0.0], [1.0]]), risk)[0] * 0.02 * (1 + 1e-6)
+
+
 # --- variances ----------------------------------------------------------------------------------------
 
 
@@ -339,6 +349,28 @@ def test_variances_beat_the_box_of_two_ratios(law: str) -> None:
     second = mean_interval(squares, count, (noises[150], noises[3]), lower=-shift, upper=shift, risk=third)
     box = (second[1] - first[0] ** 2) - (second[0] - first[1] ** 2)
     assert (high - low).mean() < 0.75 * box.mean()
+
+
+def test_a_count_within_one_of_its_noise_says_nothing() -> None:
+    noises = (Noise("laplace", 10.0), Noise("laplace", 2.0))
+    edge = noises[1].width(0.1)
+    low, high = mean_interval(
+        np.zeros(2), np.array([edge + 0.9, edge + 1.1]), noises, lower=-HALF, upper=HALF, risk=0.1
+    )
+    assert (low[0], high[0]) == (-HALF, HALF)
+    wide = mean_interval(np.zeros(1), np.array([40 * edge]), noises, lower=-HALF, upper=HALF, risk=0.1)
+    assert -HALF < wide[0][0] < wide[1][0] < HALF
+
+
+def test_a_variance_allows_for_every_mean_that_is_not_refuted() -> None:
+    noises = (Noise("laplace", 30.0), Noise("laplace", 1e-6), Noise("laplace", 1e-6))
+    total, squares, count = (np.array([each]) for each in (100.0, 0.0, 200.0))
+    low_mu, high_mu = mean_interval(
+        total, count, (noises[0], noises[2]), lower=-HALF, upper=HALF, risk=0.1 / 16
+    )
+    _, high = variance_interval(total, squares, count, noises, half=HALF, shift=50.0, sample=False, risk=0.1)
+    for mu in (low_mu[0], high_mu[0]):
+        assert high[0] >= 50 - 2 * mu * 0.5 + mu * mu > 50 - 0.25
 
 
 def test_nothing_breaks_at_the_ends() -> None:
