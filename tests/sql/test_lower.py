@@ -298,7 +298,7 @@ def test_no_unit_moves_the_answer_further_than_claimed() -> None:
         measured = question(unit, keys, (ROWS, UNITS, AMOUNT, BALANCE, LARGE))
         claims = sensitivities(measured)
         reached = [0.0] * len(claims)
-        for count in (1, 2, 3, 7, 50):
+        for count in (1, 3, 40):
             rows = [{**row, "who": 1.0, "amount": 1e9, "balance": 1e9} for row in make_rows(draw, count)]
             for row in rows[: unit.max_groups]:
                 row.update(large=2**63 - 1, country="FR", member=True, age=20, day=datetime.date(2024, 1, 2))
