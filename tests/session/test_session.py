@@ -294,8 +294,9 @@ def test_releases_lists_what_was_asked_before(session):
             s.table("visits").filter(~sf.col("new"), sf.col("age").between(20, 30)).agg(n=sf.count("age"))
         ),
         lambda s: s.table("visits").group_by(old=sf.col("age") >= 65).agg(n=sf.count().clip(0)),
+        lambda s: s.table("visits").filter(sf.col("day") + 7 >= "2024-03-01").agg(n=sf.count()),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_the_builder_makes_the_plans_of_sql(session, build):
     texts = [
@@ -306,6 +307,7 @@ def test_the_builder_makes_the_plans_of_sql(session, build):
         "SELECT SUM(amount) / COUNT(*) AS x, COUNT(DISTINCT user_id) AS u FROM visits",
         "SELECT COUNT(age) AS n FROM visits WHERE NOT new AND age BETWEEN 20 AND 30",
         "SELECT age >= 65 AS old, GREATEST(COUNT(*), 0) AS n FROM visits GROUP BY old",
+        "SELECT COUNT(*) AS n FROM visits WHERE day + INTERVAL 7 DAY >= DATE '2024-03-01'",
     ]
     query = build(session)
     released = query.release(epsilon=0.01)

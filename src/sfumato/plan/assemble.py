@@ -8,17 +8,22 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Expression, columns_of
-from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine
+from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
 from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report, Scan
 from sfumato.plan.normal import conjunction, normal
 from sfumato.schema import PrivateTable
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "settled"]
 
 _MOST_GROUPS = 100_000
 _WHOLE = {"count", "count_distinct"}
+
+
+def settled(expression: Expression, table: PrivateTable) -> Expression:
+    """An expression over a table's columns in the one form that all spellings of it share."""
+    return normal(resolve(expression, {name: column_facts(kind) for name, kind in table.schema.items()}))
 
 
 class Assembly:
@@ -40,7 +45,7 @@ class Assembly:
             QueryRefused: for an ill-typed condition, or a key without a public list of values.
         """
         self.table = table
-        asked = [normal(each) for each in predicates]
+        asked = [settled(each, table) for each in predicates]
         self.predicate = conjunction(asked) if asked else None
         declared = {name: column_facts(column) for name, column in table.schema.items()}
         for each in asked:
@@ -73,7 +78,7 @@ class Assembly:
         Raises:
             QueryRefused: if it is ill-typed, or a function in it cannot be computed over results.
         """
-        found = normal(expression)
+        found = normal(resolve(expression, self.known))
         facts_of(found, self.known)
         for each in _functions(found):
             if FUNCTIONS[each].compute is None:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan.assemble import Assembly
+from sfumato.plan.assemble import Assembly, settled
 from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.nodes import AggregateCall, AggregateName, Output, Report
-from sfumato.plan.normal import normal
 from sfumato.schema import Keys, PrivateTable
 
 __all__ = ["Agg", "Col", "Selection", "col", "count", "count_distinct", "mean", "std", "sum", "var"]
@@ -278,7 +277,7 @@ class Selection(Generic[Q]):
             for each in self.keys
             for place, name in enumerate(each.columns)
         ]
-        keys = [normal(expression) for _, expression in self.groupings]
+        keys = [settled(expression, self.table) for _, expression in self.groupings]
         made = Assembly(self.table, [*self.predicates, *listed], keys)
         outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
         for name, each in aggregates.items():
@@ -296,7 +295,7 @@ class Selection(Generic[Q]):
                     "Distinct counts are supported for the privacy unit alone.", f"{works} works."
                 )
             return AggregateCall("count_distinct")
-        return asked if asked.argument is None else replace(asked, argument=normal(asked.argument))
+        return asked if asked.argument is None else replace(asked, argument=settled(asked.argument, self.table))
 
     def _combinations(self, made: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
         """Only the combinations that `Keys.of` lists; None where all are meant."""
