@@ -289,3 +289,19 @@ def test_only_units_are_counted_distinctly():
     for unit in (None, PrivacyUnit("id")):
         with pytest.raises(QueryRefused, match="privacy units"):
             recipe(report(AggregateCall("count_distinct", Column("city"))), table(unit))
+
+
+def test_a_unit_that_could_overflow_sums_of_128_bits_is_refused():
+    table = PrivateTable(
+        "t",
+        source=None,
+        unit=PrivacyUnit("u", max_rows=2**20),
+        schema={"x": Int(0, 2**53), "y": Int(0, 100)},
+    )
+    heavy, light = (
+        Report(Aggregate(Scan("t"), (), (AggregateCall("sum", Column(name)),)), (Output("s", Column("a0")),))
+        for name in "xy"
+    )
+    with pytest.raises(QueryRefused, match="128 bits"):
+        recipe(heavy, table)
+    assert recipe(light, table).measured.measurements[0].magnitude == 100

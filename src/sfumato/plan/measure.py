@@ -26,6 +26,7 @@ from sfumato.schema import PrivacyUnit, PrivateTable
 __all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
 
 _MOST_ROWS = 1_000_000
+_HEAVIEST = 2**60  # times 2**30 of weight: 2**37 units of this weight fit in 128 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,14 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
     found = _choose(dict(zip(node.aggregates, ways, strict=True)), lambda each: tool(each).size("laplace"))
     chosen = [found[each] for each in node.aggregates]
     needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
+    if (
+        table.unit.column is not None
+        and max(each.magnitude for each in needed) * table.unit.max_rows > _HEAVIEST
+    ):
+        raise QueryRefused(
+            "One unit could weigh more than sums of 128 bits are sure to hold.",
+            "Declare tighter bounds for the column, or a smaller max_rows.",
+        )
     measured = Measured(
         table=table.name,
         version=table.version,
