@@ -1,0 +1,105 @@
+"""No unit moves what is read for a query by more than is claimed, whatever the query and the rows.
+
+Random SQL over random tables that break every promise, each asked of the table and of neighbours in which one
+unit is removed or exchanged. The test holds itself to what it covers, and planted bugs must turn it red.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pytest
+
+from neighbours import Bench, Outcome, examine
+from query_mutants import MUTANTS
+from random_queries import make_query
+from random_tables import make_world
+from sfumato.errors import QueryRefused
+from sfumato.ledger import Budget
+from sfumato.plan.aggregates import AGGREGATES
+from sfumato.plan.functions import FUNCTIONS
+from sfumato.plan.measure import recipe
+from sfumato.schema import PrivateTable
+from sfumato.session import Session
+from sfumato.testing.queries import exact_units
+
+CHUNKS, SIZE = 20, 100
+LONG_CHUNKS, LONG_SIZE = 200, 500
+NODES = {
+    *("Scan", "Filter", "Aggregate", "Key", "AggregateCall", "Report", "Output", "OrderItem"),
+    *("Call", "Column", "Literal", "having", "limit", "offset"),
+    *("measures rows", "measures present", "measures sum", "measures units"),
+}
+
+# Kept on one worker, so that what the chunks found is still there when the whole is looked at.
+together = pytest.mark.xdist_group("query sensitivity")
+
+
+@functools.cache
+def chunk(number: int) -> Outcome:
+    return examine(f"short {number}", SIZE)
+
+
+@together
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(CHUNKS))
+def test_no_unit_moves_an_answer_by_more_than_claimed(number):
+    assert chunk(number).broken == []
+
+
+@together
+@pytest.mark.slow
+def test_the_queries_cover_what_there_is():
+    total = Outcome()
+    for number in range(CHUNKS):
+        total.add(chunk(number))
+    assert total.asked == CHUNKS * SIZE
+    assert total.accepted >= 0.6 * total.asked
+    assert total.reached >= 0.3 * total.accepted
+    assert {name: total.nodes[name] for name in NODES if total.nodes[name] < 50} == {}
+    assert {name: total.aggregates[name] for name in AGGREGATES if total.aggregates[name] < 50} == {}
+    assert {name: total.functions[name] for name in FUNCTIONS if total.functions[name] < 10} == {}
+    assert total.asked - total.accepted >= 0.1 * total.asked  # refusals are tried as well
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_turns_it_red(name):
+    mutant = MUTANTS[name]
+    with mutant.planted():
+        outcome = examine("mutants", 400, plain=True, stop=True, adjacency=mutant.adjacency)
+    assert outcome.broken, f"{name} was not caught in {outcome.accepted} accepted queries"
+    assert mutant.by in outcome.broken[0], outcome.broken[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(3))
+def test_a_session_reads_the_same_integers_and_finishes_every_answer(number):
+    """The whole path on the real engine: same rows, same integers, and no failure after the noise either."""
+    world = make_world(f"path {number}")
+    unit, schema = world.table.unit, world.table.schema
+    table = PrivateTable("people", source=world.base, unit=unit, schema=schema)
+    draw, answered, bench = random.Random(f"path {number}"), 0, Bench(world)
+    with Session(table, budget=Budget(epsilon=1000, delta=1e-3)) as session:
+        for _ in range(30):
+            try:
+                query = session.sql(make_query(draw, table, plain=True).text)
+            except QueryRefused:
+                continue
+            measured = recipe(query.report, table).measured
+            assert exact_units(session.vault, measured) == exact_units(bench.vault, measured), query.text
+            release = query.release(epsilon=1)
+            assert release.interval(0.9).num_rows == release.table.num_rows, query.text
+            answered += 1
+    bench.close()
+    assert answered >= 18
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("number", range(LONG_CHUNKS))
+def test_no_unit_moves_an_answer_by_more_than_claimed_in_a_long_run(number):
+    outcome = examine(f"long {number}", LONG_SIZE)
+    assert outcome.broken == []
+    assert outcome.accepted >= 0.6 * outcome.asked
+    assert outcome.reached >= 0.3 * outcome.accepted
