@@ -40,11 +40,13 @@ class Mutant:
         patches: Module, name and new value.
         adjacency: Of the tables on which it shows, if it does not on all.
         by: A word of the sentence in which it is caught.
+        about: What is in the queries on which it shows.
     """
 
     patches: tuple[Patch, ...]
     adjacency: str | None = None
     by: str = "moves by"
+    about: str = ""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -185,13 +187,13 @@ MUTANTS: dict[str, Mutant] = {
     "rows not weighed": Mutant(((lowering, "_share", _whole),)),
     "weights rounded up": Mutant(((lowering, "_share", _rounded_up),)),
     "rows weighed group by group": Mutant(((lowering, "_by_weighted_rows", _by_groups),)),
-    "groups of a unit not limited": Mutant(((lowering, "_by_pairs", _unlimited),)),
+    "groups of a unit not limited": Mutant(((lowering, "_by_pairs", _unlimited),), about="DISTINCT uid"),
     "rows without a unit kept": Mutant(((lowering._Parts, "rows", _with_nobody),)),
     "keys not filtered": Mutant(((lowering, "among", _everywhere),), by="not public"),
     "products in 64 bits": Mutant(((lowering, "weighted", _unguarded),), by="EngineFailed"),
     "claim from the upper bound alone": Mutant(((claims, "sensitivity", _upper_only),)),
     "claim of one row": Mutant((_claim(_one_row),)),
-    "claim of one group": Mutant((_claim(_one_group),)),
+    "claim of one group": Mutant((_claim(_one_group),), about="DISTINCT uid"),
     "exchange claimed as removal": Mutant(((claims, "sensitivity", _as_if_removed),), adjacency="exchange"),
     "exchange of two signs claimed as of one": Mutant((_claim(_one_sign),), adjacency="exchange"),
 }

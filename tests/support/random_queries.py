@@ -6,36 +6,42 @@ import random
 import re
 from dataclasses import dataclass
 
-from sfumato.schema import PrivateTable
+from sfumato.schema import Float, Int, PrivateTable, Text
 
 __all__ = ["Asked", "make_query"]
 
 _HOLE = re.compile(r"\{(\w)\}")
 
 # In a template {N} is a number, {I} a whole one, {B} a condition, {T} a text, {D} a date, as deep as there is
-# room for; the small letters are constants of these, and {p} is a pattern.
+# room for; the small letters are constants of these, and {p} is a pattern. What stands twice comes up more
+# often, so that all functions are called often enough.
 _BOUNDED = (
-    "({N} + {N})", "({N} - {N})", "({N} * {n})", "({N} % {n})", "(-{N})", "ABS({N})", "SIGN({N})",
-    "({N} / {n})", "FLOOR({N})", "CEIL({N})", "TRUNC({N})", "ROUND({N})", "ROUND({N}, 1)", "({I} // {i})",
-    "({I} % {i})", "SQRT(ABS({N}))", "EXP(LEAST({N}, 3))", "WIDTH_BUCKET({N}, 0, 100, 7)",
-    "CASE WHEN {B} THEN {N} ELSE {N} END", "CASE WHEN {B} THEN {N} WHEN {B} THEN {n} END",
-    "IF({B}, {N}, {n})", "COALESCE({N}, {n})", "NULLIF({N}, {n})", "GREATEST({N}, {N})",
-    "LEAST({N}, {N}, {n})", "CAST({N} AS DOUBLE)", "(-{N})", "TRUNC({N})", "CEIL({N})",
-    "LN(GREATEST({N}, 1))", "LOG10(GREATEST({N}, 2))", "LOG2(GREATEST({N}, 0.5))",
-    "POWER(LEAST(GREATEST({N}, -9), 9), 2)", "{I}",
+    "({N} + {N})", "({N} - {N})", "(-{N})", "TRUNC({N})", "({N} * {n})", "({N} % {n})", "(-{N})",
+    "ABS({N})", "SIGN({N})", "({N} / {n})", "FLOOR({N})", "CEIL({N})", "TRUNC({N})", "ROUND({N})",
+    "ROUND({N}, 1)", "({I} // {i})", "({I} % {i})", "SQRT(ABS({N}))", "EXP(LEAST({N}, 3))",
+    "WIDTH_BUCKET({N}, 0, 100, 7)", "CASE WHEN {B} THEN {N} ELSE {N} END",
+    "CASE WHEN {B} THEN {N} WHEN {B} THEN {n} END", "IF({B}, {N}, {n})", "COALESCE({N}, {n})",
+    "NULLIF({N}, {n})", "GREATEST({N}, {N})", "LEAST({N}, {N}, {n})", "CAST({N} AS DOUBLE)", "(-{N})",
+    "TRUNC({N})", "CEIL({N})", "LN(GREATEST({N}, 1))", "LOG10(GREATEST({N}, 2))",
+    "LOG2(GREATEST({N}, 0.5))", "POWER(LEAST(GREATEST({N}, -9), 9), 2)", "{I}", "CEIL({N})",
+    "EXP(LEAST({N}, 3))", "LOG2(GREATEST({N}, 0.5))", "LOG10(GREATEST({N}, 2))", "(-{N})",
 )  # fmt: skip
 _UNBOUNDED = (
     "({N} / {N})", "LENGTH({T})", "POSITION({t} IN {T})", "CAST({T} AS DOUBLE)", "CAST({T} AS INTEGER)",
     "EXP({N})", "({N} * {N})", "LN({N})", "LOG2({N})", "LOG10({N})", "POWER({N}, {n})", "SQRT({N})",
     "n_free", "f_free", "({I} // {I})", "STRPOS({T}, {t})", "({N} % {N})", "POWER({N}, {N})",
-    "CAST({N} AS INTEGER)", "ROUND({N}, -1)", "f_free / n_free",
+    "CAST({N} AS INTEGER)", "ROUND({N}, -1)", "f_free / n_free", "CAST({T} AS DOUBLE)",
+    "CAST({T} AS DOUBLE)",
 )  # fmt: skip
 _WHOLE = (
     "EXTRACT(year FROM {D})", "EXTRACT(quarter FROM {D})", "MONTH({D})", "EXTRACT(day FROM {D})",
     "DAYOFWEEK({D})", "EXTRACT(isodow FROM {D})", "EXTRACT(doy FROM {D})", "WEEK({D})", "({D} - {D})",
     "DATE_DIFF('month', {D}, {D})", "DATE_DIFF('day', day, {D})", "CAST(flag AS INTEGER)",
     "CAST({B} AS INTEGER)", "({I} + {I})", "({I} - {i})", "CAST(LEAST(GREATEST({N}, -50), 50) AS INTEGER)",
-    "ABS({I})", "CASE WHEN {B} THEN {i} ELSE {i} END", "LENGTH(grp)",
+    "ABS({I})", "CASE WHEN {B} THEN {i} ELSE {i} END", "LENGTH(grp)", "EXTRACT(day FROM {D})",
+    "EXTRACT(day FROM {D})", "EXTRACT(quarter FROM {D})", "WEEK({D})", "({D} - {D})",
+    "EXTRACT(isodow FROM {D})", "EXTRACT(quarter FROM {D})", "EXTRACT(quarter FROM {D})",
+    "EXTRACT(isodow FROM {D})", "({D} - {D})", "WEEK({D})", "EXTRACT(day FROM {D})",
 )  # fmt: skip
 _TRUTHS = (
     "{N} < {N}", "{N} <= {n}", "{N} > {n}", "{N} >= {N}", "{I} = {i}", "{I} <> {i}",
@@ -43,10 +49,12 @@ _TRUTHS = (
     "{T} < {t}", "{T} IN ({t}, {t})", "{T} LIKE {p}", "{T} NOT LIKE {p}", "{T} ILIKE {p}",
     "{T} LIKE {p} ESCAPE '!'", "STARTS_WITH({T}, {t})", "ENDS_WITH({T}, {t})", "CONTAINS({T}, {t})",
     "{N} IS NULL", "{T} IS NOT NULL", "{D} IS NULL", "{B} IS TRUE", "{I} IS DISTINCT FROM {i}",
-    "{T} IS NOT DISTINCT FROM {t}", "({B} AND {B})", "({B} OR {B})", "NOT {B}", "{D} < {d}", "{D} >= {d}",
-    "{D} BETWEEN {d} AND {d}", "{D} IN ({d}, {d})", "flag", "({B} OR {B} OR {B})", "{N} = {N}",
-    "CAST({I} AS BOOLEAN)", "COALESCE({B}, FALSE)", "{D} > {D}", "flag IS NOT TRUE",
-    "({N} > {n} AND {N} < {n})", "CASE WHEN {B} THEN {B} ELSE flag END", "CAST({T} AS BOOLEAN)",
+    "{T} IS DISTINCT FROM {t}", "ENDS_WITH({T}, {t})", "{T} ILIKE {p}", "{T} IS NOT DISTINCT FROM {t}",
+    "({B} AND {B})", "({B} OR {B})", "NOT {B}", "{D} < {d}", "{D} >= {d}", "{D} BETWEEN {d} AND {d}",
+    "{D} IN ({d}, {d})", "flag", "({B} OR {B} OR {B})", "{N} = {N}", "CAST({I} AS BOOLEAN)",
+    "COALESCE({B}, FALSE)", "{D} > {D}", "flag IS NOT TRUE", "({N} > {n} AND {N} < {n})",
+    "CASE WHEN {B} THEN {B} ELSE flag END", "CAST({T} AS BOOLEAN)", "STARTS_WITH({T}, {t})",
+    "STARTS_WITH({T}, {t})", "CONTAINS({T}, {t})", "CONTAINS({T}, {t})",
 )  # fmt: skip
 _LIKELY = (
     "n_pos >= 1", "f_pos > 0.1", "n_mix BETWEEN -30 AND 30", "flag IS NOT NULL", "n_big IS NOT NULL",
@@ -59,14 +67,16 @@ _TEXTS = (
     "LEFT({T}, 2)", "RIGHT({T}, 2)", "SUBSTRING({T}, 2, 3)", "SUBSTRING({T}, 2)", "({T} || {t})",
     "CONCAT({T}, '-', {T})", "REPLACE({T}, 'on', 'x')", "CASE WHEN {B} THEN {t} ELSE {T} END",
     "COALESCE({T}, {t})", "CAST({I} AS TEXT)", "NULLIF({T}, {t})", "LTRIM({T}, 'L')", "CAST(flag AS TEXT)",
-    "CAST({D} AS TEXT)",
+    "CAST({D} AS TEXT)", "LOWER({T})", "RTRIM({T})", "TRIM({T})", "REPLACE({T}, 'on', 'x')",
+    "RIGHT({T}, 2)", "REPLACE({T}, 'on', 'x')", "CAST({I} AS TEXT)",
 )  # fmt: skip
 _DATES = (
     "day", "day", "day", "day_free", "DATE_TRUNC('year', {D})", "DATE_TRUNC('quarter', {D})",
     "DATE_TRUNC('month', {D})", "DATE_TRUNC('week', {D})", "({D} + INTERVAL 3 DAY)",
     "({D} - INTERVAL 2 MONTH)", "({D} + INTERVAL 1 YEAR)", "({D} + {i})", "({D} - {I})",
     "COALESCE({D}, {d})", "CAST({T} AS DATE)", "GREATEST({D}, {d})", "LEAST({D}, {d})",
-    "CASE WHEN {B} THEN {D} ELSE {d} END", "({D} - {i})", "(day + n_mix)",
+    "CASE WHEN {B} THEN {D} ELSE {d} END", "({D} - {i})", "(day + n_mix)", "DATE_TRUNC('year', {D})",
+    "DATE_TRUNC('year', {D})", "DATE_TRUNC('week', {D})", "CAST({T} AS DATE)",
 )  # fmt: skip
 _KEYS = (
     "grp", "grp", "code", "flag", "n_mix", "day", "EXTRACT(month FROM day)", "EXTRACT(year FROM day)",
@@ -83,6 +93,11 @@ _LISTED = (  # a key, and the condition that makes its values public
     ("day_free", "day_free IN (DATE '2024-03-18', DATE '1961-10-15')"),
     ("n_pos", "n_pos BETWEEN 90 AND 120"), ("n_free", "n_free BETWEEN -3 AND 3"),
 )  # fmt: skip
+_OWN = {
+    Int: "uid IN (1000, 1001, 1002, 1010)",
+    Float: "uid IN (0.0, 1000.25, 1001.25, 1002.25)",
+    Text: "uid IN ('u0', 'u1', 'u2', '')",
+}
 _AGGREGATES = (
     "COUNT(*)", "COUNT({A})", "COUNT({T})", "COUNT(DISTINCT uid)", "SUM({A})", "SUM({A})", "AVG({A})",
     "VAR_POP({A})", "VAR_SAMP({A})", "VARIANCE({A})", "STDDEV({A})", "STDDEV_POP({A})", "STDDEV_SAMP({A})",
@@ -156,7 +171,7 @@ class _Query:
 
     def __init__(self, draw: random.Random, table: PrivateTable) -> None:
         self.draw = draw
-        self.columns = list(table.schema)
+        self.own = _OWN.get(type(table.schema.get("uid")))  # where it is declared: groups of one unit each
         self.whole = ["n_pos", "n_neg", "n_mix", "n_one", "code", "n_pos", "n_mix"]
         self.numbers = [
             *self.whole,
@@ -208,7 +223,8 @@ class _Query:
         draw, keys, conditions = self.draw, [], []
         for _ in range(draw.choices((0, 1, 2, 3), (30, 40, 22, 8))[0]):
             if draw.random() < 0.15:
-                key, condition = draw.choice(_LISTED)
+                own = (("uid", self.own),) if self.own else ()
+                key, condition = draw.choice((*_LISTED, *own))
                 conditions.append(condition)
             else:
                 key = self.fill(draw.choice(_KEYS), 1)

@@ -50,8 +50,8 @@ _WILD_INTS = (2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 0)
 _WILD_FLOATS = (math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 2.0**63)
 _STRANGE_IDS: dict[str, tuple[Any, ...]] = {
     "integer": (2**63 - 1, -(2**63), 0, -1),
-    "text": ("", "NULL", "ü", "a'b"),
-    "float": (math.nan, -0.0, math.inf, 0.5),
+    "text": ("", "NULL", "ü", "a'b", "a'b "),
+    "float": (0.0, math.nan, math.inf, 0.5),
 }
 _ARROW: dict[str, pa.DataType] = {
     "integer": pa.int64(),
@@ -144,6 +144,8 @@ class _Rows:
     def __init__(self, draw: Draw, schema: dict[str, ColumnType], id_kind: str) -> None:
         self.draw, self.schema, self.id_kind = draw, schema, id_kind
         self.heavy = {mood: self.identity(i) for i, mood in enumerate(("high", "low", "wide"))}
+        if draw.random() < 0.3:
+            self.heavy["high"], self.heavy["low"] = _STRANGE_IDS[id_kind][:2]
 
     def identity(self, number: int) -> Any:
         return {"integer": 1000 + number, "text": f"u{number}", "float": 1000.25 + number}[self.id_kind]
@@ -166,7 +168,8 @@ class _Rows:
         name = self.heavy[mood] if identity is None else identity
         sizes = (self.draw.randint(23, 61), self.draw.randint(130, 330), 7)
         count = self.draw.choices(sizes, (6, 1, 2))[0]
-        return [self.row(mood, name, keys=keys) for _ in range(count)]
+        names = (name, -name) if name == 0.0 and self.id_kind == "float" else (name,)  # one unit of two signs
+        return [self.row(mood, names[i % len(names)], keys=keys) for i in range(count)]
 
     def row(self, mood: str, identity: Any, *, keys: str | None = None) -> Row:
         values = {
