@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from sfumato.errors import InvalidParameter
@@ -358,7 +359,7 @@ def _adjacency(value: str) -> Adjacency:
     raise InvalidParameter(f'adjacency is "add-remove" or "exchange", not {str(value)[:40]!r}.')
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PrivateTable:
     """A table that may be asked but not seen: the steward's promise about it.
 
@@ -413,8 +414,15 @@ class PrivateTable:
         _set(self, name=name, source=source, unit=unit, schema=columns, dataset=str(dataset or name))
         _set(self, version=str(version), size=None if size is None else as_integer(size, "size"))
 
+    def __repr__(self) -> str:
+        # Never the source itself: a frame would show its rows.
+        where = str(self.source) if isinstance(self.source, str | Path) else f"<{type(self.source).__name__}>"
+        return (
+            f"PrivateTable({self.name!r}, source={where!r}, unit={self.unit!r}, columns={list(self.schema)})"
+        )
+
     def declaration(self) -> dict[str, Any]:
-        """What the ledger keeps on record: unit, columns and bounds, version; nothing about the source."""
+        """What the steward declares, as plain data: unit, columns and bounds, version; not the source."""
         return {
             "table": self.name,
             "unit": self.unit.to_dict(),

@@ -269,7 +269,7 @@ def test_the_cheaper_noise_is_taken():
 
 
 def test_an_average_needs_a_declared_size():
-    with pytest.raises(QueryRefused, match=r"average.*depends on the data.*declare the table's size"):
+    with pytest.raises(QueryRefused, match=r"average.*depends on the data.*size that the steward declares"):
         make_quote(FULL, table(), error={"average": 1})
     quote = make_quote(FULL, table(size=100_000), error={"average": 1})
     assert quote.columns[3].expected == pytest.approx(1, rel=1e-4)

@@ -20,6 +20,7 @@ def run(folder: Path, point: str, times: int) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "debits", "answers", "releases"),
     [

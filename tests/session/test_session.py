@@ -330,3 +330,67 @@ def test_empty_tables_have_the_same_shape():
             assert release.table.schema == same.table.schema
             assert release.table.num_rows == same.table.num_rows
             assert release.error(0.9).schema == same.error(0.9).schema
+
+
+def test_a_stored_answer_is_given_again_only_if_it_is_no_less_accurate(by_row):
+    query = by_row.sql("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits")
+    query.release(epsilon=5, delta="1e-9", mechanism="gaussian")
+    wide = query.quote(epsilon=5, delta="1e-9", mechanism="gaussian").error(0.95)
+    narrow = query.quote(epsilon=4, mechanism="laplace").error(0.95)
+    assert narrow["s"] < wide["s"]
+    better = query.release(epsilon=4, mechanism="laplace")
+    assert not better.free
+    assert max(better.error(0.95)["s"].to_pylist()) <= narrow["s"]
+    assert query.release(epsilon=3, mechanism="laplace").free
+
+
+def test_what_cannot_be_asked_is_refused_before_it_is_paid(by_row, monkeypatch):
+    from sfumato.session import vault
+
+    def nothing(*_args, **_kwargs):
+        raise QueryRefused("This has no form in the engine's language.")
+
+    monkeypatch.setattr(vault, "lower", nothing)
+    with pytest.raises(QueryRefused):
+        by_row.sql(COUNT).release(epsilon=1)
+    assert by_row.balance().spent == 0
+
+
+def test_no_repr_shows_a_row(data):
+    secret = pa.table({name: data[name] for name in data.column_names})
+    with sf.Session(make(secret), budget=sf.Budget(10)) as one:
+        query = one.sql(GROUPED)
+        things = [make(secret), one.table("visits"), query, query.quote(epsilon=1), one.balance(), one]
+        things.append(query.release(epsilon=1))
+        for each in things:
+            shown = repr(each) + str(each)
+            assert "Brest" not in shown
+            assert "2024-" not in shown.replace("2024-01-01", "").replace("2024-12-31", "")
+            assert str(data["amount"][0].as_py()) not in shown
+
+
+def test_datasets_that_differ_in_case_alone_are_one_mistake(tmp_path, data):
+    ledger = tmp_path / "v.ledger"
+    with sf.Session(make(data, dataset="people"), budget=sf.Budget(1), ledger=ledger):
+        pass
+    with pytest.raises(LedgerMismatch, match="case"):
+        sf.Session(make(data, dataset="People"), budget=sf.Budget(1), ledger=ledger)
+
+
+def test_an_error_is_promised_only_where_it_can_be_kept(data):
+    table = make(data, unit=sf.PrivacyUnit.row(), size=2_000)
+    with sf.Session(table, budget=sf.Budget(100)) as one:
+        assert one.sql("SELECT AVG(age) AS a FROM visits").quote(error={"a": 1}).epsilon > 0
+        for text in (
+            "SELECT AVG(age) AS a FROM visits WHERE sex = 'F'",
+            "SELECT sex, AVG(age) AS a FROM visits GROUP BY sex",
+        ):
+            with pytest.raises(QueryRefused, match="depends on the data"):
+                one.sql(text).quote(error={"a": 1})
+
+
+def test_other_gates_say_why_the_noise_is_gaussian(data):
+    with sf.Session(make(data), budget=sf.Budget(2, 1e-6, accountant="zcdp")) as one:
+        quote = one.sql(COUNT).quote(epsilon=0.5)
+        assert quote.mechanism == "gaussian"
+        assert "zcdp" in str(quote)

@@ -54,6 +54,9 @@ class Col:
     def __rtruediv__(self, other: Value) -> Col:
         return self._after("divide", other)
 
+    def __floordiv__(self, other: Value) -> Col:
+        return self._with("int_divide", other)
+
     def __mod__(self, other: Value) -> Col:
         return self._with("modulo", other)
 
@@ -268,9 +271,9 @@ class Selection(Generic[Q]):
         listed = tuple(each for each in columns if isinstance(each, Keys))
         return replace(self, groupings=self.groupings + tuple(added), keys=self.keys + listed)
 
-    def agg(self, **aggregates: Agg) -> Q:
+    def agg(self, *unnamed: Agg, **aggregates: Agg) -> Q:
         """The question: one named aggregate for each column of the result."""
-        if not aggregates or not all(isinstance(each, Agg) for each in aggregates.values()):
+        if unnamed or not aggregates or not all(isinstance(each, Agg) for each in aggregates.values()):
             raise InvalidParameter('agg takes named aggregates: agg(n=sf.count(), spend=sf.mean("amount")).')
         listed = [
             Call("in", (Column(name), *(literal(row[place]) for row in each.rows)))
@@ -286,7 +289,7 @@ class Selection(Generic[Q]):
         return self.make(made.report(tuple(outputs), combinations=self._combinations(made, len(keys))))
 
     def _known(self, asked: AggregateCall) -> AggregateCall:
-        """The aggregate as plans have it: a count of units has no argument, and no other may read the unit."""
+        """The aggregate as plans have it: a count of units has no argument."""
         unit = self.table.unit.column
         if asked.function == "count_distinct":
             if unit is None or asked.argument != Column(unit):
@@ -295,7 +298,9 @@ class Selection(Generic[Q]):
                     "Distinct counts are supported for the privacy unit alone.", f"{works} works."
                 )
             return AggregateCall("count_distinct")
-        return asked if asked.argument is None else replace(asked, argument=settled(asked.argument, self.table))
+        return (
+            asked if asked.argument is None else replace(asked, argument=settled(asked.argument, self.table))
+        )
 
     def _combinations(self, made: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
         """Only the combinations that `Keys.of` lists; None where all are meant."""

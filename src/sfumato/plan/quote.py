@@ -66,7 +66,7 @@ class MeasurementQuote:
     half_width: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Quote:
     """What an answer costs and how far off it will be. Making one spends nothing.
 
@@ -114,6 +114,9 @@ class Quote:
         level = self.confidence if confidence is None else probability(confidence, "confidence")
         forms = (form_of(each, self.recipe.aggregates) for each in self.report.columns)
         return {form.name: form.width(self.noises, level) for form in forms}
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
@@ -181,6 +184,7 @@ def make_quote(
     error: Mapping[str, Rational] | Rational | None = None,
     confidence: Rational = 0.95,
     mechanism: str | None = None,
+    why: str | None = None,
 ) -> Quote:
     """What answering a report would cost and how far off the answer would be.
 
@@ -194,6 +198,7 @@ def make_quote(
             them is found, to six digits.
         confidence: At which half-widths hold and are shown.
         mechanism: "laplace" or "gaussian", to force one.
+        why: In one sentence, why that one was forced; by default that it was asked for.
 
     Raises:
         InvalidParameter: for unusable numbers, unknown columns in `error`, both or none of epsilon and error.
@@ -206,24 +211,26 @@ def make_quote(
     available = Fraction(0) if delta is None else delta_of(delta)
     laws = _allowed(mechanism, available)
     forms = [form_of(each, found.aggregates) for each in report.columns]
-    rows = None if table.size is None else table.size / len(found.measured.combinations)
+    # How many of the rows pass a condition is private, whatever the declared size.
+    whole = table.size is not None and report.child.predicate is None
+    rows = table.size / len(found.measured.combinations) if whole and table.size is not None else None
     if epsilon is not None:
         cost = positive(epsilon, "epsilon")
         options = _feasible(lambda law: _at_price(found, table, law, cost, available), laws)
-        chosen, why = _by_error(options, found, level)
+        chosen, reason = _by_error(options, found, level)
     else:
         assert error is not None
-        target = wanted(error, forms, level, rows)
+        target = wanted(error, forms, level, None if report.child.keys else rows)
         options = _feasible(
             lambda law: cheapest(
                 found.measured, forms, target, law, delta=available, shares=_shares(found, table, law)
             ),
             laws,
         )
-        chosen, why = _by_price(options)
+        chosen, reason = _by_price(options)
     if mechanism is not None:
-        why = f"{mechanism.capitalize()}, as asked for."
-    return _told(report, table, found, chosen, forms=forms, rows=rows, confidence=level, why=why)
+        reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
+    return _told(report, table, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
 
 
 def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
@@ -384,7 +391,7 @@ def _notes(
         notes.append(
             f"Expected errors take the declared size, {table.size:,}, as rows spread evenly over the groups."
         )
-    elif any(each.half_width is None for each in columns) and rows is None:
+    elif any(each.half_width is None for each in columns) and rows is None and measured.predicate is None:
         notes.append("A declared size of the table would let errors that depend on the data be estimated.")
     return tuple(notes)
 

@@ -61,11 +61,12 @@ def wanted(
         if form.terms is None or (form.per_row and rows is None):
             raise QueryRefused(
                 f"How far off {name} will be depends on the data, so its price cannot be named beforehand.",
-                "Give an epsilon"
+                "Give an epsilon instead of an error."
                 + (
-                    ", or let the steward declare the table's size."
+                    " For an average over a whole table, without WHERE and GROUP BY, a size that the steward "
+                    "declares is enough."
                     if form.per_row
-                    else " instead of an error."
+                    else ""
                 ),
             )
     widths = {name: positive(width, f"the error of {name}") for name, width in asked.items()}

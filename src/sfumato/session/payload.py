@@ -37,6 +37,11 @@ class Answer:
     delta: Fraction
     mechanism: str
 
+    def as_good_as(self, noises: Sequence[Noise], confidence: Fraction) -> bool:
+        """Whether no measurement is noisier than these."""
+        pairs = zip(self.noises, noises, strict=True)
+        return all(mine.quantile(confidence) <= other.quantile(confidence) for mine, other in pairs)
+
     def to_bytes(self) -> bytes:
         """Text that `from_bytes` reads back to the last bit."""
         return json.dumps(

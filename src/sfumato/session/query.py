@@ -58,8 +58,12 @@ class Query:
         session = self._session
         gate = session.dataset_of(self.report).budget
         allowed = Fraction(gate.delta) / 100 if delta is None else delta
+        why = None
         if mechanism is None and gate.accountant != "basic" and allowed:
-            mechanism = "gaussian"  # these gates charge it least, and one of them admits nothing else
+            mechanism, why = (
+                "gaussian",
+                f"Gaussian: a budget kept by {gate.accountant} is charged least for it.",
+            )
         return make_quote(
             self.report,
             session.tables[self.report.child.table],
@@ -68,6 +72,7 @@ class Query:
             error=error,
             confidence=confidence,
             mechanism=mechanism,
+            why=why,
         )
 
     def release(
@@ -81,8 +86,8 @@ class Query:
     ) -> Release:
         """The private answer, paid for before a row is read; the arguments are those of `quote`.
 
-        The same question about the same declared data was perhaps answered before, for at least this price:
-        then that answer is given again, free.
+        The same question about the same declared data was perhaps answered before, no less accurately: then
+        that answer is given again, free.
 
         Raises:
             BudgetExceeded: if it does not fit; nothing was spent.
@@ -91,6 +96,7 @@ class Query:
         """
         quote = self.quote(epsilon, delta=delta, error=error, confidence=confidence, mechanism=mechanism)
         session, measured = self._session, quote.measured
+        session.vault.check(measured)
         dataset = session.dataset_of(self.report).name
         with session.question(measured.fingerprint):
             if not session.balance(dataset).open:
@@ -99,7 +105,7 @@ class Query:
                 )
             for receipt, payload in session.ledger.recall(dataset, measured.fingerprint):
                 answer = Answer.from_bytes(payload)
-                if answer.epsilon >= quote.epsilon:
+                if answer.as_good_as(quote.noises, quote.confidence):
                     return Release(quote, answer, receipt, free=True)
             memo = {
                 "epsilon": str(quote.epsilon),
@@ -110,9 +116,8 @@ class Query:
             receipt = session.ledger.debit(
                 dataset, quote.loss, fingerprint=measured.fingerprint, analyst=session.analyst, memo=memo
             )
-            exact = session.vault.read(measured, receipt)
-            answer = Answer(
-                privatise(exact, quote), quote.noises, quote.epsilon, quote.delta, quote.mechanism
-            )
+            # The exact integers have no name here: a frame that outlives an error must not hold them.
+            noisy = privatise(session.vault.read(measured, receipt), quote)
+            answer = Answer(noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism)
             session.ledger.record(receipt, answer.to_bytes())
         return Release(quote, answer, receipt, free=False)

@@ -159,7 +159,17 @@ class Release:
         if self._answer.delta:
             price += f", delta {shown(float(self._answer.delta))}"
         paid = "answered again from the ledger, free" if self.free else f"paid {price}"
-        return f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
+        lines = [f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."]
+        unit = self.quote.table.unit
+        if unit.column is not None:
+            most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
+            lines.append(
+                f"Each {unit.column} counts as at most {most}; ± does not cover what that leaves out."
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return f"{text_table(self._shown())}\n{self._footer()}"
@@ -171,4 +181,5 @@ class Release:
 def _numbers(values: Any) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(np.ma.getdata(values).astype(np.float64), mask=np.ma.getmaskarray(values))
+    plain = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
+    return pa.array(plain, mask=np.isnan(plain))  # no value, no error bar

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.ledger import Balance, Budget, Dataset, Ledger, Receipt
 from sfumato.plan.builder import Selection
 from sfumato.schema import PrivateTable
@@ -75,6 +75,7 @@ class Session:
         self._questions: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         try:
+            _unambiguous(self.ledger, {table.dataset for table in tables})
             self._datasets = {
                 name: self.ledger.register(name, declaration_of(members), budget)
                 for name, members in _by_dataset(tables).items()
@@ -148,6 +149,18 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _unambiguous(ledger: Ledger, names: set[str]) -> None:
+    """Refuse a dataset whose name differs from another's only in case: it would open a second budget."""
+    known = {each.name for each in ledger.datasets()} | names
+    for name in names:
+        for other in known - {name}:
+            if other.casefold() == name.casefold():
+                raise LedgerMismatch(
+                    f"The datasets {name!r} and {other!r} differ only in upper and lower case; write them "
+                    "alike, or they would have a budget each."
+                )
 
 
 def _by_dataset(tables: tuple[PrivateTable, ...]) -> dict[str, list[PrivateTable]]:

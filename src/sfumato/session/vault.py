@@ -34,6 +34,14 @@ class Vault:
         self._used: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
 
+    def check(self, measured: Measured) -> None:
+        """Make the statement without running it, so that what cannot be asked is refused before it is paid.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language.
+        """
+        lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+
     def read(self, measured: Measured, receipt: Receipt) -> tuple[list[int], ...]:
         """The exact integers of each measurement, aligned with the public keys; empty groups are 0.
 
