@@ -271,8 +271,11 @@ def test_the_cheaper_noise_is_taken():
 def test_an_average_needs_a_declared_size():
     with pytest.raises(QueryRefused, match=r"average.*depends on the data.*size that the steward declares"):
         make_quote(FULL, table(), error={"average": 1})
-    quote = make_quote(FULL, table(size=100_000), error={"average": 1})
-    assert quote.columns[3].expected == pytest.approx(1, rel=1e-4)
+    with pytest.raises(QueryRefused, match="depends on the data"):
+        make_quote(FULL, table(size=100_000), error={"average": 1})  # of a group, nobody declared the size
+    alone = report((), n=COUNT, total=SUM, average=MEAN, deviation=STD)
+    quote = make_quote(alone, table(size=100_000), error={"average": 1})
+    assert quote.columns[2].expected == pytest.approx(1, rel=1e-4)
     assert any("declared size, 100,000" in note for note in quote.notes)
 
 
