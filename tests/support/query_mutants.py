@@ -1,6 +1,6 @@
 """Planted bugs in the reading of a query, each of which the property test must catch.
 
-What is not here because nothing about privacy rests on it, as trying it out shows:
+What is not here because nothing about privacy rests on it:
 
 * NaN taken for the upper bound: it stays within the clamp. A wrong answer, but no larger step.
 * Rounding to the nearest instead of toward zero inside the clamp: both ends are whole, so it stays inside.
