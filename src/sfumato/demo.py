@@ -216,7 +216,7 @@ def _answer(stage: _Stage, session: Session) -> Release:
         f"The price, epsilon {PRICE}, was written to the ledger before the first row was read. Only then "
         "came the noise and the answer."
     )
-    stage.figure(release)
+    stage.figure(release, "")
     stage.figure(session.balance())
     return release
 
@@ -227,7 +227,7 @@ def _again(stage: _Stage, session: Session) -> None:
     stage.question(SQL_AGAIN)
     before = session.balance().spent
     release = session.sql(SQL_AGAIN).release(epsilon=PRICE)
-    stage.figure(release)
+    stage.figure(release, "")
     cost = "nothing" if session.balance().spent == before else "something"
     stage.words(f"The same noisy numbers from the ledger, for {cost}. Asking again averages nothing out.")
 
@@ -237,7 +237,7 @@ def _accuracy(stage: _Stage, session: Session) -> None:
     stage.question(SQL_WARDS)
     release = session.sql(SQL_WARDS).release(error={"visits": WANTED})
     stage.words(f"Wanted: every count within {WANTED}, 95 times in 100.")
-    stage.figure(release)
+    stage.figure(release, "")
 
 
 def _too_much(stage: _Stage, session: Session) -> None:

@@ -7,13 +7,13 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Column", "cells_of", "encodable", "html_table", "shown", "text_table", "with_bar"]
+__all__ = ["Column", "cells_of", "encodable", "html_table", "key", "shown", "text_table", "with_bar"]
 
 _GAP = "  "
 _BAR = re.compile(r"\S+ ± \S+")  # as `with_bar` writes them
@@ -65,6 +65,14 @@ def shown(value: object, half_width: object = None) -> str:
     return _number(value) if decimals is None else _fixed(_rounded(_exact(value), decimals), decimals)
 
 
+def key(value: object) -> str:
+    """The value of a key as text: as `shown`, but a year is 2024, not 2,024."""
+    plain = _plain(value)
+    if not _is_number(plain) or not math.isfinite(plain):  # type: ignore[arg-type]
+        return shown(plain)
+    return _number(plain).replace(",", "")  # type: ignore[arg-type]
+
+
 def with_bar(value: object, half_width: object) -> str:
     """A value and its error bar as text: `12,345 ± 30`.
 
@@ -97,13 +105,19 @@ def _rounded(exact: Fraction, decimals: int) -> Fraction:
     return Fraction(round(exact * 10**decimals), 10**decimals)
 
 
-def text_table(columns: Mapping[str, Sequence[object]], *, width: int = 80) -> str:
+def text_table(
+    columns: Mapping[str, Sequence[object]], *, width: int = 80, spell: Callable[[str], str] = str
+) -> str:
     """The columns as aligned plain text, at most `width` wide: text to the left, numbers to the right.
 
     Text that does not fit is cut with an ellipsis; a number never is. Columns that do not fit beside the
-    others continue in a second block, after the first column again.
+    others continue in a second block, after the first column again. `spell` writes symbols out beforehand,
+    for a stream that cannot carry them.
     """
-    prepared = cells_of(columns)
+    prepared = [
+        Column(spell(each.name), [spell(cell) for cell in each.cells], right=each.right, more=spell("…"))
+        for each in cells_of(columns)
+    ]
     shrunk = _shrink(prepared, width)
     blocks: list[list[Column]] = [[]]
     for column in shrunk:
@@ -166,10 +180,10 @@ def _spelled(character: str, encoding: str) -> str:
 class Column:
     """A column of finished cells, whether they stand on the right, and how wide they are."""
 
-    __slots__ = ("cells", "name", "right", "width")
+    __slots__ = ("cells", "more", "name", "right", "width")
 
-    def __init__(self, name: str, cells: list[str], *, right: bool) -> None:
-        self.name, self.cells, self.right = name, cells, right
+    def __init__(self, name: str, cells: list[str], *, right: bool, more: str = "…") -> None:
+        self.name, self.cells, self.right, self.more = name, cells, right, more
         self.width = max([_wide(name), *(_wide(cell) for cell in cells)])
 
     @property
@@ -179,7 +193,8 @@ class Column:
 
     def cut(self, width: int) -> Column:
         """The same column, at most `width` wide."""
-        return Column(_clip(self.name, width), [_clip(cell, width) for cell in self.cells], right=self.right)
+        name, *cells = (_clip(each, width, self.more) for each in (self.name, *self.cells))
+        return Column(name, cells, right=self.right, more=self.more)
 
 
 def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
@@ -263,12 +278,12 @@ def _pad(text: str, width: int, *, right: bool) -> str:
     return space + text if right else text + space
 
 
-def _clip(text: str, width: int) -> str:
+def _clip(text: str, width: int, more: str) -> str:
     if _wide(text) <= width:
         return text
-    while text and _wide(text) > width - 1:
+    while text and _wide(text) > width - len(more):
         text = text[:-1]
-    return f"{text}…"
+    return f"{text}{more}"
 
 
 def _plain(value: object) -> object:

@@ -112,7 +112,8 @@ def test_limits_in_the_file_are_put_on_record_and_a_revoked_analyst_stays_out(cl
     for _ in range(2):  # listed in the file as ever, and still out
         assert cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "ann").code == 2
     # The same for one who was revoked before a limit of theirs was on record.
-    assert cli("ledger", "revoke", "visits", "bob", "--reason", "not him").code == 0
+    assert cli("ledger", "revoke", "visits", "bob", "--reason", "not him").code == 2  # who?
+    assert cli("ledger", "revoke", "visits", "bob", "--reason", "not him", "--force").code == 0
     toml.write_text(toml.read_text() + "bob = { epsilon = 0.1 }\n")
     assert cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "bob").code == 2
 

@@ -5,7 +5,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["ENVIRONMENT", "KEYS", "UNDECIDED", "nearest"]
+from sfumato.errors import CatalogUnusable
+
+__all__ = ["ENVIRONMENT", "KEYS", "UNDECIDED", "Kept", "Missing", "Undecided", "nearest"]
+
+
+class Missing(CatalogUnusable):
+    """There is no file."""
+
+    headline = "There is no sfumato.toml."
+
+
+class Undecided(CatalogUnusable):
+    """The file leaves something open that only the steward can decide."""
+
+    headline = "The catalog needs a decision."
+
+
+class Kept(CatalogUnusable):
+    """A file was not written."""
+
+    headline = "Nothing was written."
+
 
 UNDECIDED = "?"
 """What `sfumato init` writes where the steward must decide."""

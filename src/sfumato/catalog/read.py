@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog.classify import ROLES, Role
-from sfumato.catalog.keys import KEYS, UNDECIDED, nearest
+from sfumato.catalog.keys import KEYS, UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
 from sfumato.numeric.exact import as_fraction
@@ -71,9 +71,7 @@ class Catalog:
         for each in (folder, *folder.parents):
             if (each / FILE_NAME).is_file():
                 return each / FILE_NAME
-        raise CatalogUnusable(
-            f"There is no {FILE_NAME} here or in a folder above; make one with: sfumato init FILE"
-        )
+        raise Missing(f"There is no {FILE_NAME} here or in a folder above; make one with: sfumato init FILE")
 
     @classmethod
     def read(
@@ -103,7 +101,7 @@ class Catalog:
         budgets, limits = _datasets(_tables_of(data, "datasets"), undecided)
         tables, roles = _tables(_tables_of(data, "tables"), file.parent.absolute(), undecided)
         if undecided:
-            raise CatalogUnusable(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
+            raise Undecided(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
         if not tables:
             raise CatalogUnusable(f"{file.name} has no table; add a [tables.NAME] section.")
         for table in tables:
@@ -175,7 +173,7 @@ def _load(file: Path) -> dict[str, Any]:
         with file.open("rb") as stream:
             return tomllib.load(stream, parse_float=Decimal)
     except FileNotFoundError:
-        raise CatalogUnusable(f"There is no {file}; make one with: sfumato init FILE") from None
+        raise Missing(f"There is no {file}; make one with: sfumato init FILE") from None
     except (OSError, UnicodeDecodeError):
         raise CatalogUnusable(f"{file} cannot be read.") from None
     except tomllib.TOMLDecodeError as error:

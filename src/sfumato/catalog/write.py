@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.catalog.classify import ROLES, Role, role_of, type_of, unit_of, words_of
-from sfumato.catalog.keys import UNDECIDED
+from sfumato.catalog.keys import UNDECIDED, Kept
 from sfumato.errors import CatalogUnusable
 
-__all__ = ["DraftTable", "draft", "table_name", "write_new"]
+__all__ = ["DraftTable", "draft", "table_name", "toml_key", "toml_number", "write_new"]
 
 _HEAD = """\
 # sfumato.toml: what may be asked of this data, whose privacy is protected, and
@@ -99,13 +99,13 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
         "what all answers together may reveal" if decided else "DECIDE: what all answers together may reveal;"
     )
     lines = [
-        f"[datasets.{_key(name)}]",
-        f"{f'epsilon = {_number(epsilon)}':<28} # {mark}",
+        f"[datasets.{toml_key(name)}]",
+        f"{f'epsilon = {toml_number(epsilon)}':<28} # {mark}",
         *([] if decided else [f"{'':<28} # 1 is a common start: sfumato explain 1"]),
-        f"{f'delta = {_number(delta or zero)}':<28} # more than 0, such as 1e-7, allows Gaussian noise",
+        f"{f'delta = {toml_number(delta or zero)}':<28} # more than 0, such as 1e-7, allows Gaussian noise",
         'accountant = "basic"         # how spendings add up; or "zcdp", "gaussian", "rdp"',
         "",
-        f"# [datasets.{_key(name)}.analysts]   # if listed, only they may ask, each within a limit",
+        f"# [datasets.{toml_key(name)}.analysts]   # if listed, only they may ask, each within a limit",
         "# alice = { epsilon = 0.5 }",
         "",
     ]
@@ -113,12 +113,12 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
 
 
 def _table(table: DraftTable, unit: str | None) -> str:
-    lines = [f"[tables.{_key(table.name)}]", f"source = {_quoted(table.source)}", *_unit(table, unit)]
+    lines = [f"[tables.{toml_key(table.name)}]", f"source = {_quoted(table.source)}", *_unit(table, unit)]
     lines += [
         'version = "1"                # change it when the data changes',
         "# size = 1000                # about how many units, if that is public: quotes means",
         "",
-        f"[tables.{_key(table.name)}.columns]",
+        f"[tables.{toml_key(table.name)}.columns]",
     ]
     grouped: dict[Role, list[str]] = {role: [] for role in ROLES}
     for column, kind in table.columns.items():
@@ -164,7 +164,7 @@ def _column(table: DraftTable, column: str, role: Role) -> list[str]:
     kind = table.columns[column]
     word = type_of(column, kind, untyped=table.untyped)
     if word is None:
-        return [f"# {_key(column)}: of a type that cannot be asked for"]
+        return [f"# {toml_key(column)}: of a type that cannot be asked for"]
     guessed = table.untyped and word != "text"
     notes = ["DECIDE: type guessed from the name"] if guessed else []
     if word in ("int", "float") and role != "identifier":
@@ -173,7 +173,7 @@ def _column(table: DraftTable, column: str, role: Role) -> list[str]:
         notes.append("DECIDE: start and end to group by it")
     if word == "text" and role != "identifier":
         notes.append('DECIDE: type = "enum", values = ["…"] to group by it')
-    setting = f'{_key(column)} = {{ type = "{word}", role = "{role}" }}'
+    setting = f'{toml_key(column)} = {{ type = "{word}", role = "{role}" }}'
     if role == "identifier":
         return [f"# {setting}"]
     return [*(f"# {note}" for note in notes), setting]
@@ -185,14 +185,15 @@ def _bounds(column: str, word: str) -> str:
     return "lower = 0, upper = 1000" if word == "int" else "lower = 0.0, upper = 1000.0"
 
 
-def _number(text: str | None) -> str:
+def toml_number(text: str | None) -> str:
     """A number as TOML writes it; other ways to write one, such as 1/2, as text."""
     if text is None:
         return _quoted(UNDECIDED)
     return text if _TOML_NUMBER.fullmatch(text) else _quoted(text)
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """A name as a TOML key: bare where it can be, else quoted."""
     return name if _BARE.fullmatch(name) else _quoted(name)
 
 
@@ -226,13 +227,13 @@ def write_new(path: str | Path, text: str, *, force: bool = False) -> Path:
         CatalogUnusable: if the file exists, or cannot be written.
     """
     target = Path(path)
-    exists = CatalogUnusable(f"{target} exists and was left as it is; --force writes a new one.")
+    exists = Kept(f"{target} exists and was left as it is; --force writes a new one.")
     if not force and target.exists():
         raise exists
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError:
-        raise CatalogUnusable(f"{target} cannot be written.") from None
+        raise Kept(f"{target} cannot be written.") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -246,7 +247,7 @@ def write_new(path: str | Path, text: str, *, force: bool = False) -> Path:
     except FileExistsError:
         raise exists from None
     except OSError:
-        raise CatalogUnusable(f"{target} cannot be written.") from None
+        raise Kept(f"{target} cannot be written.") from None
     finally:
         Path(temporary).unlink(missing_ok=True)
     return target

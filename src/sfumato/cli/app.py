@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from sfumato.cli import ask, ledger, story, tables, words
+from sfumato.cli import ask, ledger, listing, story, tables, words
+from sfumato.cli.failures import tell
 from sfumato.cli.output import emit_json, is_terminal, say
 
 __all__ = ["app", "main"]
 
+
+class _Root(TyperGroup):
+    """The commands; with --json, wrong usage is told as JSON, too."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        as_json = standalone_mode and "--json" in given
+        try:
+            ended = super().main(
+                args, prog_name, complete_var, standalone_mode and not as_json, windows_expand_args, **extra
+            )
+        except typer.TyperException as error:
+            if not as_json:
+                raise
+            tell("", error.format_message(), "usage", as_json=True)
+            sys.exit(error.exit_code)
+        if as_json:
+            sys.exit(ended if isinstance(ended, int) else 0)
+        return ended
+
+
 app = typer.Typer(
     name="sfumato",
+    cls=_Root,
     help="Ask a table that you may not see, and get numbers with honest error bars.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -26,6 +59,7 @@ app.command("schema")(tables.schema)
 app.command("quote")(ask.quote)
 app.command("query")(ask.query)
 app.command("explain")(words.explain)
+app.command("functions")(listing.functions)
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -61,4 +95,7 @@ def main() -> None:
         if reconfigure is not None:
             # What our own text does not spell out (a help page, a public label) must not end in a crash.
             reconfigure(errors="replace")
-    app(prog_name="sfumato")
+    try:
+        app(prog_name="sfumato")
+    except KeyboardInterrupt:  # between two commands' own handling of it
+        sys.exit(130)

@@ -16,9 +16,19 @@ import typer
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import open_session, read_catalog
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption
-from sfumato.cli.output import emit_json, note, paragraph, plain_json, say, spinner, table
+from sfumato.cli.output import (
+    emit_json,
+    note,
+    paragraph,
+    plain_json,
+    say,
+    spelled,
+    spinner,
+    table,
+    width,
+)
 from sfumato.errors import InvalidParameter
-from sfumato.render import shown, with_bar
+from sfumato.render import key, shown, with_bar
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
@@ -74,6 +84,7 @@ def quote(
     json_: JsonOption = False,
 ) -> None:
     """What an answer would cost; free, no row is read."""
+    _check_price(epsilon, error)
     catalog, text = read_catalog(config, ledger, analyst), _question(sql)
     with spinner("quoting", quiet=json_), open_session(catalog, _dataset(catalog, text)) as session:
         made = session.sql(text).quote(epsilon, delta=delta, error=_wanted(error), confidence=confidence)
@@ -81,7 +92,7 @@ def quote(
     if json_:
         emit_json({"quote": made.to_dict(), "left": _left(balance)})
         return
-    say(str(made))
+    say(made.text(width(), spelled))
     say()
     paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {_remainder(balance)}.")
 
@@ -93,7 +104,10 @@ def query(
     delta: DeltaOption = None,
     error: ErrorOption = None,
     confidence: ConfidenceOption = "0.95",
-    format_: Annotated[Format, typer.Option("--format", help="How to write the answer.")] = Format.TABLE,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write the answer; else as the name of --output says."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to a file.")
     ] = None,
@@ -103,7 +117,8 @@ def query(
     json_: JsonOption = False,
 ) -> None:
     """The private answer with error bars, paid from the budget."""
-    wanted = Format.JSON if json_ else format_
+    _check_price(epsilon, error)
+    wanted = _format(format_, output, json_)
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
     if output is not None:
@@ -116,6 +131,24 @@ def query(
     _WRITERS[wanted](answer, output)
     if wanted in (Format.CSV, Format.PARQUET) or (output is not None and not json_):
         note(answer.footer())
+
+
+def _check_price(epsilon: str | None, error: list[str] | None) -> None:
+    if (epsilon is None) == (not error):
+        both = "" if epsilon is None else "; not both"
+        raise InvalidParameter(f"Give a price, --epsilon 0.5, or the error you want, --error n=50{both}.")
+
+
+def _format(asked: Format | None, output: Path | None, json_: bool) -> Format:
+    """How to write the answer: as the flags say, else as the name of the file does."""
+    if json_:
+        if asked not in (None, Format.JSON):
+            raise InvalidParameter(f"--json and --format {asked} contradict each other: leave one out.")
+        return Format.JSON
+    if asked is not None:
+        return asked
+    suffix = "" if output is None else output.suffix.lower().lstrip(".")
+    return Format(suffix) if suffix in set(Format) else Format.TABLE
 
 
 class _Answer:
@@ -137,7 +170,7 @@ class _Answer:
         return {
             name: [with_bar(*pair) for pair in zip(values, self.errors[name], strict=True)]
             if name in self.errors
-            else [shown(value) for value in values]
+            else [key(value) for value in values]
             for name, values in self.values.items()
         }
 

@@ -24,17 +24,17 @@ import typer
 from sfumato import errors
 from sfumato.cli.output import emit_json, paragraph, say
 
-__all__ = ["FAILURES", "reported"]
+__all__ = ["FAILURES", "reported", "tell"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# By the error's code: exit code and headline.
+# By the error's code: exit code and headline, unless the error has a `headline` of its own.
 FAILURES: dict[str, tuple[int, str]] = {
     "invalid_parameter": (2, "That setting cannot be used."),
     "query_refused": (2, "The query was refused; nothing was spent."),
     "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
     "access_denied": (2, "Not allowed; nothing was spent."),
-    "catalog_unusable": (2, "The catalog needs a decision."),
+    "catalog_unusable": (2, "The catalog cannot be used."),
     "budget_exceeded": (3, "The budget does not suffice; nothing was spent."),
     "ledger_tampered": (4, "The ledger does not verify."),
     "ledger_mismatch": (1, "The ledger has something else on record."),
@@ -57,15 +57,15 @@ def reported(command: Command) -> Command:
             return command(*arguments, **options)
         except errors.SfumatoError as error:
             code, headline = FAILURES.get(error.code, (1, "That did not work."))
-            _tell(headline, str(error), error.code, as_json)
+            tell(getattr(error, "headline", headline), str(error), error.code, as_json=as_json)
             _trace(error)
             raise typer.Exit(code) from None
         except KeyboardInterrupt:
-            _tell(
+            tell(
                 "Interrupted.",
                 "If a read had begun, its price stays paid: sfumato ledger show",
                 "cancelled",
-                as_json,
+                as_json=as_json,
             )
             raise typer.Exit(130) from None
         except BrokenPipeError:
@@ -76,12 +76,12 @@ def reported(command: Command) -> Command:
             raise
         except Exception as error:
             # The text of an unknown error may quote data, so it is not shown.
-            _tell(
+            tell(
                 "Something unexpected went wrong.",
                 f"A {type(error).__name__} that nobody foresaw; its text is withheld, since it might hold "
                 "data. SFUMATO_DEBUG=1 shows where it arose.",
                 "error",
-                as_json,
+                as_json=as_json,
             )
             _trace(error)
             raise typer.Exit(1) from None
@@ -89,7 +89,8 @@ def reported(command: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
-def _tell(headline: str, text: str, code: str, as_json: bool) -> None:
+def tell(headline: str, text: str, code: str, *, as_json: bool) -> None:
+    """One block on standard error, or one JSON document."""
     if as_json:
         emit_json({"error": {"code": code, "message": text}}, stream=sys.stderr)
         return

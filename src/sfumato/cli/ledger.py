@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import dataset_named, existing_ledger, open_ledger, read_catalog
+from sfumato.cli.opening import (
+    dataset_named,
+    exactly,
+    ledger_place,
+    limit_in_toml,
+    open_ledger,
+    read_catalog,
+)
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
-from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
-from sfumato.render import shown
+from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance, Budget, Ledger, Receipt
@@ -42,6 +48,7 @@ DeltaOption = Annotated[
 def show(
     dataset: DatasetArgument = None,
     last: Annotated[int, typer.Option("--last", min=0, help="How many receipts to list, newest first.")] = 20,
+    all_: Annotated[bool, typer.Option("--all", help="List the receipts of kept answers, too.")] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     analyst: AnalystOption = None,
@@ -53,12 +60,14 @@ def show(
         chosen = names if dataset is None else [dataset_named(dataset, names)]
         found = [book.balance(name, analyst) for name in chosen]
         balances = [_balance(each) if json_ else str(each) for each in found]
-        receipts = [
+        entries = [
             each
             for each in book.entries(None if dataset is None else chosen[0])
-            # A release belongs to its debit and says nothing of its own to people.
-            if (json_ or each.kind != "release") and (analyst is None or each.analyst == analyst)
+            if analyst is None or each.analyst == analyst
         ]
+        # A release belongs to its debit and says nothing of its own to people.
+        receipts = [each for each in entries if json_ or all_ or each.kind != "release"]
+        kept = len(entries) - len(receipts)
         total, receipts = len(receipts), receipts[len(receipts) - min(last, len(receipts)) :][::-1]
     if json_:
         emit_json(
@@ -76,9 +85,13 @@ def show(
         say()
     if receipts:
         table(_listed(receipts))
-        if total > len(receipts):
+        more = [f"… and {total - len(receipts):,} more: --last {total}"] if total > len(receipts) else []
+        if kept:
+            more.append("Not listed: receipts of kept answers, which cost nothing of their own: --all")
+        if more:
             say()
-            say(f"… and {total - len(receipts):,} more: --last {total}")
+            for line in more:
+                paragraph(line)
 
 
 @app.command("verify")
@@ -87,7 +100,7 @@ def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: Json
     """Check every receipt, the chain and its anchor; exit code 4 if one fails."""
     from sfumato.ledger import Ledger
 
-    where, state = existing_ledger(config, ledger)
+    where, state = ledger_place(config, ledger)
     with spinner("verifying the ledger", quiet=json_):
         found = Ledger.inspect(where, state=state)
     if json_:
@@ -131,6 +144,40 @@ def export(
         raise InvalidParameter(f"{output} cannot be written.") from None
 
 
+@app.command("adopt")
+@reported
+def adopt(
+    reason: ReasonOption,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Take the ledger over as it stands after its anchor was lost."""
+    from sfumato.ledger import Ledger
+    from sfumato.ledger.rules import reason_of
+
+    where, state = ledger_place(config, ledger)
+    why = reason_of(reason)
+    try:
+        Ledger.open(where, state=state, create=False).close()
+    except LedgerTampered:
+        pass  # if it is not the anchor that is missing, the same is raised again below
+    else:
+        raise InvalidParameter("There is nothing to adopt: the ledger's anchor is there and holds.")
+    with Ledger.open(where, state=state, create=False, adopt=True) as book:
+        book.adopted(reason=why)
+        found = book.verify()
+    told = f"The ledger is adopted with {found.entries:,} receipts and anchored anew."
+    if json_:
+        emit_json({"done": told, "entries": found.entries, "head": found.head})
+        return
+    paragraph(told)
+    paragraph(
+        "Receipts that had been cut off at its end before cannot be noticed any more: compare the number "
+        "with an older export if there is one."
+    )
+
+
 @app.command("raise")
 @reported
 def raise_(
@@ -145,13 +192,16 @@ def raise_(
     """Raise a dataset's budget to what the toml says, or to --epsilon and --delta."""
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
-        declared = _declared_budget(config, dataset, None)
+        declared = _declared_budget(config, dataset)
         budget = _budget(current, declared, epsilon, delta)
         book.raise_budget(dataset, budget, reason=reason)
         _done(f"The budget of {dataset} is now {budget}.", book.balance(dataset), json_)
     if declared is not None and declared != budget and not json_:
+        from sfumato.catalog.write import toml_number
+
         paragraph(
-            f"Now write it into the toml, too: epsilon = {shown(budget.epsilon)} in [datasets.{dataset}]."
+            f"Now write it into the toml, too: epsilon = {toml_number(exactly(budget.epsilon))} in "
+            f"[datasets.{dataset}]."
         )
 
 
@@ -186,14 +236,26 @@ def limit(
     """Set what one analyst may spend: as the toml says, or --epsilon and --delta."""
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
-        declared = _declared_budget(config, dataset, analyst)
+        listed = _limits(config, dataset)
+        declared = listed.get(analyst)
         if epsilon is None and declared is None:
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
         budget = _budget(current, declared, epsilon, delta)
         book.limit(dataset, analyst, budget, reason=reason)
         _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
-    if declared is not None and declared != budget and not json_:
-        paragraph(f"Now write it into the toml, too: [datasets.{dataset}.analysts].")
+    if json_:
+        return
+    entry = limit_in_toml(analyst, budget.epsilon, budget.delta)
+    if declared is not None and declared != budget:
+        paragraph(
+            f"Now write it into the toml, too: {entry} in [datasets.{dataset}.analysts]. Until then "
+            f"{analyst} is refused."
+        )
+    elif declared is None and listed:
+        paragraph(
+            f"Now add {analyst} to the toml, which lists who may ask: {entry} in "
+            f"[datasets.{dataset}.analysts]. Until then {analyst} is refused."
+        )
 
 
 @app.command("revoke")
@@ -202,6 +264,7 @@ def revoke(
     dataset: DatasetNeeded,
     analyst: AnalystNeeded,
     reason: ReasonOption,
+    force: Annotated[bool, typer.Option("--force", help="Also for a name that was never seen.")] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     json_: JsonOption = False,
@@ -209,6 +272,8 @@ def revoke(
     """Take an analyst's leave to ask; a new limit gives it back."""
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
+        if not force:
+            _seen(book, config, dataset, analyst)
         book.revoke(dataset, analyst, reason=reason)
         _done(f"{analyst} may no longer ask about {dataset}.", book.balance(dataset, analyst), json_)
 
@@ -226,7 +291,7 @@ def redeclare(
     from sfumato.session import declaration_of
 
     catalog = read_catalog(config, ledger)
-    declaration = declaration_of(list(catalog.members(dataset)))
+    declaration = declaration_of(list(catalog.members(dataset_named(dataset, list(catalog.budgets)))))
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         book.redeclare(dataset, declaration, reason=reason)
@@ -242,17 +307,42 @@ def _dataset(book: Ledger, name: str) -> Any:
     return known[dataset_named(name, list(known))]
 
 
-def _declared_budget(config: Path | None, dataset: str, analyst: str | None) -> Budget | None:
-    """What the toml says, if there is one."""
+def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None:
+    """Refuse the name of somebody who is neither in the ledger nor in the toml: it may be a slip."""
+    from sfumato.catalog.keys import nearest
+
+    balance = book.balance(dataset, analyst)
+    if balance.limited or balance.entries or not (balance.open or balance.closed):
+        return
+    listed = _limits(config, dataset)
+    if analyst in listed:
+        return
+    known = {each.analyst for each in book.entries(dataset) if each.analyst} | set(listed)
+    raise InvalidParameter(
+        f"{dataset} has never seen an analyst {analyst[:40]!r}.{nearest(analyst, known)} To shut that name "
+        "out all the same, add --force."
+    )
+
+
+def _limits(config: Path | None, dataset: str) -> dict[str, Budget]:
+    """Who is listed in the toml, if there is one."""
+    try:
+        return dict(read_catalog(config).limits.get(dataset, {}))
+    except CatalogUnusable:
+        if config is not None:
+            raise
+        return {}
+
+
+def _declared_budget(config: Path | None, dataset: str) -> Budget | None:
+    """The budget in the toml, if there is one."""
     try:
         catalog = read_catalog(config)
     except CatalogUnusable:
         if config is not None:
             raise
         return None
-    if analyst is None:
-        return catalog.budgets.get(dataset)
-    return catalog.limits.get(dataset, {}).get(analyst)
+    return catalog.budgets.get(dataset)
 
 
 def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta: str | None) -> Budget:
@@ -289,6 +379,8 @@ def _balance(balance: Balance) -> dict[str, Any]:
         "analyst": balance.analyst,
         "accountant": balance.accountant,
         "open": balance.open,
+        "closed": balance.closed,
+        "limited": balance.limited,
         "epsilon": balance.epsilon,
         "delta": balance.delta,
         "spent": balance.spent,

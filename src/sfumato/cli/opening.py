@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.errors import CatalogUnusable, LedgerMismatch, LedgerUnusable
+from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
-    from sfumato.ledger import Ledger
+    from sfumato.ledger import Budget, Ledger
     from sfumato.session import Session
 
-__all__ = ["dataset_named", "existing_ledger", "open_ledger", "open_session", "read_catalog"]
+__all__ = [
+    "UnknownDataset",
+    "config_flag",
+    "dataset_named",
+    "exactly",
+    "ledger_place",
+    "limit_in_toml",
+    "open_ledger",
+    "open_session",
+    "read_catalog",
+]
+
+
+class UnknownDataset(InvalidParameter):
+    """A dataset was named that is not there, or none where there are several."""
+
+    headline = "Which dataset?"
 
 
 def read_catalog(config: Path | None, ledger: str | None = None, analyst: str | None = None) -> Catalog:
@@ -23,6 +41,16 @@ def read_catalog(config: Path | None, ledger: str | None = None, analyst: str | 
     from sfumato.catalog import Catalog
 
     return Catalog.read(config, ledger=ledger, analyst=analyst)
+
+
+def config_flag(path: Path) -> str:
+    """What a command must add so that it finds this catalog: nothing, or ` --config FILE`."""
+    from sfumato.catalog import Catalog
+
+    with suppress(CatalogUnusable, OSError):
+        if Catalog.find().resolve() == path.resolve():
+            return ""
+    return f" --config {shlex.quote(str(path))}"
 
 
 @contextmanager
@@ -54,47 +82,69 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
 
 
 def _set_limits(catalog: Catalog, dataset: str, ledger: Ledger) -> None:
-    """Put the file's limits on record where there is none; to change one is the steward's own act."""
-    cap = catalog.budgets[dataset]
+    """Put the file's limits on record where there is none; to change one is the steward's own act.
+
+    A limit that cannot be put on record, or is another one there, stops the analyst whose it is.
+    """
     for analyst, limit in catalog.limits.get(dataset, {}).items():
-        known = ledger.balance(dataset, analyst)
-        on_record = (known.epsilon, known.delta)
-        if not known.open or on_record == (limit.epsilon, limit.delta):
-            continue  # a limit would let a revoked analyst in again: that is an act of its own
-        if on_record != (cap.epsilon, cap.delta):
-            raise LedgerMismatch(
-                f"The ledger has another limit on record for {analyst[:40]!r} than {catalog.path.name}; put "
-                f"that in force with: sfumato ledger limit {dataset} {analyst} --reason …"
-            )
+        try:
+            _set_limit(catalog, dataset, ledger, analyst, limit)
+        except LedgerMismatch:
+            if analyst == catalog.analyst:
+                raise
+
+
+def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, limit: Budget) -> None:
+    known = ledger.balance(dataset, analyst)
+    if not known.open:
+        return  # a limit would let a revoked analyst in again: that is an act of its own
+    if not known.limited:
         ledger.limit(dataset, analyst, limit, reason=f"listed in {catalog.path.name}")
+    elif (known.epsilon, known.delta) != (limit.epsilon, limit.delta):
+        figures = f"--epsilon {exactly(limit.epsilon)}"
+        if limit.delta or known.delta:
+            figures += f" --delta {exactly(limit.delta)}"
+        raise LedgerMismatch(
+            f"The limit of {analyst[:40]!r} on {dataset} is epsilon {exactly(known.epsilon)}, delta "
+            f"{exactly(known.delta)} in the ledger, and epsilon {exactly(limit.epsilon)}, delta "
+            f"{exactly(limit.delta)} in {catalog.path.name}. If the ledger is right, write "
+            f"{limit_in_toml(analyst, known.epsilon, known.delta)} into the file's "
+            f"[datasets.{dataset}.analysts]; if the file is right, the steward runs: sfumato ledger limit "
+            f"{shlex.quote(dataset)} {shlex.quote(analyst)} {figures}{config_flag(catalog.path)} --reason …"
+        )
+
+
+def exactly(value: Fraction) -> str:
+    """An exact number that can be typed in again: 0.5, or 1/3."""
+    short = f"{float(value):.15g}"
+    return short if Fraction(short) == value else str(value)
+
+
+def limit_in_toml(analyst: str, epsilon: Fraction, delta: Fraction) -> str:
+    """A limit as the toml has it: `alice = { epsilon = 0.5 }`."""
+    from sfumato.catalog.write import toml_key, toml_number
+
+    figures = f"epsilon = {toml_number(exactly(epsilon))}"
+    if delta:
+        figures += f", delta = {toml_number(exactly(delta))}"
+    return f"{toml_key(analyst)} = {{ {figures} }}"
 
 
 @contextmanager
 def open_ledger(config: Path | None, ledger: str | None) -> Iterator[Ledger]:
-    """The ledger that flag, environment or catalog name; it must exist."""
+    """The ledger that flag, environment or catalog name; it must exist: looking must not make one."""
     from sfumato.ledger import Ledger
 
-    where, state = existing_ledger(config, ledger)
-    opened = Ledger.open(where, state=state)
+    where, state = ledger_place(config, ledger)
+    opened = Ledger.open(where, state=state, create=False)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def existing_ledger(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
-    """Where the ledger is that flag, environment or catalog name, and where its state is kept.
-
-    Raises:
-        LedgerUnusable: if there is no such file: looking at a ledger must not make one.
-    """
-    where, state = _place(config, ledger)
-    if "://" not in where and not Path(where).exists():
-        raise LedgerUnusable(f"There is no ledger at {where} yet; the first query makes it.")
-    return where, state
-
-
-def _place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
+def ledger_place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
+    """Where the ledger is that flag, environment or catalog name, and where its state is kept."""
     named = ledger or os.environ.get("SFUMATO_LEDGER")
     try:
         catalog = read_catalog(config, ledger)
@@ -112,9 +162,9 @@ def dataset_named(name: str | None, known: list[str]) -> str:
     if name is None:
         if len(known) == 1:
             return known[0]
-        raise CatalogUnusable(
+        raise UnknownDataset(
             f"Say which dataset: one of {', '.join(sorted(known))}." if known else "There is none."
         )
     if name not in known:
-        raise CatalogUnusable(f"There is no dataset {name[:40]!r}.{nearest(name, known)}")
+        raise UnknownDataset(f"There is no dataset {name[:40]!r}.{nearest(name, known)}")
     return name

@@ -19,7 +19,18 @@ from typing import Any, TextIO
 
 from sfumato.render import cells_of, encodable, text_table
 
-__all__ = ["emit_json", "is_terminal", "note", "paragraph", "plain_json", "say", "spinner", "table", "width"]
+__all__ = [
+    "emit_json",
+    "is_terminal",
+    "note",
+    "paragraph",
+    "plain_json",
+    "say",
+    "spelled",
+    "spinner",
+    "table",
+    "width",
+]
 
 _WIDEST = 100
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -55,8 +66,9 @@ _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b
 
 def paragraph(text: str, *, indent: str = "", stream: TextIO | None = None, style: str | None = None) -> None:
     """Write text wrapped to the width, never wider than 80."""
+    target = sys.stdout if stream is None else stream
     filled = textwrap.fill(
-        text,
+        encodable(text, getattr(target, "encoding", None)),
         min(width(), 80),
         initial_indent=indent,
         subsequent_indent=indent,
@@ -77,7 +89,7 @@ def table(columns: Mapping[str, Sequence[object]], *, title: str = "") -> None:
     if title:
         say(title, style="bold")
     if not is_terminal():
-        say(text_table(columns, width=width()))
+        say(text_table(columns, width=width(), spell=spelled))
         return
     from rich import box
     from rich.console import Console
@@ -89,17 +101,18 @@ def table(columns: Mapping[str, Sequence[object]], *, title: str = "") -> None:
     prepared = cells_of(columns)
     for column in prepared:
         drawn.add_column(
-            Text(_written(column.name)),
+            Text(spelled(column.name)),
             justify="right" if column.right else "left",
             no_wrap=column.right,
             overflow="fold",
         )
     for row in zip(*(column.cells for column in prepared), strict=True):
-        drawn.add_row(*(Text(_written(cell)) for cell in row))
+        drawn.add_row(*(Text(spelled(cell)) for cell in row))
     console.print(drawn)
 
 
-def _written(text: str) -> str:
+def spelled(text: str) -> str:
+    """The text as standard output can write it."""
     return encodable(text, getattr(sys.stdout, "encoding", None))
 
 

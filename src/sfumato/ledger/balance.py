@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from sfumato.accounting import Tally
@@ -16,6 +17,7 @@ from sfumato.numeric.exact import float_down, float_up
 
 __all__ = ["Balance", "balance_of"]
 
+_FOUR = Context(prec=4, rounding=ROUND_CEILING)
 _FEW = 200  # losses whose hindsight figure is quick enough to be printed unasked
 
 
@@ -30,12 +32,15 @@ class Balance:
         epsilon: the budget (of the analyst, where there is a limit).
         delta: the budget.
         spent: ε spent, at the budget's δ: exact under basic, otherwise rounded up.
-        remaining: the budget's ε less what is spent, rounded down; for an analyst never more than the dataset
-            itself has left.
+        remaining: what can still be spent: the budget's ε less what is spent, rounded down; for an analyst
+            never more than the dataset itself has left; 0 where nothing more can be asked.
         spent_delta: δ spent. Under another accountant than basic, what losses have set aside.
-        remaining_delta: the budget's δ less that.
+        remaining_delta: the same of δ.
         entries: how many debits.
         open: whether more can be asked at all (not closed, not revoked).
+        closed: whether the dataset's budget is closed.
+        limited: whether the analyst has a limit of their own on record.
+        shared: whether the dataset's rest is what bounds the analyst's.
         gate: what the accountant adds up, exact: unit → (spent, limit).
     """
 
@@ -50,6 +55,9 @@ class Balance:
     remaining_delta: Fraction
     entries: int
     open: bool
+    closed: bool
+    limited: bool
+    shared: bool
     gate: Mapping[str, tuple[Fraction, Fraction]]
     _losses: Callable[[], list[PrivacyLoss]] = field(repr=False, compare=False)
     _found: list[float] = field(default_factory=list, repr=False, compare=False)
@@ -81,19 +89,29 @@ class Balance:
     def __str__(self) -> str:
         """A few lines of at most 80 columns."""
         whose = f"{self.analyst[:24]} on " if self.analyst else ""
-        state = "" if self.open else ", closed"
+        state = "" if self.open else ", closed" if self.closed else ", revoked"
+        left = f"epsilon {amount(self.remaining)}, delta {amount(self.remaining_delta)}"
+        if not self.open:
+            left = f"nothing: {'the budget is closed' if self.closed else 'revoked'}"
+        elif self.shared:
+            left += f": all that {self.dataset[:32]} has left"
         lines = [
             f"{whose}{self.dataset[:32]} ({self.accountant}{state})",
             f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}",
             f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)}"
             f" in {self.entries} debit{'' if self.entries == 1 else 's'}",
-            f"  left    epsilon {amount(self.remaining)}, delta {amount(self.remaining_delta)}",
+            f"  left    {left}",
         ]
         if self.entries and (self._found or self.entries <= _FEW):
-            lines.append(
-                f"  (epsilon {amount(self.retrospective)} had it all been planned in advance; never gates)"
-            )
+            hindsight = _up(self.retrospective)
+            if hindsight < self.spent:
+                lines.append(f"  (planned in advance, it would be epsilon {amount(hindsight)})")
         return "\n".join(lines)
+
+
+def _up(value: float) -> float:
+    """The same to four digits, rounded up."""
+    return float(_FOUR.create_decimal(Decimal(value)))
 
 
 def _composed(losses: list[PrivacyLoss], delta: Fraction) -> float:
@@ -112,6 +130,8 @@ def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[
     budget = seat.limit or account.cap
     spent = account.totals if analyst is None else seat.totals(account.cap)
     own = _figures(budget, spent)
+    able = not (account.closed or seat.revoked)
+    zero = Fraction(0)
     return Balance(
         dataset=account.name,
         analyst=analyst,
@@ -119,11 +139,14 @@ def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[
         epsilon=budget.epsilon,
         delta=budget.delta,
         spent=own[0],
-        remaining=min(own[1], everybody[1]),
+        remaining=min(own[1], everybody[1]) if able else zero,
         spent_delta=own[2],
-        remaining_delta=min(own[3], everybody[3]),
+        remaining_delta=min(own[3], everybody[3]) if able else zero,
         entries=account.debits if analyst is None else seat.debits,
-        open=not (account.closed or seat.revoked),
+        open=able,
+        closed=account.closed,
+        limited=seat.limit is not None,
+        shared=analyst is not None and (everybody[1] < own[1] or everybody[3] < own[3]),
         gate=dict(zip(budget.units, zip(spent, budget.limits, strict=True), strict=True)),
         _losses=losses,
     )

@@ -209,7 +209,7 @@ def _debit(accounts: dict[str, Account], row: Row) -> None:
         seat.debits += 1
 
 
-def _release(accounts: dict[str, Account], row: Row) -> None:
+def _nothing(accounts: dict[str, Account], row: Row) -> None:
     del accounts, row
 
 
@@ -236,10 +236,11 @@ _EFFECTS = {
     "open": _budget,
     "raise": _budget,
     "debit": _debit,
-    "release": _release,
+    "release": _nothing,
     "version": _declare,
     "redeclare": _declare,
     "limit": _limit,
     "revoke": _revoke,
     "close": _close,
+    "adopt": _nothing,
 }

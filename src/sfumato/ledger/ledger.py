@@ -329,6 +329,17 @@ class Ledger:
             draft.add("redeclare", account.name, declaration=wanted, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
+    def adopted(self, *, reason: str) -> list[Receipt]:
+        """Puts on record, at every dataset, that the steward took this ledger over without its anchor.
+
+        See `adopt` of `open`: what was cut off before is not noticed.
+        """
+        why = reason_of(reason)
+        with self._writing() as draft:
+            for name in draft.book.accounts:
+                draft.add("adopt", name, reason=why)
+        return [Receipt.of(row) for row in draft.rows]
+
     # ── how it is done
 
     def close(self) -> None:

@@ -100,7 +100,7 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
                 f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
             )
         if not wish.create:
-            raise LedgerUnusable(f"There is no ledger {path}: check the path.")
+            raise LedgerUnusable(f"There is no ledger {path} yet: check the path; the first query makes one.")
     store = SQLite(path)
     try:
         return _checked(store, places, wish)
@@ -168,7 +168,8 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
             if mark is None and book.number and not wish.adopt:
                 raise LedgerTampered(
                     f"The anchor {path.name} is missing from {path.parent}: put it back (an older one will "
-                    "do). If it is lost, the steward may adopt the ledger as it stands."
+                    "do). If it is lost, the steward may adopt the ledger as it stands: sfumato ledger adopt "
+                    "--reason …"
                 )
         if mark is None or mark.number < book.number:
             anchor.prepare(Mark(book.number, book.mac)).settle()

@@ -18,7 +18,17 @@ from sfumato.loss import PrivacyLoss
 __all__ = ["Dataset", "Kind", "Receipt"]
 
 Kind: TypeAlias = Literal[
-    "register", "open", "debit", "release", "version", "redeclare", "raise", "limit", "revoke", "close"
+    "register",
+    "open",
+    "debit",
+    "release",
+    "version",
+    "redeclare",
+    "raise",
+    "limit",
+    "revoke",
+    "close",
+    "adopt",
 ]
 # What a body holds beside the memo of a debit, or the facts of a steward's act.
 _OWN = frozenset({"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt"})

@@ -119,11 +119,18 @@ class Quote:
         return str(self)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
+        """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
         facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, len(self.measured.combinations))))
-        lines = [line for name, text in facts for line in _wrapped(f"{name:8}", text)]
-        tables = (text_table(each, width=_WIDTH) for each in (self._measured_table(), self._error_table()))
-        notes = [line for note in self.notes for line in _wrapped("- ", note)]
+        lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
+        tables = (
+            text_table(each, width=width, spell=spell)
+            for each in (self._measured_table(), self._error_table())
+        )
+        notes = [line for note in self.notes for line in _wrapped("- ", spell(note), width)]
         return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
 
     def _repr_html_(self) -> str:
@@ -400,5 +407,5 @@ def _price(epsilon: Fraction, delta: Fraction) -> str:
     return f"epsilon {exact(epsilon)}" + (f", delta {exact(delta)}" if delta else " (pure, delta 0)")
 
 
-def _wrapped(start: str, text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+def _wrapped(start: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=" " * len(start))

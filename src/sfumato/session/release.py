@@ -12,7 +12,7 @@ from sfumato.errors import MissingExtra
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
 from sfumato.plan.expressions import Column
-from sfumato.render import html_table, shown, text_table, with_bar
+from sfumato.render import html_table, key, shown, text_table, with_bar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +130,7 @@ class Release:
         bounds = self.interval(confidence)
         keys = [each for each in self.table.column_names if each not in values]
         labels = [
-            ", ".join(shown(self.table[key][row].as_py()) for key in keys) or name
+            ", ".join(key(self.table[each][row].as_py()) for each in keys) or name
             for row in range(self.table.num_rows)
         ]
         return noise_bands(
@@ -151,7 +151,7 @@ class Release:
                 pairs = zip(self.table[name].to_pylist(), errors[name].to_pylist(), strict=True)
                 columns[name] = [with_bar(value, half) for value, half in pairs]
             else:
-                columns[name] = [shown(value) for value in self.table[name].to_pylist()]
+                columns[name] = [key(value) for value in self.table[name].to_pylist()]
         return columns
 
     def _footer(self) -> str:
