@@ -322,7 +322,7 @@ def test_results_lie_within_the_facts(engine, name):
         check(table[f"c{i}"], facts, expression)
 
 
-@pytest.mark.slow
+@pytest.mark.stats
 @pytest.mark.parametrize("seed", range(14, 16))
 def test_more_of_the_same(engine, seed):
     for name in CALLS:
@@ -331,6 +331,78 @@ def test_more_of_the_same(engine, seed):
         table = run(engine, [each for each, _ in found], "inside")
         for i, (expression, facts) in enumerate(found):
             check(table[f"c{i}"], facts, expression)
+
+
+LETTERS = ("a", "A", "x", "X", "!", "%", "_", "\\", "é", "É", "K", "k", "'", "İ", "ß")
+
+
+def patterns(name: str, seed: int, count: int) -> list[tuple[Expression, Facts]]:
+    """Random patterns that are accepted, most with an escape character that occurs in them."""
+    draw, found = random.Random(seed), []
+    while len(found) < count:
+        pattern = "".join(draw.choices(LETTERS, k=draw.randint(0, 5)))
+        marks = [literal(draw.choice(LETTERS))] if draw.random() < 0.8 else []
+        try:
+            expression = call(name, Column("t"), literal(pattern), *marks)
+            found.append((expression, facts_of(expression, FACTS)))
+        except QueryRefused:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def short_texts(engine):
+    """All texts of up to two of these characters, and longer ones."""
+    draw = random.Random(5)
+    texts = ["", *LETTERS, *(a + b for a in LETTERS for b in LETTERS)]
+    texts += ["".join(draw.choices(LETTERS, k=draw.randint(3, 7))) for _ in range(300)]
+    engine.register("given", pa.table({"t": texts}))
+    engine.execute("CREATE TABLE short AS SELECT * FROM given")
+    engine.unregister("given")
+    return texts
+
+
+@pytest.mark.parametrize("name", ["like", "ilike"])
+def test_no_pattern_makes_the_engine_raise(engine, short_texts, name):
+    found = [each for each, _ in patterns(name, 1, 600)]
+    table = run(engine, found, "short")
+    for i, expression in enumerate(found):
+        ours = evaluate(expression, {"t": np.array(short_texts, dtype=object)})
+        assert resolve(resolve(expression, FACTS), FACTS) == resolve(expression, FACTS)
+        for text, mine, theirs in zip(short_texts, ours, table[f"c{i}"].to_pylist(), strict=True):
+            pattern = expression.arguments[1].value
+            if name == "like" or (text + pattern).isascii():
+                assert mine == theirs, (expression, text)
+
+
+@pytest.mark.parametrize("name", ["like", "ilike"])
+@pytest.mark.parametrize(("pattern", "mark"), [("bobX", "x"), ("bobx", "X"), ("bobX%", "x"), ("BOBÉ", "é")])
+def test_an_escape_character_in_the_other_case_is_none(engine, name, pattern, mark):
+    expression = call(name, Column("t"), literal(pattern), literal(mark))
+    assert resolve(expression, FACTS) == call(name, Column("t"), literal(pattern))
+    shown = lower_expression(expression).sql("duckdb")
+    assert "ESCAPE" not in shown
+    engine.sql(f"SELECT {shown} FROM (VALUES ('alice'), ('bobby'), ('bob'), ('bobx')) AS r(t)").fetchall()
+
+
+@pytest.mark.parametrize("name", ["like", "ilike"])
+@pytest.mark.parametrize(("pattern", "mark"), [("bobx", "x"), ("!", "!"), ("a!!!", "!"), ("é", "é")])
+def test_a_pattern_that_ends_with_its_escape_character_is_refused(name, pattern, mark):
+    with pytest.raises(QueryRefused, match="Double it"):
+        resolve(call(name, Column("t"), literal(pattern), literal(mark)), FACTS)
+
+
+@pytest.mark.parametrize("mark", ["x", "é", "\\", "#"])
+def test_the_engines_escape_character_is_ours(mark):
+    expression = call("ilike", Column("t"), literal(f"A!{mark}%b%"), literal(mark))
+    assert resolve(expression, FACTS).arguments[1:] == (literal("A!!!%b%"), literal("!"))
+    assert lower_expression(expression).sql("duckdb").endswith("'A!!!%b%' ESCAPE '!'")
+
+
+@pytest.mark.parametrize("mark", [1, True, None, datetime.date(2020, 1, 1), "", "ab", 2.5])
+def test_an_escape_that_is_no_character_is_refused(mark):
+    with pytest.raises(QueryRefused, match="ESCAPE"):
+        resolve(call("like", Column("t"), literal("a%"), literal(mark)), FACTS)
 
 
 def spells_a_fraction(expression: Expression) -> bool:

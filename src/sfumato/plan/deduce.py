@@ -115,7 +115,7 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     facts = _applied(resolved, [facts for _, facts in parts])
     if name in ("and", "or"):
         resolved = Call(name, tuple(_flat(resolved)))
-    return resolved, facts
+    return Call(name, FUNCTIONS[name].arranged(resolved.arguments)), facts
 
 
 _COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in"} | {

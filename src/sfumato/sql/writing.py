@@ -27,8 +27,9 @@ def lowered(expression: Expression, dialect: str) -> tuple[exp.Expr, int]:
     function = FUNCTIONS.get(expression.function)
     if function is None:
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.")
-    template, uses = _template(function.template(len(expression.arguments), dialect), dialect)
-    parts = [lowered(each, dialect) for each in expression.arguments]
+    arguments = function.arranged(expression.arguments)
+    template, uses = _template(function.template(len(arguments), dialect), dialect)
+    parts = [lowered(each, dialect) for each in arguments]
     size = 1 + sum(uses.get(position, 0) * count for position, (_, count) in enumerate(parts))
     if size > _NODES:
         raise QueryRefused("The expression is too large.", "Ask for less in one question.")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.expressions import Expression
 from sfumato.plan.ranges import Facts
 from sfumato.schema import Kind
 
@@ -59,6 +60,7 @@ class Function:
         dialects: Templates for other dialects.
         ascii: Whether `compute` agrees with the engine only on ASCII text.
         listed: Whether `compute` may list the results of listed arguments.
+        normal: The arguments in the one form that reaches an engine, if they have several.
         doc: What it gives, in one sentence.
     """
 
@@ -73,7 +75,12 @@ class Function:
     dialects: Mapping[str, Template] = field(default_factory=dict)
     ascii: bool = False
     listed: bool = True
+    normal: Callable[[tuple[Expression, ...]], tuple[Expression, ...]] | None = None
     doc: str = ""
+
+    def arranged(self, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        """The arguments in normal form."""
+        return arguments if self.normal is None else self.normal(arguments)
 
     def template(self, count: int, dialect: str) -> str:
         """The template for so many arguments.

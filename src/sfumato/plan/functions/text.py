@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.expressions import Expression, Literal, literal
 from sfumato.plan.functions.base import Array, Function, Vector, need
 from sfumato.plan.ranges import Facts, number, truth
 
@@ -18,6 +19,7 @@ __all__ = ["TEXT"]
 # What TRIM takes off without a list: the space separators of Unicode, as DuckDB does. Tabs stay.
 _SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _WILDCARDS = 8  # matching takes time that grows with every further one
+_PATTERN = 1000
 
 
 def _text(name: str) -> Callable[..., Facts]:
@@ -75,21 +77,65 @@ def _replaced(facts: Facts, search: Facts, replacement: Facts) -> Facts:
     return Facts("text", facts.nullable)
 
 
+_MARK = "!"  # what an engine is told to take as escape character: no letter, so ILIKE does not change it
+_WILD = ("%", "_")
+
+
 def _like(name: str) -> Callable[..., Facts]:
     def rule(facts: Facts, pattern: Facts, escape: Facts | None = None) -> Facts:
         need(name, ("text",), facts, pattern)
-        text, mark = pattern.single, None if escape is None else escape.single
+        text, mark = pattern.single, None
         if text is None:
             raise QueryRefused(f"{name} takes a constant pattern.", "Write x LIKE 'A%'.")
-        if text.count("%") > _WILDCARDS:
-            raise QueryRefused(f"{name} takes at most {_WILDCARDS} times %.", "Shorten the pattern.")
-        if escape is not None and (mark is None or len(mark) != 1 or not mark.isascii()):
-            raise QueryRefused("ESCAPE takes one character.", "Write ESCAPE '!'.")
-        if mark and re.search(f"(?<!{re.escape(mark)})({re.escape(mark) * 2})*{re.escape(mark)}$", text):
+        if escape is not None:
+            mark = escape.single
+            if escape.kind != "text" or len(mark) != 1:
+                raise QueryRefused("ESCAPE takes one character.", "Write ESCAPE '!'.")
+        if len(text) > _PATTERN:
+            raise QueryRefused(f"{name} takes at most {_PATTERN} characters.", "Shorten the pattern.")
+        read = _read(text, mark)
+        if read is None:
             raise QueryRefused(f"The pattern of {name} ends with its escape character.", "Double it.")
+        if sum(wild and character == "%" for character, wild in read) > _WILDCARDS:
+            raise QueryRefused(f"{name} takes at most {_WILDCARDS} times %.", "Shorten the pattern.")
         return truth(nullable=facts.nullable)
 
     return rule
+
+
+def _read(pattern: str, mark: str | None) -> list[tuple[str, bool]] | None:
+    """The characters of a pattern, and which are wildcards; None if it ends with its escape character."""
+    read: list[tuple[str, bool]] = []
+    literally = False
+    for character in pattern:
+        if character == mark and not literally:
+            literally = True
+            continue
+        read.append((character, character in _WILD and not literally))
+        literally = False
+    return None if literally else read
+
+
+def _pattern(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """A pattern that has an escape character only where a wildcard stands for itself, and then always `!`.
+
+    Privacy:
+        An engine that meets an escape character at the end of a pattern raises, but only for a row that has
+        fitted so far; and ILIKE looks for it in small letters. So the analyst's own never reaches it: here
+        each `!` is followed by `%`, `_` or `!`, and none of these is a letter.
+    """
+    if len(arguments) != 3:
+        return arguments
+    value, pattern, escape = arguments
+    text, mark = (each.value if isinstance(each, Literal) else None for each in (pattern, escape))
+    read = _read(text, mark) if isinstance(text, str) and isinstance(mark, str) else None
+    if read is None:
+        raise QueryRefused("A pattern and its ESCAPE must be constants.", "Write x LIKE 'A!%' ESCAPE '!'.")
+    if not any(character in _WILD and not wild for character, wild in read):
+        return value, literal("".join(character for character, _ in read))
+    marked = ("" if wild or character not in (*_WILD, _MARK) else _MARK for character, wild in read)
+    spelt = "".join(mark + character for mark, (character, _) in zip(marked, read, strict=True))
+    return value, literal(spelt), literal(_MARK)
 
 
 def each(operation: Callable[..., Any], dtype: Any = object) -> Callable[..., Vector]:
@@ -118,14 +164,10 @@ def _one_by_one(change: Callable[[str], str]) -> Callable[[str], str]:
 
 def _matcher(flags: int) -> Callable[..., bool]:
     def matches(text: str, pattern: str, escape: str | None = None) -> bool:
-        parts, literally = [], False
-        for character in pattern:
-            if character == escape and not literally:
-                literally = True
-                continue
-            special = None if literally else {"%": ".*", "_": "."}.get(character)
-            parts.append(special or re.escape(character))
-            literally = False
+        parts = (
+            {"%": ".*", "_": "."}[character] if wild else re.escape(character)
+            for character, wild in _read(pattern, escape) or ()
+        )
         return re.fullmatch("".join(parts), text, re.DOTALL | flags) is not None
 
     return matches
@@ -203,14 +245,15 @@ TEXT: tuple[Function, ...] = (
         doc="With one text in place of every other, which must not be shorter.",
     ),
     Function(
-        "like", (2, 3), _like("LIKE"), lambda n: "{0} LIKE {1}" if n == 2 else "{0} LIKE {1} ESCAPE '{2}'",
-        each(_matcher(0), bool), literals=(1, 2),
+        "like", (2, 3), _like("LIKE"),
+        lambda n: "{0} LIKE {1}" if n == 2 else f"{{0}} LIKE {{1}} ESCAPE '{_MARK}'",
+        each(_matcher(0), bool), literals=(1, 2), normal=_pattern,
         doc="Whether it fits the pattern: % is any text, _ any character.",
     ),
     Function(
         "ilike", (2, 3), _like("ILIKE"),
-        lambda n: "{0} ILIKE {1}" if n == 2 else "{0} ILIKE {1} ESCAPE '{2}'",
-        each(_matcher(re.IGNORECASE), bool), literals=(1, 2), ascii=True,
+        lambda n: "{0} ILIKE {1}" if n == 2 else f"{{0}} ILIKE {{1}} ESCAPE '{_MARK}'",
+        each(_matcher(re.IGNORECASE), bool), literals=(1, 2), ascii=True, normal=_pattern,
         doc="As LIKE, small and capital letters alike.",
     ),
     Function(
