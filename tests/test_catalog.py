@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
-from sfumato.catalog.classify import type_of, unit_of, words_of
+from sfumato.catalog.classify import type_of, units_of, words_of
 from sfumato.catalog.keys import KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable
@@ -244,7 +244,7 @@ def test_a_fresh_one_lists_what_is_to_decide_and_works_once_that_is_decided(tmp_
         "sfumato.toml leaves this to decide: epsilon of datasets.visits; unit of tables.visits."
     )
     assert "DECIDE" in text
-    assert '"patient_id" looks like it by name' in text
+    assert 'By name it could be "patient_id"' in text
     decided = text.replace('epsilon = "?"', "epsilon = 1").replace('unit = "?"', 'unit = "patient_id"')
     catalog = read(tmp_path, decided)
     (table,) = catalog.tables
@@ -339,6 +339,11 @@ def test_every_setting_of_a_fresh_file_is_a_known_one():
         ("number_of_rooms", "integer", "plain"),
         ("employee_count", "integer", "plain"),
         ("name", "boolean", "plain"),
+        ("loan_year", "integer", "quasi-identifier"),
+        ("birth_year", "integer", "quasi-identifier"),
+        ("cost_per_year", "float", "sensitive"),
+        ("loan", "float", "sensitive"),
+        ("borrower_id", "integer", "identifier"),
     ],
 )
 def test_columns_are_classified_by_name_and_type(name, kind, role):
@@ -346,9 +351,26 @@ def test_columns_are_classified_by_name_and_type(name, kind, role):
 
 
 def test_the_unit_is_the_most_personal_number():
-    assert unit_of({"id": "integer", "email": "text", "customer": "text", "Kunden-Nr": "text"}) == "Kunden-Nr"
-    assert unit_of({"id": "integer", "email": "text"}) == "email"
-    assert unit_of({"ward": "text", "id": "integer"}) is None
+    columns = {"id": "integer", "email": "text", "customer": "text", "Kunden-Nr": "text"}
+    assert units_of(columns) == ("Kunden-Nr", "customer", "email", "id")
+    assert units_of({"ward": "text", "id": "integer"}) == ("id",)
+    assert units_of({"ward": "text", "age": "integer"}) == ()
+
+
+@pytest.mark.parametrize("name", ["user_id", "borrower_id", "patient_id", "zebra_id", "id", "ssn"])
+def test_every_identifier_is_suggested_as_a_unit(name):
+    text = draft([DraftTable("t", "t.parquet", {name: "integer", "title": "text"})])
+    assert role_of(name, "integer") == "identifier"
+    assert f'could be "{name}"' in " ".join(text.replace("# ", "").split())
+    assert "No column looks like it" not in text
+    none = draft([DraftTable("t", "t.parquet", {"title": "text"})])
+    assert "No column looks like it" in none
+
+
+def test_how_many_rows_count_is_a_decision():
+    text = draft([DraftTable("t", "t", VISITS)], unit="patient_id", epsilon="1")
+    assert "DECIDE: as how many rows may one unit count?" in text
+    assert tomllib.loads(text)["tables"]["t"]["max_groups"] == 1
 
 
 def test_names_are_split_into_words():

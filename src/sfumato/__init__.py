@@ -16,7 +16,10 @@ Names load on first use, so `import sfumato` itself costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as typing's, without loading it
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

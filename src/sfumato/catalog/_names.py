@@ -15,6 +15,7 @@ __all__ = [
     "NUMBERS",
     "OWN_NUMBERS",
     "PEOPLE",
+    "PERIODS",
     "QUASI",
     "SENSITIVE",
     "TRUTHS",
@@ -32,6 +33,7 @@ PEOPLE = _words(
     employee employees student students subject subjects participant participants respondent household
     citizen resident passenger driver rider worker donor voter pupil child subscriber guest visitor
     kunde kunden patientin nutzer benutzer mitarbeiter schueler teilnehmer mitglied haushalt fahrer
+    borrower tenant debtor insured reader applicant
     buerger utilisateur usager personne adherent eleve etudiant foyer assure salarie beneficiaire
     usuario paciente cliente persona empleado alumno estudiante socio hogar utente paziente dipendente
     studente pessoa funcionario aluno klant gebruiker medewerker leerling klient pacjent uzytkownik
@@ -115,8 +117,15 @@ SENSITIVE = _words(
 # What is a whole number.
 COUNTED = _words(
     """
-    age alter edad eta idade count number num nb anzahl nombre cantidad quantity qty menge days years
+    age alter edad eta idade year jahr annee ano anno jaar rok count number num nb anzahl nombre cantidad quantity qty menge days years
     年龄 年齢
+    """
+)
+# What says when, and as the last word of a name makes it a time: the year of a loan is no loan.
+PERIODS = _words(
+    """
+    year jahr annee ano anno jaar rok month monat mois mes mese maand quarter quartal trimestre week woche
+    semaine semana settimana год месяц 年 年份 年度 月 月份
     """
 )
 # What is a fraction.

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from sfumato.catalog import _names as names
 
-__all__ = ["ROLES", "Role", "role_of", "type_of", "unit_of", "words_of"]
+__all__ = ["ROLES", "Role", "role_of", "type_of", "units_of", "words_of"]
 
 Role: TypeAlias = Literal["identifier", "quasi-identifier", "sensitive", "plain"]
 ROLES: tuple[Role, ...] = ("identifier", "quasi-identifier", "sensitive", "plain")
@@ -52,22 +52,25 @@ def role_of(name: str, kind: str) -> Role:
         return "identifier"
     if nameable and words & (names.PEOPLE | names.IDENTIFIERS) and words & names.NUMBERS:
         return "identifier"
-    if words & names.SENSITIVE:
+    if words & names.SENSITIVE and not _says_when(name):
         return "sensitive"
     if words & names.QUASI:
         return "quasi-identifier"
     if nameable and words & (names.IDENTIFIERS | names.PEOPLE) and "count" not in words:
         return "identifier"
-    return "quasi-identifier" if kind in ("date", "timestamp") else "plain"
+    return "quasi-identifier" if kind in ("date", "timestamp") or _says_when(name) else "plain"
 
 
-def unit_of(columns: Mapping[str, str]) -> str | None:
-    """The column that most looks like the people to protect, if any: `patient_id` before `email`."""
-    ranks = {
-        name: _rank(_found(name)) for name, kind in columns.items() if role_of(name, kind) == "identifier"
-    }
-    best = max(ranks.values(), default=0)
-    return next((name for name, rank in ranks.items() if rank == best), None) if best else None
+def _says_when(name: str) -> bool:
+    """Whether a name ends in a time, such as `loan_year`; `cost_per_year` does not."""
+    words = words_of(name)
+    return bool(words) and words[-1] in names.PERIODS and not {"per", "pro", "par", "por"} & set(words)
+
+
+def units_of(columns: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that may name the people to protect, likeliest first: `patient_id` before `email`."""
+    found = [name for name, kind in columns.items() if role_of(name, kind) == "identifier"]
+    return tuple(sorted(found, key=lambda name: -_rank(_found(name))))
 
 
 def _rank(words: set[str]) -> int:

@@ -13,7 +13,7 @@ __all__ = ["ENVIRONMENT", "KEYS", "UNDECIDED", "Kept", "Missing", "Undecided", "
 class Missing(CatalogUnusable):
     """There is no file."""
 
-    headline = "There is no sfumato.toml."
+    headline = "There is no catalog."
 
 
 class Undecided(CatalogUnusable):

@@ -6,11 +6,12 @@ import json
 import os
 import re
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.catalog.classify import ROLES, Role, role_of, type_of, unit_of, words_of
+from sfumato.catalog.classify import ROLES, Role, role_of, type_of, units_of, words_of
 from sfumato.catalog.keys import UNDECIDED, Kept
 from sfumato.errors import CatalogUnusable
 
@@ -54,6 +55,14 @@ class DraftTable:
     source: str
     columns: Mapping[str, str]
     untyped: bool = False
+
+    def type(self, column: str) -> str | None:
+        """The type to declare; None for a column that cannot be asked for."""
+        return type_of(column, self.columns[column], untyped=self.untyped)
+
+    def role(self, column: str) -> Role:
+        """What the column looks like."""
+        return role_of(column, "date" if self.type(column) == "date" else self.columns[column])
 
 
 def draft(
@@ -121,9 +130,8 @@ def _table(table: DraftTable, unit: str | None) -> str:
         f"[tables.{toml_key(table.name)}.columns]",
     ]
     grouped: dict[Role, list[str]] = {role: [] for role in ROLES}
-    for column, kind in table.columns.items():
-        suggested = type_of(column, kind, untyped=table.untyped)
-        grouped[role_of(column, "date" if suggested == "date" else kind)].append(column)
+    for column in table.columns:
+        grouped[table.role(column)].append(column)
     for role in ROLES:
         if grouped[role]:
             lines += [f"# {note}" for note in _ROLE_NOTES[role]]
@@ -143,26 +151,36 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
         if unit not in table.columns:
             raise CatalogUnusable(f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".')
         return [f"{f'unit = {_quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
-    likely = unit_of(table.columns)
-    if likely is None:
+    likely = [column for column in units_of(table.columns) if table.role(column) == "identifier"][:_LIKELY]
+    if not likely:
         hint = [
             "# DECIDE: whose privacy is protected? The column that names the people, or",
             '# "row" if nobody can have two rows. No column looks like it by name.',
         ]
     else:
-        hint = [
-            f"# DECIDE: whose privacy is protected? {_quoted(likely)} looks like it by name;",
-            '# "row" only if nobody can have two rows.',
-        ]
+        hint = textwrap.wrap(
+            f"DECIDE: whose privacy is protected? By name it could be {' or '.join(map(_quoted, likely))}; "
+            '"row" only if nobody can have two rows.',
+            width=79,
+            initial_indent="# ",
+            subsequent_indent="# ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return [*hint, f'unit = "{UNDECIDED}"', *_GROUPS]
 
 
-_GROUPS = ["max_groups = 1               # in how many groups one unit counts; noise grows with it"]
+_LIKELY = 3  # units that are suggested
+_GROUPS = [
+    "# DECIDE: as how many rows may one unit count? Whoever has more is weighted down",
+    "# to that; a larger number weights fewer down and adds more noise. Take what is",
+    "# usual for one unit, from what you know and not from this data.",
+    "max_groups = 1",
+]
 
 
 def _column(table: DraftTable, column: str, role: Role) -> list[str]:
-    kind = table.columns[column]
-    word = type_of(column, kind, untyped=table.untyped)
+    word = table.type(column)
     if word is None:
         return [f"# {toml_key(column)}: of a type that cannot be asked for"]
     guessed = table.untyped and word != "text"
@@ -182,6 +200,8 @@ def _column(table: DraftTable, column: str, role: Role) -> list[str]:
 def _bounds(column: str, word: str) -> str:
     if set(words_of(column)) & {"age", "alter", "edad", "eta", "idade", "年龄", "年齢"}:
         return "lower = 0, upper = 120"
+    if set(words_of(column)[-1:]) & {"year", "jahr", "annee", "ano", "anno", "jaar", "rok", "год", "年"}:
+        return "lower = 2000, upper = 2030"
     return "lower = 0, upper = 1000" if word == "int" else "lower = 0.0, upper = 1000.0"
 
 

@@ -343,7 +343,8 @@ def _price(epsilon: Any, delta: Any) -> str:
 
 def _remainder(balance: Balance) -> str:
     left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
-    return left + (f", delta {shown(balance.remaining_delta)}" if balance.delta else "")
+    left += f", delta {shown(balance.remaining_delta)}" if balance.delta else ""
+    return left + (f"; {balance.dataset} has no more" if balance.shared else "")
 
 
 def _left(balance: Balance) -> dict[str, Any]:

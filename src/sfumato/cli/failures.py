@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import typer
 
 from sfumato import errors
-from sfumato.cli.output import emit_json, paragraph, say
+from sfumato.cli.output import HARD, emit_json, paragraph, say
 
 __all__ = ["FAILURES", "reported", "tell"]
 
@@ -92,7 +92,7 @@ def reported(command: Command) -> Command:
 def tell(headline: str, text: str, code: str, *, as_json: bool) -> None:
     """One block on standard error, or one JSON document."""
     if as_json:
-        emit_json({"error": {"code": code, "message": text}}, stream=sys.stderr)
+        emit_json({"error": {"code": code, "message": text.replace(HARD, " ")}}, stream=sys.stderr)
         return
     say(f"sfumato: {headline}", style="bad", stream=sys.stderr)
     paragraph(text, indent="  ", stream=sys.stderr)

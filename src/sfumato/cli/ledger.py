@@ -20,7 +20,7 @@ from sfumato.cli.opening import (
     read_catalog,
 )
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
-from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.cli.output import emit_json, paragraph, say, spinner, table, unbroken
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def limit(
         _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
     if json_:
         return
-    entry = limit_in_toml(analyst, budget.epsilon, budget.delta)
+    entry = unbroken(limit_in_toml(analyst, budget.epsilon, budget.delta))
     if declared is not None and declared != budget:
         paragraph(
             f"Now write it into the toml, too: {entry} in [datasets.{dataset}.analysts]. Until then "

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sfumato.cli.output import unbroken
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
 
 if TYPE_CHECKING:
@@ -108,9 +109,12 @@ def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, lim
             f"The limit of {analyst[:40]!r} on {dataset} is epsilon {exactly(known.epsilon)}, delta "
             f"{exactly(known.delta)} in the ledger, and epsilon {exactly(limit.epsilon)}, delta "
             f"{exactly(limit.delta)} in {catalog.path.name}. If the ledger is right, write "
-            f"{limit_in_toml(analyst, known.epsilon, known.delta)} into the file's "
-            f"[datasets.{dataset}.analysts]; if the file is right, the steward runs: sfumato ledger limit "
-            f"{shlex.quote(dataset)} {shlex.quote(analyst)} {figures}{config_flag(catalog.path)} --reason …"
+            f"{unbroken(limit_in_toml(analyst, known.epsilon, known.delta))} into the file's "
+            f"[datasets.{dataset}.analysts]; if the file is right, the steward runs: "
+            + unbroken(
+                f"sfumato ledger limit {shlex.quote(dataset)} {shlex.quote(analyst)} {figures}"
+                f"{config_flag(catalog.path)} --reason …"
+            )
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 from sfumato.render import cells_of, encodable, text_table
 
 __all__ = [
+    "HARD",
     "emit_json",
     "is_terminal",
     "note",
@@ -29,10 +30,12 @@ __all__ = [
     "spelled",
     "spinner",
     "table",
+    "unbroken",
     "width",
 ]
 
 _WIDEST = 100
+HARD = "\x1f"  # a space that does not break, until a paragraph is written
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_FRAMES = "|/-\\"
 
@@ -75,8 +78,13 @@ def paragraph(text: str, *, indent: str = "", stream: TextIO | None = None, styl
         break_long_words=False,
         break_on_hyphens=False,
     )
-    for line in filled.split("\n"):
+    for line in filled.replace(HARD, " ").split("\n"):
         say(line, style=style, stream=stream)
+
+
+def unbroken(text: str) -> str:
+    """Text that a paragraph keeps on one line, such as a line to copy."""
+    return text.replace(" ", HARD)
 
 
 def note(text: str) -> None:

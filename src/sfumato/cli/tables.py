@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import read_catalog
+from sfumato.cli.opening import config_flag, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.errors import InvalidParameter
-from sfumato.render import shown
+from sfumato.render import key
 
 if TYPE_CHECKING:
     from sfumato.catalog import DraftTable
@@ -84,7 +84,7 @@ def init(
         table(
             {
                 f"columns of {each.name}": list(each.columns),
-                "type": list(each.columns.values()),
+                "type": [each.type(name) or "cannot be asked" for name in each.columns],
                 "looks like": [roles[name] for name in each.columns],
             }
         )
@@ -94,18 +94,18 @@ def init(
         if unit is None or epsilon is None
         else "bounds are needed before sums and means"
     )
-    paragraph(
-        f"From names and types alone; no row was read. {marks} places are marked DECIDE in it: {needed}."
-    )
+    source = "names" if all(each.untyped for each in tables) else "names and types"
+    paragraph(f"From {source} alone; no row was read. {marks} places are marked DECIDE in it: {needed}.")
     say()
-    say(f"  then:  sfumato schema{'' if str(output) == 'sfumato.toml' else f' --config {output}'}")
-    say(f'         sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1')
+    flag = config_flag(output)
+    say(f"Edit {output}, then:")
+    say()
+    say(f"  sfumato schema{flag}")
+    say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
 
 
 def _roles(each: DraftTable) -> dict[str, str]:
-    from sfumato.catalog import role_of
-
-    return {name: role_of(name, kind) for name, kind in each.columns.items()}
+    return {name: each.role(name) for name in each.columns}
 
 
 def _relative(file: str, output: Path) -> str:
@@ -195,4 +195,4 @@ def _values(kind: ColumnType) -> str:
 
 
 def _bound(value: object) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else key(value)

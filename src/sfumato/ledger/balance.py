@@ -104,7 +104,7 @@ class Balance:
         ]
         if self.entries and (self._found or self.entries <= _FEW):
             hindsight = _up(self.retrospective)
-            if hindsight < self.spent:
+            if hindsight < float(self.spent):
                 lines.append(f"  (planned in advance, it would be epsilon {amount(hindsight)})")
         return "\n".join(lines)
 

@@ -16,6 +16,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Expression, call, columns_of
 from sfumato.plan.expressions import Literal as Constant
 from sfumato.plan.facts import Facts, facts_of
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import AggregateName, Measurement
 
 __all__ = ["AGGREGATES", "Estimator", "EstimatorKind", "Part", "Range", "Rule", "range_of"]
@@ -199,7 +200,7 @@ def _as_number(truth: Expression) -> Expression:
 
 def _named(argument: Expression, otherwise: str = "its argument") -> str:
     names = sorted(set(columns_of(argument)))
-    return names[0] if len(names) == 1 else otherwise
+    return in_sql(names[0]) if len(names) == 1 else otherwise
 
 
 class Rule(Protocol):

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Expression, columns_of
+from sfumato.plan.expressions import Call, Column, Expression, columns_of
 from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report, Scan
 from sfumato.plan.normal import conjunction, normal
 from sfumato.schema import PrivateTable
@@ -148,16 +149,25 @@ def _functions(expression: Expression) -> Iterator[str]:
 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:
-    named = list(columns_of(key))
-    column = named[0] if len(named) == 1 else "column"
-    shown = getattr(key, "name", "this expression")
+    named = [in_sql(each) for each in columns_of(key)]
+    column = named[0] if len(named) == 1 else "x"
+    bare = isinstance(key, Column)
+    shown = column if bare else "this expression"
     if facts.lower is not None and facts.upper is not None and facts.step is not None:
         return QueryRefused(
             f"GROUP BY {shown} would have more than {_MOST_GROUPS:,} groups.",
-            "Narrow it in WHERE, or group by something coarser, such as FLOOR(x / 10) * 10.",
+            "Narrow it in WHERE, or group by something coarser, such as "
+            + (f"DATE_TRUNC('month', {column})." if facts.kind == "date" else f"FLOOR({column} / 10) * 10."),
         )
-    example = {"text": "('a', 'b')", "date": "(DATE '2024-01-01', …)"}.get(str(facts.kind), "(1, 2, 3)")
+    example = {"text": "('a', 'b')", "date": "(DATE '2024-01-01', DATE '2024-02-01')"}
+    listed = f"list the values in the query: WHERE {column} IN {example.get(str(facts.kind), '(1, 2, 3)')}"
+    declare = {
+        "text": f"Have {column} declared as an enum",
+        "integer": f"Have bounds declared for {column}",
+        "date": f"Have start and end declared for {column}",
+        "float": f"Have bounds declared for {column} and group by FLOOR({column} / 10) * 10",
+    }.get(str(facts.kind if bare else None))
     return QueryRefused(
         f"GROUP BY {shown} has no public list of values, and the values in the data are private.",
-        f"Declare {column} as Enum, or list the values in the query: WHERE {column} IN {example}.",
+        (f"{declare}, or {listed}." if declare else f"Group by a column, and {listed}."),
     )

@@ -17,6 +17,7 @@ from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions import Call, Column, Expression, Literal
 from sfumato.plan.functions import FUNCTIONS, evaluate, overload
+from sfumato.plan.names import in_sql
 from sfumato.plan.ranges import Facts, constant, day_of, days_of, truth
 from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
 
@@ -94,7 +95,7 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if isinstance(expression, Column):
         if expression.name not in columns:
-            fix = _nearest(expression.name, columns)
+            fix = _nearest(expression.name, {in_sql(each): None for each in columns})
             raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
         return expression, columns[expression.name]
     if isinstance(expression, Literal):
@@ -172,7 +173,7 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
     found = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1)
     spelt = {each.lower(): each for each in known}
     if found:
-        return f"Did you mean {spelt[found[0]]!r}?"
+        return f"Did you mean {spelt[found[0]]}?"
     return f"There are: {', '.join(sorted(known)[:20])}."
 
 

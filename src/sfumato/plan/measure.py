@@ -18,6 +18,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
 from sfumato.plan.expressions import Column, Expression, to_wire
 from sfumato.plan.facts import Facts, column_facts, refine
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
 from sfumato.plan.price import instrument
 from sfumato.plan.split import importance, least_cost
@@ -115,7 +116,9 @@ def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) 
         if each.argument not in (None, own):
             raise QueryRefused(
                 "COUNT(DISTINCT …) is for the column whose values are the privacy units.",
-                f"Write COUNT(DISTINCT {unit.column})." if unit.column else "Count rows with COUNT(*).",
+                f"Write COUNT(DISTINCT {in_sql(unit.column)})."
+                if unit.column
+                else "Count rows with COUNT(*).",
             )
         each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
     return AGGREGATES[each.function].plan(each.argument, columns)

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Expression, Literal, call, literal
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import AggregateCall, AggregateName
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 from sfumato.sql.scope import Scope
@@ -99,7 +100,7 @@ def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope:
         return AggregateCall("count_distinct")
     works = "COUNT(*) with GROUP BY over public keys works."
     if unit is not None:
-        works = f"COUNT(DISTINCT {unit}) and COUNT(*) with GROUP BY work."
+        works = f"COUNT(DISTINCT {in_sql(unit)}) and COUNT(*) with GROUP BY work."
     raise refuse("COUNT(DISTINCT …) is supported for the privacy unit alone.", works)
 
 
@@ -139,6 +140,8 @@ def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
 
 
 def _shown(node: exp.Expr) -> str:
+    if typed := node.meta.get("typed"):
+        return str(typed)[:40]
     if isinstance(node, exp.Anonymous):
         return shown(str(node.this)).strip("'").upper()
     return node.sql_name()[:40] if isinstance(node, exp.Func) else type(node).__name__.upper()

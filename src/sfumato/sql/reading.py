@@ -13,6 +13,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.functions import FUNCTIONS
+from sfumato.plan.names import in_sql
 from sfumato.sql.constants import check_text
 
 __all__ = ["HANDLERS", "Handler", "Parser", "arguments_of", "closed", "number", "unknown"]
@@ -56,9 +57,9 @@ class Parser:
         if found is None:
             near = difflib.get_close_matches(name.lower(), self.folded, 1)
             fix = (
-                f"Did you mean {self.folded[near[0]]!r}?"
+                f"Did you mean {in_sql(self.folded[near[0]])}?"
                 if near
-                else f"The columns are {', '.join(self.columns[:20])}."
+                else f"The columns are {', '.join(map(in_sql, self.columns[:20]))}."
                 if self.columns
                 else ""
             )
@@ -84,6 +85,8 @@ def closed(node: exp.Expr, allowed: Collection[str]) -> None:
 
 
 def _shown(node: exp.Expr) -> str:
+    if typed := node.meta.get("typed"):
+        return str(typed)[:60]
     if isinstance(node, exp.Anonymous):
         return str(node.this)[:60].upper()
     if isinstance(node, exp.Func):
@@ -101,12 +104,13 @@ def unknown(node: Any) -> QueryRefused:
         name = _shown(node) if isinstance(node, exp.Expr) else "This"
         return QueryRefused(f"{name} is not supported in an expression.", _GUIDE)
     name = _shown(node)
-    near = difflib.get_close_matches(name.upper(), _SPELT, 1)
+    near = difflib.get_close_matches(name.upper(), _SPELT, 1, cutoff=_ALIKE)
     fix = f"The nearest supported function is {near[0]}." if near else _GUIDE
     return QueryRefused(f"{name} is not a supported function.", fix)
 
 
-_GUIDE = "The SQL guide lists what is supported."
+_ALIKE = 0.8  # as LENGHT is to LENGTH; NOW is not like POW
+_GUIDE = "`sfumato functions` lists what is supported, as does docs/sql.md#functions."
 # What analysts write, for suggestions; the operators have no name.
 _SPELT = sorted(
     {name.upper() for each in FUNCTIONS.values() for name in each.names}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sfumato.plan.expressions import Expression
+from sfumato.plan.names import in_sql
 from sfumato.plan.normal import normal
 from sfumato.schema import PrivateTable
 from sfumato.sql.expressions import parse_expression
@@ -79,7 +80,7 @@ class Scope:
         ):
             raise refuse(
                 f"{unit} serves only as the privacy unit of {self.table.name}.",
-                f"COUNT(DISTINCT {unit}) counts the units.",
+                f"COUNT(DISTINCT {in_sql(str(unit))}) counts the units.",
             )
         return normal(parse_expression(tree, self.table.schema))
 
@@ -94,7 +95,7 @@ class Scope:
             return exp.Paren(this=alias.copy())
         if folded in declared:
             return exp.column(exp.to_identifier(declared[folded], quoted=True))
-        fix = nearest(name, [*self.table.schema, *self.named])
+        fix = nearest(name, [*map(in_sql, self.table.schema), *map(in_sql, self.named)])
         if column.this.args.get("quoted") and not column.table:
             fix = f"Text is written in single quotes. {fix}"
         raise refuse(f"{self.table.name} has no declared column {shown(name)}.", fix)
@@ -105,5 +106,6 @@ class Scope:
         known = {self.alias.lower(), self.table.name.lower()}
         if column.table and column.table.lower() not in known:
             raise refuse(
-                f"There is no table {shown(column.table)} in FROM.", f"Write {self.alias}.{column.name[:40]}."
+                f"There is no table {shown(column.table)} in FROM.",
+                f"Write {in_sql(self.alias)}.{in_sql(column.name[:40])}.",
             )

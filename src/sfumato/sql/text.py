@@ -52,7 +52,16 @@ def read(text: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise statement(tokens[0].text)
     check_size(tree)
+    _name(tree, text)
     return _balanced(tree)
+
+
+def _name(tree: exp.Select, text: str) -> None:
+    """Keep with each function the name that was typed, which refusals speak of."""
+    for node in tree.find_all(exp.Func):
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if isinstance(start, int) and isinstance(end, int) and text[start : end + 1].isidentifier():
+            node.meta["typed"] = text[start : end + 1]
 
 
 def _present(node: exp.Expr) -> list[str]:
