@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
-from sfumato.render import encodable, html_table, shown, text_table, with_bar
+from sfumato.render import encodable, html_table, key, shown, text_table, with_bar
 
 LETTERS = st.characters(exclude_categories=["M", "Cs"])
 
@@ -46,6 +46,35 @@ LETTERS = st.characters(exclude_categories=["M", "Cs"])
 )
 def test_a_cell_as_text(value, text):
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2024, "2024"),
+        (np.int64(12345), "12345"),
+        (2024.0, "2024"),
+        (-1234.5, "-1234.5"),
+        (True, "true"),
+        (None, ""),
+        (math.inf, "∞"),
+        (datetime.date(2024, 5, 31), "2024-05-31"),
+        ("1,5", "1,5"),
+    ],
+)
+def test_a_key_has_no_thousands_separators(value, text):
+    assert key(value) == text
+
+
+def test_symbols_are_spelled_out_before_a_table_is_cut():
+    def plain(text):
+        return encodable(text, "ascii")
+
+    columns = {"who": ["x" * 90], "n": ["12 ± 3"]}
+    table = text_table(columns, width=40, spell=plain)
+    assert table.isascii()
+    assert max(map(len, table.splitlines())) == 40
+    assert "...  12 +/- 3" in table
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def text_table(
             head = shrunk[:1] if len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width else []
             blocks.append(list(head))
         blocks[-1].append(column)
-    return "\n\n".join(_block(block) for block in blocks)
+    return "\n\n".join(spell(_block(block)) for block in blocks)
 
 
 def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") -> str:

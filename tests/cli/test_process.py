@@ -184,3 +184,30 @@ def _debited(path):
             database.close()
     except sqlite3.Error:
         return False
+
+
+def test_an_interrupt_while_loading_ends_quietly():
+    code = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sfumato.cli.ask":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from sfumato.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_spelled_out_and_narrow_text_keeps_the_width(process, hospital):
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    sql = "SELECT city, COUNT(*) AS n, AVG(age) AS mean_age FROM visits GROUP BY city"
+    for columns in ("80", "60"):
+        env = {**ascii_only, "COLUMNS": columns}
+        for arguments in (("quote", sql, "--epsilon", "0.3"), ("query", sql, "--epsilon", "0.3")):
+            text = process(*arguments, env=env).out
+            assert text.isascii()
+            assert "?" not in text
+            assert max(map(len, text.splitlines())) <= int(columns)

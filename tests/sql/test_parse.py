@@ -235,3 +235,43 @@ def outcome(text: str) -> str:
     except QueryRefused as refusal:
         return str(refusal)
     return "a plan"
+
+
+def refusal(sql, table):
+    with pytest.raises(QueryRefused) as caught:
+        parse(sql, {table.name: table})
+    return str(caught.value)
+
+
+def test_suggestions_can_be_followed_to_the_letter():
+    fees = PrivateTable(
+        "fees",
+        source="fees.parquet",
+        unit=PrivacyUnit.row(),
+        schema={"Gebühr in €": Float(), "order": Text(), "day": Date(), "n": Int()},
+    )
+    quoted = refusal('SELECT "Gebühr in €", COUNT(*) FROM fees GROUP BY 1', fees)
+    assert "enum" not in quoted.lower()
+    assert 'WHERE "Gebühr in €" IN (1, 2, 3)' in quoted
+    parse(
+        'SELECT "Gebühr in €", COUNT(*) FROM fees WHERE "Gebühr in €" IN (1, 2, 3) GROUP BY 1', {"fees": fees}
+    )
+    assert "WHERE \"order\" IN ('a', 'b')" in refusal('SELECT "order", COUNT(*) FROM fees GROUP BY 1', fees)
+    parse("SELECT \"order\", COUNT(*) FROM fees WHERE \"order\" IN ('a', 'b') GROUP BY 1", {"fees": fees})
+    days = refusal("SELECT day, COUNT(*) FROM fees GROUP BY 1", fees)
+    assert "start and end" in days
+    assert "enum" not in days.lower()
+    assert 'GREATEST("Gebühr in €", 0)' in refusal('SELECT SUM("Gebühr in €") FROM fees', fees)
+    assert 'Did you mean "Gebühr in €"?' in refusal("SELECT SUM(Gebühr) FROM fees", fees)
+
+
+def test_functions_are_named_as_they_were_typed():
+    table = PrivateTable("t", source="t.parquet", unit=PrivacyUnit.row(), schema={"d": Date()})
+    typed = refusal("SELECT COUNT(*) FROM t WHERE strftime(d, '%Y') = '2020'", table)
+    assert typed.startswith("strftime is not")
+    assert "TIME_TO_STR" not in typed
+    now = refusal("SELECT COUNT(*) FROM t WHERE Now() > d", table)
+    assert now.startswith("Now is not")
+    assert "POW" not in now
+    assert "sfumato functions" in now
+    assert "LENGTH" in refusal("SELECT COUNT(*) FROM t WHERE lenght('a') > 1", table)
