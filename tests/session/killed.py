@@ -6,17 +6,23 @@ Arguments: folder, point, times. Prints one line a child: `answer <n>` if it rep
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
+from sfumato.engines import DuckDB
 from sfumato.ledger import Ledger
 from sfumato.plan.quote import make_quote
 from sfumato.session import query as asking
 from sfumato.session.vault import Vault
 from sfumato.sql.lower import lower
 from sfumato.sql.parse import parse
+
+SHORT = pa.table({"age": [34, 71, 52, 88, 19, 67]})
+LONG = pa.table({"age": np.arange(4_000_000) % 110})
 
 
 def die(*_args, **_kwargs):
@@ -38,10 +44,24 @@ def around(owner, name, *, before=False, after=False):
     setattr(owner, name, wrapped)
 
 
+def during_read():
+    """Die some milliseconds after the engine was given the statement, while it is at work."""
+    real = DuckDB.fetch
+
+    def wrapped(self, statement):
+        threading.Timer(0.005, die).start()
+        result = real(self, statement)
+        os.write(1, b"error the read was over before the kill\n")
+        return result
+
+    DuckDB.fetch = wrapped
+
+
 POINTS = {
     "before debit": lambda: around(Ledger, "debit", before=True),
     "after commit": lambda: around(Ledger, "debit", after=True),
-    "mid-read": lambda: around(Vault, "_fetch", after=True),
+    "mid-read": during_read,
+    "after read": lambda: around(Vault, "_fetch", after=True),
     "after noise": lambda: around(asking, "privatise", after=True),
     "before reply": lambda: around(Ledger, "record", after=True),
     "never": lambda: None,
@@ -51,13 +71,14 @@ POINTS = {
 def child(ledger: Path, point: str, number: int) -> None:
     table = sf.PrivateTable(
         "people",
-        source=pa.table({"age": [34, 71, 52, 88, 19, 67]}),
+        source=LONG if point == "mid-read" else SHORT,
         unit=sf.PrivacyUnit.row(),
         schema={"age": sf.Int(0, 110)},
     )
     with sf.Session(table, budget=sf.Budget(1000), ledger=ledger) as session:
         POINTS[point]()
-        release = session.sql(f"SELECT COUNT(*) AS n FROM people WHERE age > {number}").release(epsilon=1)
+        text = f"SELECT COUNT(*) AS n FROM people WHERE LN(age + 2) * SQRT(age) > {number} / 100"
+        release = session.sql(text).release(epsilon=1)
         os.write(1, f"answer {release.table['n'][0].as_py()}\n".encode())
 
 
@@ -65,7 +86,6 @@ def warm() -> None:
     """Load everything once, and start no thread: the children then begin at once."""
     import duckdb  # noqa: F401
 
-    import sfumato.engines.duckdb
     import sfumato.explain  # noqa: F401
 
     sf.Geometric(epsilon=1, sensitivity=1).release(3)

@@ -28,6 +28,7 @@ def run(folder: Path, point: str, times: int) -> list[str]:
         ("before debit", 0, 0, 0),
         ("after commit", TIMES, 0, 0),
         ("mid-read", TIMES, 0, 0),
+        ("after read", TIMES, 0, 0),
         ("after noise", TIMES, 0, 0),
         ("before reply", TIMES, 0, TIMES),
     ],
