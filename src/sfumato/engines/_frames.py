@@ -21,11 +21,15 @@ class Frame:
         names: The columns by position; they need not be distinct.
         pick: Gives something that Arrow can scan, and where in it the columns at the asked positions are.
         shown: What to call it in messages.
+        files: The files that scanning it opens.
+        remembers: Whether it keeps what it learned about their insides, as a dataset of Parquet files does.
     """
 
     names: tuple[str, ...]
     pick: Callable[[list[int]], tuple[Any, list[int]]]
     shown: str = _SHOWN
+    files: tuple[str, ...] = ()
+    remembers: bool = False
 
 
 def frame_of(source: object) -> Frame:
@@ -56,7 +60,7 @@ def _of_pyarrow(source: Any) -> Frame | None:
             tuple(source.column_names), lambda wanted: _table([_plain(source.column(i)) for i in wanted])
         )
     if isinstance(source, ds.Dataset):
-        return of_dataset(source)
+        return of_dataset(source, remembers=True)
     return None
 
 
@@ -87,9 +91,11 @@ _READERS: dict[str, Callable[[Any], Frame | None]] = {
 }
 
 
-def of_dataset(dataset: Any, shown: str = _SHOWN) -> Frame:
+def of_dataset(dataset: Any, shown: str = _SHOWN, *, remembers: bool = False) -> Frame:
     """An Arrow dataset, read anew by each statement."""
-    return Frame(tuple(dataset.schema.names), lambda wanted: (dataset, list(wanted)), shown)
+    files = tuple(getattr(dataset, "files", ()))
+    names = tuple(dataset.schema.names)
+    return Frame(names, lambda wanted: (dataset, list(wanted)), shown, files=files, remembers=remembers)
 
 
 def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:
@@ -104,7 +110,7 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
     frame = None
     try:
         if len(paths) == 1 and _is_stream(paths[0]):
-            with pa.memory_map(paths[0]) as file:
+            with pa.OSFile(paths[0]) as file:
                 frame = _of_pyarrow(pa.ipc.open_stream(file).read_all())
         else:
             keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")

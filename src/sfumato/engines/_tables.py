@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.engines._csv import read_header
 from sfumato.engines._frames import Frame, read_arrow_files
 from sfumato.engines._types import cast, identifies, kind_of
-from sfumato.engines.sources import Database, Files, Located
+from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
@@ -27,13 +27,26 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """What can stand after FROM, with what must be set up for it: a database to attach, a frame to hold."""
+    """What can stand after FROM, with what must be set up for it: a database to attach, a frame to hold.
+
+    Attributes:
+        text: The SQL.
+        names: The public names of the first columns, where DuckDB has others for them.
+        paths: The files that DuckDB opens.
+        database: The DuckDB file to attach.
+        frame: What Arrow scans.
+        files: The files that Arrow opens.
+        seen: The state of those files when Arrow learned what is in them, if it remembers that.
+        whole: Whether every read must use all columns.
+    """
 
     text: str
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     database: str | None = None
     frame: Any = None
+    files: tuple[str, ...] = ()
+    seen: tuple[Stamp, ...] | None = None
     whole: bool = False
 
     def prepare(self, connection: Any, name: str) -> str:
@@ -62,6 +75,17 @@ class Table:
     def paths(self) -> tuple[str, ...]:
         """The files that reading it opens."""
         return self.scan.paths
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """The state of the files: the same before and after a read only if nobody wrote to them meanwhile.
+
+        A statement may scan a source twice; weights of the old rows must not meet rows of the new ones.
+        """
+        return stamps_of(self.scan.paths + self.scan.files)
+
+    def is_stale(self) -> bool:
+        """Whether what Arrow remembers of the files is no longer what is in them."""
+        return self.scan.seen is not None and self.scan.seen != stamps_of(self.scan.files)
 
     def create(self, connection: Any) -> None:
         """Create the view."""
@@ -176,7 +200,8 @@ def _pick(connection: Any, frame: Frame, wanted: list[str]) -> tuple[_Scan, list
     except Exception:  # its text may hold data
         made = None
     if made is not None:
-        return _Scan("", frame=scannable), made
+        seen = stamps_of(frame.files) if frame.remembers else None
+        return _Scan("", frame=scannable, files=frame.files, seen=seen), made
     for name, position in zip(wanted, positions, strict=True):
         if _native(connection, frame, position) is None:
             raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" has no single type that can be read.')

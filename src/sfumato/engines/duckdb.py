@@ -31,6 +31,8 @@ __all__ = ["DuckDB"]
 _T = TypeVar("_T")
 _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_STALE = "A file of the dataset changed since it was attached; open a new session on a new dataset."
+_CHANGED = "A file of the source changed while it was read; the price stays paid."
 
 _SETTINGS: dict[str, str | int | bool] = {
     "python_enable_replacements": False,  # a table name never means a variable of the caller
@@ -39,8 +41,28 @@ _SETTINGS: dict[str, str | int | bool] = {
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
     "preserve_insertion_order": False,  # no answer depends on the order of rows
-    "disabled_optimizers": "type_pushdown",  # it lets readers drop the rows that a TRY_CAST makes NULL
+    "enable_external_file_cache": False,  # nothing kept of a file that may be replaced
 }
+_AFTER = ("SET GLOBAL TimeZone = 'UTC'", "SET GLOBAL parquet_metadata_cache = false")
+_OPTIMIZERS = frozenset(
+    {
+        "build_side_probe_side",
+        "column_lifetime",
+        "common_aggregate",
+        "common_subexpressions",
+        "duplicate_groups",
+        "expression_rewriter",
+        "in_clause",
+        "reorder_filter",
+        "unused_columns",
+    }
+)
+"""The optimisers that stay on: those that see the statement and types alone, or change no more than an order.
+
+All others are off, also ones that a later DuckDB brings. Many of them trust statistics of columns (footers,
+zone maps, dictionaries, minima of a join), which belong to all rows together and may be wrong: Parquet leaves
+NaN out of them. Whether one row passes a filter, or is clamped, would then depend on the values of others.
+"""
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
@@ -60,6 +82,8 @@ class DuckDB:
         `Cancelled` with a fixed sentence and an empty chain. Conditions: DuckDB's own lock (external access
         off but for the listed files, configuration locked, extensions and replacement scans off), and the
         check of each statement in `_door`, which does not rely on it.
+        What a row contributes to an answer is decided by that row: no optimiser that reads statistics of
+        columns is on, and a read during which a file changes gives no answer.
     """
 
     dialect = "duckdb"
@@ -158,20 +182,26 @@ class DuckDB:
             if self._connection is None:
                 raise EngineFailed("No table is attached; attach one before reading.")
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
+            named = {each.name.lower() for each in statement.find_all(exp.Table)}
+            watched = [table for key, table in self._tables.items() if key in named]
 
         def read() -> Any:
+            before = [table.stamps() for table in watched]
             text = statement.sql(dialect=self.dialect, comments=False)
             parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
-            return (
-                cursor.sql(text).to_arrow_table() if is_plain_select(parsed, tables, functions) else _STRANGE
-            )
+            if not is_plain_select(parsed, tables, functions):
+                return _STRANGE
+            if any(table.is_stale() for table in watched):
+                return _STALE
+            result = cursor.sql(text).to_arrow_table()
+            return result if before == [table.stamps() for table in watched] else _CHANGED
 
         try:
             result = run(read, lambda: _succeeds(cursor.interrupt), timeout=self.timeout)
         finally:
             cursor.close()
-        if result is _STRANGE:
-            raise EngineFailed(_STRANGE)
+        if isinstance(result, str):
+            raise EngineFailed(result)
         return result
 
     def close(self) -> None:
@@ -204,7 +234,10 @@ class DuckDB:
         if self.memory is not None:
             settings["memory_limit"] = self.memory
         connection = _duckdb().connect(":memory:", config=settings)
-        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        found = {row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
+        connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(found - _OPTIMIZERS))])
+        for command in _AFTER:
+            connection.execute(command)
         return connection
 
     def _build(self, connection: Any, tables: Mapping[str, Table]) -> None:

@@ -25,9 +25,11 @@ from sfumato.engines._frames import Frame, frame_of
 from sfumato.engines.base import Source
 from sfumato.errors import SourceUnusable
 
-__all__ = ["Database", "Files", "Format", "Located", "locate"]
+__all__ = ["Database", "Files", "Format", "Located", "Stamp", "locate", "stamps_of"]
 
 Format: TypeAlias = Literal["parquet", "csv", "arrow"]
+Stamp: TypeAlias = tuple[int, ...] | None
+"""Which file is behind a path and when it was written to last; None if it cannot be told."""
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -85,6 +87,19 @@ def locate(source: Source) -> Located:
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
         return _from_list([os.fspath(each) for each in source])
     return frame_of(source)
+
+
+def stamps_of(paths: Iterable[str]) -> tuple[Stamp, ...]:
+    """The stamps of files, which differ once one is replaced or written to."""
+    return tuple(_stamp(path) for path in paths)
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        now = os.stat(path)
+    except OSError:
+        return None
+    return (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
 
 def _from_text(text: str) -> Located:
