@@ -117,7 +117,8 @@ SENSITIVE = _words(
 # What is a whole number.
 COUNTED = _words(
     """
-    age alter edad eta idade year jahr annee ano anno jaar rok count number num nb anzahl nombre cantidad quantity qty menge days years
+    year jahr annee ano anno jaar rok
+    age alter edad eta idade count number num nb anzahl nombre cantidad quantity qty menge days years
     年龄 年齢
     """
 )
