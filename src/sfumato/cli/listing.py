@@ -102,7 +102,7 @@ def functions(
     if not listed:
         paragraph(f"No function has {wanted[:40]!r} in its name or description.")
         return
-    room = max(24, width() - 2 - max(len(sql) for sql, _ in listed))
+    room = max(24, width() - 3 - max(len(sql) for sql, _ in listed))
     rows = []
     for sql, each in listed:
         first, *more = textwrap.wrap(each.doc, room)
