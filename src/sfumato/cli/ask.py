@@ -197,7 +197,7 @@ class _Answer:
         level = f"{float(self.confidence) * 100:.6g}"
         return (
             f"The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
-            f"Left: {_remainder(self.balance)}."
+            f"Left: {_remainder(self.balance)}. {release.weighting}".rstrip()
         )
 
     def document(self) -> dict[str, Any]:

@@ -159,14 +159,17 @@ class Release:
         if self._answer.delta:
             price += f", delta {shown(float(self._answer.delta))}"
         paid = "answered again from the ledger, free" if self.free else f"paid {price}"
-        lines = [f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."]
+        holds = f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
+        return "\n".join(filter(None, (holds, self.weighting)))
+
+    @property
+    def weighting(self) -> str:
+        """What a unit's rows count for, in a sentence; empty where each row is a unit."""
         unit = self.quote.table.unit
-        if unit.column is not None:
-            most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
-            lines.append(
-                f"Each {unit.column} counts as at most {most}; ± does not cover what that leaves out."
-            )
-        return "\n".join(lines)
+        if unit.column is None:
+            return ""
+        most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
+        return f"Each {unit.column} counts as at most {most}; error bars do not cover what that leaves out."
 
     def __repr__(self) -> str:
         return str(self)
