@@ -107,11 +107,9 @@ SOURCES = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_gives_the_same_table(one, rows, tmp_path, name):
     one.attach("visits", SOURCES[name](tmp_path), KINDS, unit="user")
-    got = one.fetch(_select("SELECT country, age, amount, TRY_CAST(user AS BIGINT) AS user FROM visits"))
-    assert got.schema.types == [pa.string(), pa.int64(), pa.float64(), pa.int64()]
-    assert sorted(
-        map(repr, rows(one, "SELECT country, age, amount, TRY_CAST(user AS BIGINT) FROM visits"))
-    ) == (sorted(map(repr, ROWS)))
+    text = 'SELECT country, age, amount, TRY_CAST("sfumato unit" AS BIGINT) FROM visits'
+    assert one.fetch(_select(text)).schema.types == [pa.string(), pa.int64(), pa.float64(), pa.int64()]
+    assert sorted(map(repr, rows(one, text))) == sorted(map(repr, ROWS))
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -288,3 +286,59 @@ def test_a_relative_path_survives_a_change_of_folder(one, rows, tmp_path, monkey
     one.attach("t", "a.parquet", KINDS)
     monkeypatch.chdir(os.path.sep)
     assert rows(one, "SELECT COUNT(*) FROM t") == [(4,)]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+def test_keys_above_the_source_are_no_columns(one, rows, tmp_path, suffix):
+    write = {
+        ".parquet": pq.write_table,
+        ".csv": lambda t, p: write_csv(p, t),
+        ".arrow": lambda t, p: feather.write_feather(t, str(p)),
+    }[suffix]
+    folder = write_hive(tmp_path / "run=7" / "hive", write, suffix)
+    assert set(one.schema(folder)) == set(TABLE.column_names)
+    one.attach("visits", folder, KINDS)
+    assert sorted(map(repr, rows(one, "SELECT country, age, amount FROM visits"))) == sorted(
+        repr(row[:3]) for row in ROWS
+    )
+    with pytest.raises(SourceUnusable, match='"run"'):
+        one.attach("other", folder, {"run": "text"})
+
+
+def test_a_key_above_the_source_cannot_stand_for_a_column(one, rows, tmp_path):
+    for key in ("age", "AGE", "country"):
+        folder = write_hive(tmp_path / f"{key}=7" / "hive", pq.write_table, ".parquet")
+        with pytest.raises(SourceUnusable, match="above"):
+            one.attach("visits", folder, KINDS)
+    alone = tmp_path / "age=7" / "alone.parquet"
+    pq.write_table(TABLE, alone)
+    one.attach("visits", alone, KINDS)
+    assert rows(one, "SELECT SUM(age) FROM visits") == [(78,)]
+
+
+def test_a_key_cannot_stand_for_a_field_of_a_csv_file(one, tmp_path):
+    part = tmp_path / "hive" / "c0=9"
+    part.mkdir(parents=True)
+    write_csv(part / "a.csv")
+    with pytest.raises(SourceUnusable, match="c0"):
+        one.attach("visits", tmp_path / "hive", KINDS)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_text_in_memory_must_be_utf_8(one, rows, kind):
+    def table(last):
+        held = pa.array([b"ok", b"fine", last], pa.binary())
+        text = pa.Array.from_buffers(pa.string(), 3, held.buffers())
+        if pa.types.is_dictionary(kind):
+            codes = pa.array([0, 1, 2], pa.int8())
+            return pa.table({"s": pa.DictionaryArray.from_arrays(codes, text), "n": [1, 2, 3]})
+        large = pa.types.is_large_string(kind)
+        return pa.table({"s": text.cast(kind) if large else text, "n": [1, 2, 3]})
+
+    one.attach("t", table(b"\xc3\xa9"), {"s": "text"})
+    assert rows(one, "SELECT COUNT(*) FROM t WHERE LOWER(s) = 'ok'") == [(1,)]
+    with pytest.raises(SourceUnusable, match='"s"') as caught:
+        one.attach("t", table(b"\xff\xfe\xc3"), {"s": "text"})
+    assert caught.value.__context__ is None
+    one.attach("t", table(b"\xff\xfe\xc3"), {"n": "integer"})
+    assert rows(one, "SELECT SUM(n) FROM t") == [(6,)]

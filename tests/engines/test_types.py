@@ -9,9 +9,11 @@ import math
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.engines import UNIT_COLUMN
 from sfumato.errors import SourceUnusable
 
 NAN, INF = math.nan, math.inf
@@ -135,7 +137,7 @@ def test_the_verdict_on_a_column_does_not_depend_on_rows(one):
 )
 def test_the_unit_keeps_its_type(one, rows, ids):
     one.attach("t", pa.table({"id": ids, "v": [1, 2, 3]}), {"v": "integer"}, unit="id")
-    assert sorted(rows(one, "SELECT COUNT(*) FROM t GROUP BY id")) == [(1,), (2,)]
+    assert sorted(rows(one, 'SELECT COUNT(*) FROM t GROUP BY "sfumato unit"')) == [(1,), (2,)]
 
 
 def test_a_nested_unit_is_refused(one):
@@ -143,9 +145,42 @@ def test_a_nested_unit_is_refused(one):
         one.attach("t", pa.table({"id": [[1], [2]]}), {}, unit="id")
 
 
-def test_a_unit_that_is_also_declared_has_the_declared_kind(one, rows):
+def _written(table, folder):
+    pq.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def _written_csv(table, folder):
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    return folder / "t.csv"
+
+
+@pytest.mark.parametrize("write", [lambda t, _: t, _written, _written_csv], ids=["arrow", "parquet", "csv"])
+def test_a_unit_that_is_also_declared_keeps_its_own_values(one, rows, tmp_path, write):
+    ids = pa.array([2**60, 2**60 + 1, 2**60 + 1])
+    one.attach("t", write(pa.table({"id": ids, "v": [1, 2, 3]}), tmp_path), {"id": "float"}, unit="id")
+    assert rows(one, "SELECT COUNT(DISTINCT id) FROM t") == [(1,)]
+    assert sorted(rows(one, f'SELECT COUNT(*) FROM t GROUP BY "{UNIT_COLUMN}"')) == [(1,), (2,)]
+
+
+def test_text_ids_are_told_apart_as_they_are_written(one, rows):
     one.attach("t", pa.table({"ID": ["1", "01", "x"]}), {"ID": "integer"}, unit="id")
     assert sorted(rows(one, "SELECT COUNT(*) FROM t GROUP BY id")) == [(1,), (2,)]
+    assert rows(one, f'SELECT COUNT(DISTINCT "{UNIT_COLUMN}"), COUNT("{UNIT_COLUMN}") FROM t') == [(3, 3)]
+
+
+def test_names_that_differ_in_case_are_two_columns(one, rows):
+    one.attach("t", pa.table({"id": [1, 2, 3], "ID": [7, 7, 7]}), {"ID": "integer"}, unit="id")
+    assert rows(one, f'SELECT COUNT(DISTINCT id), COUNT(DISTINCT "{UNIT_COLUMN}") FROM t') == [(1, 3)]
+
+
+def test_the_name_of_the_unit_cannot_be_declared(one, rows):
+    table = pa.table({"id": [1, 2], "Sfumato Unit": [5, 5]})
+    for unit in ("id", None):
+        with pytest.raises(SourceUnusable, match="kept for the unit"):
+            one.attach("t", table, {"Sfumato Unit": "integer"}, unit=unit)
+    one.attach("t", table, {}, unit="id")
+    assert sorted(rows(one, f'SELECT "{UNIT_COLUMN}" FROM t')) == [(1,), (2,)]
 
 
 def test_object_columns_of_pandas(one, rows):

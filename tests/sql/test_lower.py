@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from sfumato.engines import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Column, call, literal
 from sfumato.plan.nodes import Key, Measured, Measurement
@@ -129,7 +130,7 @@ def connect(rows: list[dict[str, Any]]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET threads = 2")
     connection.register("source", pa.Table.from_pylist(rows, schema=ARROW))
-    connection.execute('CREATE TABLE "visits" AS SELECT * FROM source')
+    connection.execute('CREATE TABLE "visits" AS SELECT *, who AS "sfumato unit" FROM source')
     return connection
 
 
@@ -337,6 +338,18 @@ def test_statement_is_built_from_nodes_alone() -> None:
     assert isinstance(statement, exp.Select)
     assert not list(statement.find_all(exp.Anonymous, exp.Command))
     assert all(each.args.get("quoted") for each in statement.find_all(exp.Identifier))
+
+
+@pytest.mark.parametrize("keys", [(), (COUNTRY,)], ids=["none", "country"])
+@pytest.mark.parametrize("measurements", [(ROWS,), (UNITS,), (ROWS, UNITS, AMOUNT)], ids=len)
+def test_units_are_told_apart_by_their_own_column_alone(
+    keys: tuple[Key, ...], measurements: tuple[Measurement, ...]
+) -> None:
+    unit = PrivacyUnit("large")  # declared too, and so perhaps cast
+    statement = lower(question(unit, keys, measurements), make_table(unit))
+    names = {each.name for each in statement.find_all(exp.Column)}
+    assert "large" not in names
+    assert UNIT_COLUMN in names
 
 
 def test_names_cannot_break_out_of_their_quotes() -> None:

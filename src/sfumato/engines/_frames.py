@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import MissingExtra, SourceUnusable
 
-__all__ = ["Frame", "frame_of", "read_arrow_files"]
+__all__ = ["Frame", "frame_of", "is_text_valid", "read_arrow_files"]
 
 _SHOWN = "The source in memory"
 
@@ -142,6 +142,25 @@ def _plain(column: Any) -> Any:
     if pa.types.is_decimal256(column.type):
         return column.cast(pa.float64())
     return column
+
+
+def is_text_valid(scannable: Any, position: int) -> bool:
+    """Whether a column in memory is no text, or text in UTF-8: functions of text fail on anything else.
+
+    Files are not looked at: reading them whole when they are attached would cost as much as a question.
+    """
+    pa = _pyarrow()
+    if not isinstance(scannable, pa.Table):
+        return True
+    column = scannable.column(position)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return True
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _pyarrow() -> Any:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.engines._csv import read_header
-from sfumato.engines._frames import Frame, read_arrow_files
+from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
 from sfumato.engines._types import cast, identifies, kind_of
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
@@ -38,6 +39,7 @@ class _Scan:
         files: The files that Arrow opens.
         seen: The state of those files when Arrow learned what is in them, if it remembers that.
         whole: Whether every read must use all columns.
+        hidden: Columns that DuckDB adds and that are not the source's, in lower case.
     """
 
     text: str
@@ -48,6 +50,7 @@ class _Scan:
     files: tuple[str, ...] = ()
     seen: tuple[Stamp, ...] | None = None
     whole: bool = False
+    hidden: frozenset[str] = frozenset()
 
     def prepare(self, connection: Any, name: str) -> str:
         """Attach or register what is needed; the text to put after FROM."""
@@ -118,15 +121,18 @@ def plan_table(
     """How `name` is made from the source.
 
     Raises:
-        SourceUnusable: if it cannot be opened, or a column is missing or cannot have its kind.
+        SourceUnusable: if it cannot be opened, a column is missing or cannot have its kind, or one is
+            declared under the name that is kept for the unit.
     """
-    wanted: dict[str, Kind | None] = dict(columns)
-    if unit is not None and unit.lower() not in {each.lower() for each in columns}:
-        wanted[unit] = None
+    if any(each.casefold() == UNIT_COLUMN for each in columns):
+        raise SourceUnusable(
+            f'{located.shown}: the name "{UNIT_COLUMN}" is kept for the unit; rename that column.'
+        )
+    wanted = [*columns] if unit is None else [*columns, unit]
     if isinstance(located, Files) and located.format == "arrow":
         located = read_arrow_files(located.paths, located.partitions, located.shown)
     if isinstance(located, Frame):
-        scan, found = _pick(connection, located, list(wanted))
+        scan, found = _pick(connection, located, wanted)
     else:
         scan = _scan(connection, located)
         held = _columns(connection, scan, located.shown)
@@ -134,8 +140,10 @@ def plan_table(
         found = [held[_position(each, names, located.shown)] for each in wanted]
     select = [
         f"{_expression(column, public, kind, located.shown)} AS {quoted(public)}"
-        for (public, kind), column in zip(wanted.items(), found, strict=True)
+        for (public, kind), column in zip(columns.items(), found, strict=False)
     ]
+    if unit is not None:
+        select.append(f"{_expression(found[-1], unit, None, located.shown)} AS {quoted(UNIT_COLUMN)}")
     inner = dict.fromkeys(quoted(column.inner) for column in found)
     return Table(name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner))
 
@@ -192,14 +200,19 @@ def _native(connection: Any, frame: Frame, position: int) -> str | None:
 def _pick(connection: Any, frame: Frame, wanted: list[str]) -> tuple[_Scan, list[Column]]:
     names = list(frame.names)
     positions = [_position(name, names, frame.shown) for name in wanted]
+    distinct = list(dict.fromkeys(positions))  # the unit may be declared too
     made: list[Column] | None = None
     try:
-        scannable, at = frame.pick(positions)
+        scannable, at = frame.pick(distinct)
         relation = connection.from_arrow(scannable)
-        made = [Column(wanted[i], relation.columns[j], str(relation.types[j])) for i, j in enumerate(at)]
+        where = [at[distinct.index(position)] for position in positions]
+        made = [Column(wanted[i], relation.columns[j], str(relation.types[j])) for i, j in enumerate(where)]
     except Exception:  # its text may hold data
         made = None
     if made is not None:
+        for name, position in zip(wanted, where, strict=True):
+            if not is_text_valid(scannable, position):
+                raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" holds text that is not UTF-8.')
         seen = stamps_of(frame.files) if frame.remembers else None
         return _Scan("", frame=scannable, files=frame.files, seen=seen), made
     for name, position in zip(wanted, positions, strict=True):
@@ -218,7 +231,9 @@ def _columns(connection: Any, scan: _Scan, shown: str) -> tuple[Column, ...]:
     if not rows:
         raise SourceUnusable(f"{shown} cannot be opened; check that it is whole and readable.")
     names = (*scan.names, *(row[0] for row in rows[len(scan.names) :]))
-    return tuple(Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True))
+    found = [Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True)]
+    known, added = found[: len(scan.names)], found[len(scan.names) :]
+    return (*known, *(column for column in added if column.name.casefold() not in scan.hidden))
 
 
 def _scan(connection: Any, located: Files | Database) -> _Scan:
@@ -229,15 +244,30 @@ def _scan(connection: Any, located: Files | Database) -> _Scan:
 
 def _parquet(connection: Any, files: Files) -> _Scan:
     listed = ", ".join(_literal(path) for path in files.paths)
-    names, alike = _parquet_names(connection, files)
+    names, alike, fields = _parquet_names(connection, files)
+    hidden = _hidden(files, files.above, fields)
     options = f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false"
     if not alike:
         options += ", union_by_name = true"
-    return _Scan(f"read_parquet([{listed}], {options})", names, files.paths)
+    return _Scan(f"read_parquet([{listed}], {options})", names, files.paths, hidden=hidden)
 
 
-def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool]:
-    """The names of the columns by position as the files have them, and whether all files have the same.
+def _hidden(files: Files, keys: tuple[str, ...], fields: frozenset[str]) -> frozenset[str]:
+    """The keys above the source, in lower case, after a check that none of `keys` takes a field's place.
+
+    A reader takes every `key=value` folder of a path for a column, and prefers it to one in the file.
+    """
+    taken = sorted(key for key in keys if key.casefold() in fields)
+    if taken:
+        where = "above it" if taken[0] in files.above else "in it"
+        raise SourceUnusable(
+            f'{files.shown} has a folder "{taken[0][:100]}=…" {where} that would hide a column; rename it.'
+        )
+    return frozenset(key.casefold() for key in files.above)
+
+
+def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool, frozenset[str]]:
+    """The names of the columns by position as the files have them, whether all have the same, and all names.
 
     DuckDB renames columns that differ in upper and lower case only, and takes the types of the first file for
     those of all; the footers tell both before a row is read.
@@ -253,9 +283,10 @@ def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool
             held.setdefault(path, set()).add(tuple(map(str, field)))
         names = tuple(pq.read_schema(files.paths[0]).names)
     except Exception:  # its text may hold data; DESCRIBE meets the same trouble and says so
-        return (), True
+        return (), True, frozenset()
     alike = len({frozenset(each) for each in held.values()}) == 1
-    return (names if alike else ()), alike
+    fields = frozenset(field[0].casefold() for each in held.values() for field in each)
+    return (names if alike else ()), alike, fields
 
 
 def _csv(files: Files) -> _Scan:
@@ -278,7 +309,9 @@ def _csv(files: Files) -> _Scan:
         f"ignore_errors = true, strict_mode = false, parallel = false, "
         f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
     )
-    return _Scan(text, header.names, files.paths, whole=True)
+    fields = frozenset(f"c{i}" for i in range(len(header.names)))
+    hidden = _hidden(files, files.above + files.partitions, fields)
+    return _Scan(text, header.names, files.paths, whole=True, hidden=hidden)
 
 
 def _database(connection: Any, database: Database) -> _Scan:

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-__all__ = ["Engine", "Source", "SourceKind", "engine"]
+__all__ = ["UNIT_COLUMN", "Engine", "Source", "SourceKind", "engine"]
 
 Source: TypeAlias = Any
 """Where rows are: a path, a glob, a folder, a list of paths, `file.duckdb::table`, or a frame in memory."""
 
 SourceKind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "timestamp", "other"]
 """What a column of a source holds, as its public metadata says."""
+
+UNIT_COLUMN = "sfumato unit"
+"""The name under which an attached table shows the ids of its units, as the source has them."""
 
 _GROUP = "sfumato.engines"
 _BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}
@@ -46,6 +49,8 @@ class Engine(Protocol):
         `SourceUnusable` while attaching and `EngineFailed` (`TimedOut`, `Cancelled`) while reading, with
         fixed sentences and an empty chain. No row may make a read fail: values that do not fit the declared
         kind are NULL.
+        What a row gives to a result is decided by that row and the statement alone: never by statistics of
+        columns, which belong to all rows and can be wrong.
     """
 
     @property
@@ -58,10 +63,13 @@ class Engine(Protocol):
         """Make `name` a table with these columns in their canonical types.
 
         Integer columns are BIGINT, float ones DOUBLE, text VARCHAR, boolean BOOLEAN, date DATE. A value that
-        does not fit is NULL. The unit column, if it is not among `columns`, keeps the type it has.
+        does not fit is NULL. The column `unit` is shown as `UNIT_COLUMN` too, or only there if it is not
+        among `columns`, with the type and values it has in the source: a cast could make one id of several,
+        and so one unit of several people.
 
         Raises:
-            SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
+            SourceUnusable: if the source cannot be opened, a column is missing or cannot have that kind, or
+                `columns` uses the name `UNIT_COLUMN`.
         """
 
     def schema(self, source: Source) -> dict[str, SourceKind]:

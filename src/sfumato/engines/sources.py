@@ -56,12 +56,15 @@ class Files:
         paths: Absolute paths, sorted.
         partitions: The keys of `key=value` folders, which are columns too.
         shown: The source as the steward wrote it, for messages.
+        above: The keys of `key=value` folders above a partitioned source, which are no columns of it though
+            readers take them for such.
     """
 
     format: Format
     paths: tuple[str, ...]
     partitions: tuple[str, ...]
     shown: str
+    above: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,13 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
     keys = {_partition_keys(os.path.relpath(path, os.path.abspath(root))) for path in absolute}
     if len(keys) > 1:
         raise SourceUnusable(f"{shown} is partitioned unevenly; all files must lie under the same keys.")
-    return Files(only, absolute, next(iter(keys)), shown)
+    (partitions,) = keys
+    above = _partition_keys(os.path.join(os.path.abspath(root), "file")) if partitions else ()
+    if {each.casefold() for each in above} & {each.casefold() for each in partitions}:
+        raise SourceUnusable(
+            f"{shown} has a key=value folder above it with one of its keys; move the source."
+        )
+    return Files(only, absolute, partitions, shown, above)
 
 
 def _partition_keys(relative: str) -> tuple[str, ...]:

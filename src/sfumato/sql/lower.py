@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Expression
 from sfumato.plan.nodes import Measured, Measurement
@@ -41,7 +42,7 @@ def lower(measured: Measured, table: PrivateTable, dialect: str = "duckdb") -> e
         column, rows without a unit are dropped and the weights of one unit's rows add up to at most
         max_rows·WEIGHT, since w = (max_rows·WEIGHT) // max(n, max_rows) for n rows; and a unit counts in its
         g groups with (max_groups·WEIGHT) // max(g, max_groups) each. Rows outside the public keys are left
-        out of both the groups and n.
+        out of both the groups and n. Units are told apart by the engine's `UNIT_COLUMN`, never by a cast.
         Conditions: the engine's integer sums are exact (wider than 64 bits).
     """
     if dialect != "duckdb":
@@ -109,8 +110,8 @@ class _Parts:
         return [Typed(_column(name), key.kind) for name, key in zip(self.keys, self._keys, strict=True)]
 
     def _unit(self) -> exp.Column:
-        assert self.unit.column is not None
-        return _column(self.unit.column)
+        """The unit's id as the source has it: a declared column of that name may be cast, and merge ids."""
+        return _column(UNIT_COLUMN)
 
 
 def _by_rows(parts: _Parts) -> exp.Select:
