@@ -169,7 +169,7 @@ class Release:
         if unit.column is None:
             return ""
         most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
-        return f"Each {unit.column} counts as at most {most}; error bars do not cover what that leaves out."
+        return f"Each {unit.column} counts as at most {most}; the bars do not cover that cut."
 
     def __repr__(self) -> str:
         return str(self)
