@@ -233,3 +233,17 @@ def test_squares_beyond_exact_floats_are_refused():
 def test_unknown_columns_are_refused():
     with pytest.raises(QueryRefused, match="no column"):
         plan("sum", "amout")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        call("least", call("greatest", call("log10", Column("n")), literal(-1e300)), literal(1)),
+        call("multiply", literal(1e308), literal(1)),
+        call("abs", literal(2**63 - 1)),
+    ],
+)
+@pytest.mark.parametrize("name", ["sum", "mean", "var_pop", "var_samp", "std_pop", "std_samp"])
+def test_ranges_beyond_whole_floats_are_refused(name, argument):
+    with pytest.raises(QueryRefused, match=r"2\*\*"):
+        AGGREGATES[name].plan(argument, {"n": column_facts(Int(0, 9))})

@@ -118,6 +118,11 @@ class Range:
         """The sum of the squared distances from the middle, less what halves their range; and that shift."""
         center = self.middle
         most = self.reach(center) ** 2
+        if most > _EXACT:
+            raise QueryRefused(
+                "The range is too wide: squares of its numbers can be larger than 2**53.",
+                "Divide the numbers by a constant, or hold them within closer bounds.",
+            )
         grid = (0 if center.denominator == 1 else 2) if self.whole else None
         shift = (
             Fraction(float(most / 2)) if grid is None else Fraction(math.floor(most * 2**grid / 2), 2**grid)
@@ -130,6 +135,11 @@ class Range:
 def _less(argument: Expression, value: Fraction) -> Expression:
     if not value:
         return argument
+    if abs(value) >= 2**63:
+        raise QueryRefused(
+            "The numbers to aggregate are larger than 2**63, where floats lose whole numbers.",
+            "Divide them by a constant.",
+        )
     whole = value.denominator == 1
     constant = Constant(int(value), "integer") if whole else Constant(float(value), "float")
     return call("subtract", argument, constant)

@@ -19,12 +19,14 @@ from sfumato.plan.expressions import Call, Column, Expression, Literal
 from sfumato.plan.functions import FUNCTIONS, evaluate, overload
 from sfumato.plan.names import in_sql
 from sfumato.plan.ranges import Facts, constant, day_of, days_of, truth
+from sfumato.plan.size import check_size, check_text
 from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
 
 __all__ = ["column_facts", "domain_of", "facts_of", "resolve"]
 
 LIMIT = 100_000
 _PRODUCT = 4096  # how many combinations of listed values are tried out
+_LETTERS = 2_000_000  # and how long their texts are together
 
 
 def column_facts(column: ColumnType) -> Facts:
@@ -77,6 +79,7 @@ def facts_of(expression: Expression, columns: Mapping[str, Facts]) -> Facts:
     Raises:
         QueryRefused: for an unknown column or function, and for arguments of the wrong kind or number.
     """
+    check_size(expression)
     return _typed(expression, columns)[1]
 
 
@@ -89,7 +92,10 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
     Raises:
         QueryRefused: as `facts_of` does.
     """
-    return _typed(expression, columns)[0]
+    check_size(expression)
+    resolved = _typed(expression, columns)[0]
+    check_size(resolved)
+    return resolved
 
 
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
@@ -110,13 +116,14 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
         parts = [_as_day(part, facts) for part, facts in parts]
     name, order = overload(expression.function, tuple(facts.kind for _, facts in parts))
     parts = [parts[place] for place in order]
-    if name == "in":
+    if name == "in" and parts:
         parts = [parts[0], *sorted(dict(parts[1:]).items(), key=_sorting)]
     resolved = Call(name, tuple(part for part, _ in parts))
     facts = _applied(resolved, [facts for _, facts in parts])
     if name in ("and", "or"):
         resolved = Call(name, tuple(_flat(resolved)))
-    return Call(name, FUNCTIONS[name].arranged(resolved.arguments)), facts
+    arranged = Call(name, FUNCTIONS[name].arranged(resolved.arguments))
+    return (resolved, facts) if arranged == resolved else _typed(arranged, columns)
 
 
 _COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in"} | {
@@ -167,6 +174,8 @@ def _check(constant: Literal) -> None:
         raise QueryRefused("A constant must be finite.", "Use a large number instead.")
     if isinstance(value, int) and abs(value) >= 2**63:
         raise QueryRefused("A whole number must fit in 64 bits.", "Write it as a fraction, such as 1e20.")
+    if isinstance(value, str):
+        check_text(value)
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
@@ -190,18 +199,27 @@ def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:
     lists = [(*(each.values or ()), *((None,) if each.nullable else ())) for each in arguments]
     if not 0 < math.prod(map(len, lists)) <= _PRODUCT or (function.ascii and not _ascii(lists)):
         return facts
+    if _written(lists) > _LETTERS:
+        return facts
     names = [f"x{i}" for i in range(len(lists))]
     rows = list(itertools.product(*lists))
     table = {name: _column([row[i] for row in rows], arguments[i]) for i, name in enumerate(names)}
     result = evaluate(Call(expression.function, tuple(Column(name) for name in names)), table)
-    found = tuple(dict.fromkeys(_python(each, facts) for each in result.compressed()))
-    if not found:
+    results = result.compressed()
+    if not len(results) or (facts.kind == "integer" and not np.isfinite(results).all()):
         return facts
+    found = tuple(dict.fromkeys(_python(each, facts) for each in results))
     bounded = replace(facts, values=found, nullable=bool(np.ma.getmaskarray(result).any()))
     if facts.kind in (None, "text"):
         return bounded
     places = [days_of(each) if isinstance(each, datetime.date) else Fraction(each) for each in found]
     return replace(bounded, lower=min(places), upper=max(places), step=Fraction(1))
+
+
+def _written(lists: list[tuple[Any, ...]]) -> int:
+    """How many characters there are at most in all combinations together."""
+    longest = sum(max(len(each) if isinstance(each, str) else 0 for each in values) for values in lists)
+    return longest * math.prod(map(len, lists))
 
 
 def _column(values: list[Any], facts: Facts) -> Any:
@@ -231,7 +249,13 @@ def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
     """The finite list of values in the order of reports; None if there is none, or it is longer.
 
     Listed values keep their order, as an Enum declares them; ranges ascend.
+
+    Raises:
+        QueryRefused: for whole numbers beyond 64 bits, which no key can be.
     """
+    listed = facts.values or ()
+    if facts.kind == "integer" and any(abs(each) >= 2**63 for each in listed):
+        raise QueryRefused("A key is a whole number beyond 64 bits.", "Divide it by a constant.")
     if facts.values is not None:
         return facts.values if len(facts.values) <= limit else None
     if facts.lower is None or facts.upper is None or facts.step is None:

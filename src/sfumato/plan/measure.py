@@ -21,6 +21,7 @@ from sfumato.plan.facts import Facts, column_facts, refine
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
 from sfumato.plan.price import instrument
+from sfumato.plan.size import check_sizes
 from sfumato.plan.split import importance, least_cost
 from sfumato.schema import PrivacyUnit, PrivateTable
 
@@ -89,6 +90,9 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
         combinations=rows,
         measurements=tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire()))),
     )
+    arguments = {each.argument for each in measured.measurements}
+    asked = (node.predicate, *(key.expression for key in measured.keys), *arguments)
+    check_sizes(each for each in asked if each is not None)
     places = {each: index for index, each in enumerate(measured.measurements)}
     aggregates = tuple(
         replace(

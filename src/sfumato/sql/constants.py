@@ -9,18 +9,9 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.size import check_text
 
 __all__ = ["check_text", "constant_node"]
-
-_LENGTH = 10_000  # characters of a text constant
-
-
-def check_text(text: str) -> None:
-    """Refuse text that no engine can hold, or that is very long."""
-    if len(text) > _LENGTH:
-        raise QueryRefused(f"A text constant is longer than {_LENGTH} characters.", "Shorten it.")
-    if "\x00" in text or any("\ud800" <= each <= "\udfff" for each in text):
-        raise QueryRefused("A text constant holds a character that no text can hold.", "Leave it out.")
 
 
 def constant_node(value: Any) -> exp.Expr:

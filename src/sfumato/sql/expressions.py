@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from sfumato.plan.expressions import Expression
 from sfumato.plan.facts import Facts, column_facts, resolve
+from sfumato.plan.size import check_size
 from sfumato.schema import ColumnType
 from sfumato.sql.reading import HANDLERS, Parser
 from sfumato.sql.special import SPECIAL
@@ -58,7 +59,9 @@ def lower_expression(
     """
     if columns is not None:
         expression = resolve(expression, _known(columns))
-    return cast(exp.Expression, lowered(expression, dialect)[0])  # every concrete node is one
+    else:
+        check_size(expression)
+    return cast(exp.Expression, lowered(expression, dialect))  # every concrete node is one
 
 
 def _known(columns: Mapping[str, ColumnType] | Mapping[str, Facts]) -> dict[str, Facts]:

@@ -5,6 +5,7 @@ One meaning for all engines:
 - Numbers are computed in doubles, so whole numbers are exact up to 2**53; a result is BIGINT or DOUBLE.
 - What is undefined is NULL: division by zero, the logarithm of zero, a text that is no date, a date beyond
   the years 1 to 9999. What is too large is infinite, and is clamped where it is measured.
+- What makes a text of others reads their first 10,000 characters.
 - NaN comes only from NaN (or infinities) in the data. Comparisons take it as equal to itself and greater than
   every number; where it is measured, it counts for nothing.
 """
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan.expressions import Column, Expression, Literal
+from sfumato.plan.expressions import Call, Column, Expression, Literal
 from sfumato.plan.functions.arithmetic import ARITHMETIC
 from sfumato.plan.functions.base import Array, Function, Vector
 from sfumato.plan.functions.casts import CASTS
@@ -28,7 +29,7 @@ from sfumato.plan.functions.powers import POWERS
 from sfumato.plan.functions.text import TEXT
 from sfumato.schema import Kind
 
-__all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "overload"]
+__all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "guard_of", "overload"]
 
 FUNCTIONS: dict[str, Function] = {
     each.name: each for each in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *CASTS)
@@ -49,6 +50,14 @@ def overload(function: str, kinds: tuple[Kind | None, ...]) -> tuple[str, tuple[
         return "integer_to_text", (0,)
     groups = tuple("number" if kind in ("integer", "float", None) else str(kind) for kind in kinds)
     return _OVERLOADS.get((function, groups), (function, tuple(range(len(kinds)))))
+
+
+def guard_of(function: Function, position: int, argument: Expression) -> str:
+    """The template that an argument needs around it; empty if none."""
+    if position not in function.guards or isinstance(argument, Literal):
+        return ""
+    inner = FUNCTIONS.get(argument.function) if isinstance(argument, Call) else None
+    return "" if inner is not None and inner.guarded else function.guard
 
 
 def evaluate(expression: Expression, columns: Mapping[str, Array]) -> np.ma.MaskedArray[Any, Any]:

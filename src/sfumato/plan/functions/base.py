@@ -60,6 +60,10 @@ class Function:
         dialects: Templates for other dialects.
         ascii: Whether `compute` agrees with the engine only on ASCII text.
         listed: Whether `compute` may list the results of listed arguments.
+        guard: A template that is put around arguments where their results could harm the engine: dates beyond
+            the years 1 to 9999, text that is very long.
+        guards: Which arguments it is put around.
+        guarded: Whether results need no guard of their kind.
         normal: The arguments in the one form that reaches an engine, if they have several.
         doc: What it gives, in one sentence.
     """
@@ -75,6 +79,9 @@ class Function:
     dialects: Mapping[str, Template] = field(default_factory=dict)
     ascii: bool = False
     listed: bool = True
+    guard: str = ""
+    guards: tuple[int, ...] = ()
+    guarded: bool = False
     normal: Callable[[tuple[Expression, ...]], tuple[Expression, ...]] | None = None
     doc: str = ""
 

@@ -157,7 +157,7 @@ CASTS: tuple[Function, ...] = (
     ),
     Function(
         "integer_to_text", (1, 1), _integer_to_text, "CAST(TRY_CAST({0} AS BIGINT) AS TEXT)", _compute_text,
-        listed=False, doc="A whole number as text.",
+        listed=False, guarded=True, doc="A whole number as text.",
     ),
     Function(
         "to_date", (1, 1), _to_date, "TRY_CAST({0} AS DATE)", _compute_date, listed=False,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.expressions import Call, Expression, Literal, literal
 from sfumato.plan.functions.arithmetic import Bound, plus
 from sfumato.plan.functions.base import Array, Function, Vector, need, refused
 from sfumato.plan.ranges import FIRST_DAY, LAST_DAY, Facts, day_of, days_of, number
@@ -18,15 +19,14 @@ __all__ = ["DATES"]
 
 _DAY = "CAST({0} AS DATE)"  # it is one already, but for a bare NULL
 _ENDS = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
-_WITHIN = f"(CASE WHEN {_DAY} BETWEEN {_ENDS} THEN {_DAY} END)"
-_BEFORE, _AFTER = "CAST('0001-12-31 (BC)' AS DATE)", "CAST('10000-01-01' AS DATE)"
-_MANY_DAYS, _MANY_MONTHS, _MOST_LISTED = 4_000_000, 120_000, 10_000
+_WITHIN = f"CASE WHEN {{0}} BETWEEN {_ENDS} THEN {{0}} END"  # the guard of a date that may be any
+_MANY_DAYS, _MANY_MONTHS, _MOST_LISTED = 9_999_999, 120_000, 10_000
 _FIRST, _LAST = np.datetime64("0001-01-01", "D"), np.datetime64("9999-12-31", "D")
 
 
 def _held(result: str) -> str:
-    """The template of a date that is NULL beyond the years 1 to 9999; NULLs are skipped by GREATEST."""
-    return f"NULLIF(NULLIF(LEAST(GREATEST({result}, {_BEFORE}), {_AFTER}), {_BEFORE}), {_AFTER})"
+    """The template of a date that is NULL beyond the years 1 to 9999."""
+    return _WITHIN.replace("{0}", result)
 
 
 def _bounded(facts: Facts) -> bool:
@@ -80,9 +80,11 @@ def _field(
         name,
         (1, 1),
         rule,
-        f"DATE_PART('{part}', {_WITHIN})",
+        f"DATE_PART('{part}', {_DAY})",
         _each(take, np.float64),
         dict.fromkeys(nodes, ("this",)),
+        guard=_WITHIN,
+        guards=(0,),
         doc=f"The {part} of a date.",
     )
 
@@ -124,9 +126,10 @@ def _start(name: str, unit: str, truncate: Callable[[datetime.date], datetime.da
         listed = None if values is None else tuple(reversed(values))
         return Facts("date", facts.nullable, days_of(first), days_of(last), Fraction(1), listed)
 
-    sql = f"CAST(DATE_TRUNC('{unit}', {_WITHIN}) AS DATE)"
+    sql = f"CAST(DATE_TRUNC('{unit}', {_DAY}) AS DATE)"
     doc = f"The first day of the {unit} of a date."
-    return Function(name, (1, 1), rule, sql, _each(truncate, "datetime64[D]"), doc=doc)
+    compute = _each(truncate, "datetime64[D]")
+    return Function(name, (1, 1), rule, sql, compute, guard=_WITHIN, guards=(0,), guarded=True, doc=doc)
 
 
 def _moved(name: str, sign: int) -> Function:
@@ -140,8 +143,8 @@ def _moved(name: str, sign: int) -> Function:
         return _dated(low, high, date.nullable or days.nullable or not sure)
 
     operator = "+" if sign > 0 else "-"
-    days = f"CASE WHEN {{1}} BETWEEN -{_MANY_DAYS} AND {_MANY_DAYS} THEN {{1}} END"
-    sql = _held(f"{_WITHIN} {operator} CAST({days} AS INTEGER)")
+    days = f"CAST(TRY_CAST({{1}} AS DECIMAL({len(str(_MANY_DAYS))}, 0)) AS INTEGER)"  # NULL if there are more
+    sql = _held(f"{_DAY} {operator} {days}")
 
     def compute(date: Vector, days: Vector) -> Vector:
         small = np.abs(days.values) <= _MANY_DAYS
@@ -149,7 +152,41 @@ def _moved(name: str, sign: int) -> Function:
         moved = date.values.astype("datetime64[D]") + sign * count
         return Vector(moved, date.valid & days.valid & small & _years(date.values) & _years(moved))
 
-    return Function(name, (2, 2), rule, sql, compute, doc="The date so many days later or earlier.")
+    return Function(
+        name,
+        (2, 2),
+        rule,
+        sql,
+        compute,
+        guard=_WITHIN,
+        guards=(0,),
+        guarded=True,
+        normal=_folded(sign),
+        doc="The date so many days later or earlier.",
+    )
+
+
+def _folded(sign: int) -> Callable[[tuple[Expression, ...]], tuple[Expression, ...]]:
+    """Days after days as one number of days: d + 1 + 1 is d + 2."""
+
+    def normal(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        date, more = arguments
+        if not isinstance(date, Call) or date.function not in _SIGNS or len(date.arguments) != 2:
+            return arguments
+        counts = [_count(each) for each in (date.arguments[1], more)]
+        if counts[0] is None or counts[1] is None:
+            return arguments
+        days = sign * _SIGNS[date.function] * counts[0] + counts[1]
+        return (date.arguments[0], literal(days)) if abs(days) <= _MANY_DAYS else arguments
+
+    return normal
+
+
+def _count(days: Expression) -> int | None:
+    return days.value if isinstance(days, Literal) and type(days.value) is int else None
+
+
+_SIGNS = {"add_days": 1, "subtract_days": -1}
 
 
 def _dated(low: Bound, high: Bound, nullable: bool) -> Facts:
@@ -168,7 +205,7 @@ def _later(day: datetime.date, months: float) -> Any:
 
 def _add_months(date: Facts, months: Facts) -> Facts:
     need("ADD_MONTHS", ("date",), date)
-    if not isinstance(months.single, int) or abs(months.single) > _MANY_MONTHS:
+    if months.kind != "integer" or not isinstance(months.single, int) or abs(months.single) > _MANY_MONTHS:
         raise QueryRefused(f"An interval takes a constant number of months, up to {_MANY_MONTHS}.")
     ends = _ends(date)
     if ends is None:
@@ -213,17 +250,22 @@ DATES: tuple[Function, ...] = (
         "add_months",
         (2, 2),
         _add_months,
-        _held(f"CAST({_WITHIN} + TO_MONTHS(CAST({{1}} AS INTEGER)) AS DATE)"),
+        _held(f"CAST({_DAY} + TO_MONTHS(CAST({{1}} AS INTEGER)) AS DATE)"),
         _each(_later, "datetime64[D]"),
         literals=(1,),
+        guard=_WITHIN,
+        guards=(0,),
+        guarded=True,
         doc="The date so many months later, or the last day of that month if it is shorter.",
     ),
     Function(
         "days_between",
         (2, 2),
         _days_between,
-        f"{_WITHIN} - {_WITHIN.replace('{0}', '{1}')}",
+        f"{_DAY} - {_DAY.replace('{0}', '{1}')}",
         _compute_between,
+        guard=_WITHIN,
+        guards=(0, 1),
         doc="How many days the first date is after the second.",
     ),
 )

@@ -225,7 +225,8 @@ LOGIC: tuple[Function, ...] = (
         {"Coalesce": ("this", "*expressions")}, doc="The first that is not NULL.",
     ),
     Function(
-        "nullif", (2, 2), _nullif, "NULLIF({0}, {1})", _compute_nullif, {"Nullif": _BINARY},
+        "nullif", (2, 2), _nullif, "CASE WHEN {0} = {1} THEN NULL ELSE {0} END", _compute_nullif,
+        {"Nullif": _BINARY},
         doc="The first, or NULL if it equals the second.",
     ),
     Function(

@@ -120,7 +120,8 @@ def _rounded(value: Array, digits: int) -> Array:
 def _round(facts: Facts, digits: Facts | None = None) -> Facts:
     numbers("ROUND", facts)
     places = 0 if digits is None else digits.single
-    if not isinstance(places, int) or abs(places) > _DIGITS:
+    whole = digits is None or digits.kind == "integer"  # a truth value is none
+    if not whole or not isinstance(places, int) or abs(places) > _DIGITS:
         raise QueryRefused(f"ROUND takes a constant number of digits, up to {_DIGITS}.", "Write ROUND(x, 2).")
     if facts.kind == "integer" and places == 0:
         return facts
@@ -166,6 +167,7 @@ def _bucket(value: Array, low: Array, high: Array, count: Array) -> Array:
 
 _X = "CAST({0} AS DOUBLE)"
 _NAN = "CAST('nan' AS DOUBLE)"
+_POWER = f"POWER({_X}, CAST({{1}} AS DOUBLE))"
 _BUCKET = (
     f"CASE WHEN {_X} < {{1}} THEN 0 WHEN {_X} < {{2}} THEN "
     f"LEAST(FLOOR(({_X} - CAST({{1}} AS DOUBLE)) / (CAST({{2}} AS DOUBLE) - CAST({{1}} AS DOUBLE)) "
@@ -174,7 +176,7 @@ _BUCKET = (
 
 
 def _log(name: str, function: Any, ufunc: Any) -> Function:
-    sql = f"{name.upper()}(NULLIF(GREATEST({_X}, 0), 0))"  # NULL and what is not positive: NULL
+    sql = f"CASE WHEN {{0}} > 0 THEN {name.upper()}({_X}) END"
     return Function(
         name,
         (1, 1),
@@ -201,7 +203,7 @@ POWERS: tuple[Function, ...] = (
         "sqrt",
         (1, 1),
         _sqrt,
-        f"NULLIF(SQRT({_X}), {_NAN})",
+        f"CASE WHEN {{0}} >= 0 THEN SQRT({_X}) END",
         strict(np.sqrt),
         {"Sqrt": ("this",)},
         doc="The square root; NULL if the number is negative.",
@@ -214,7 +216,7 @@ POWERS: tuple[Function, ...] = (
         "power",
         (2, 2),
         _power,
-        f"NULLIF(POWER({_X}, CAST({{1}} AS DOUBLE)), {_NAN})",
+        f"CASE WHEN {_POWER} <> {_NAN} THEN {_POWER} END",
         strict(np.power),
         {"Pow": ("this", "expression")},
         names=("pow",),

@@ -1,4 +1,7 @@
-"""Functions of text, by characters (code points). None can make a row much longer than it was."""
+"""Functions of text, by characters (code points).
+
+What makes a text reads the first 10,000 characters of others, so that no row needs much memory.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,16 @@ from sfumato.plan.expressions import Expression, Literal, literal
 from sfumato.plan.functions.base import Array, Function, Vector, need
 from sfumato.plan.ranges import Facts, number, truth
 
-__all__ = ["TEXT"]
+__all__ = ["CUT", "TEXT"]
 
 # What TRIM takes off without a list: the space separators of Unicode, as DuckDB does. Tabs stay.
 _SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _WILDCARDS = 8  # matching takes time that grows with every further one
 _PATTERN = 1000
+_MOST = 10_000  # characters that are read of a text, where another is made of it
+CUT = f"LEFT({{0}}, {_MOST})"
+"""The guard of texts that may be long."""
+_PARTS = 16
 
 
 def _text(name: str) -> Callable[..., Facts]:
@@ -63,6 +70,8 @@ _PART_FIX = "RIGHT(x, 2) gives the last two characters."
 
 def _concat(*arguments: Facts) -> Facts:
     need("CONCAT", ("text",), *arguments)
+    if len(arguments) > _PARTS:
+        raise QueryRefused(f"CONCAT takes at most {_PARTS} parts.", "Leave some out.")
     return Facts("text", False)
 
 
@@ -151,9 +160,17 @@ def each(operation: Callable[..., Any], dtype: Any = object) -> Callable[..., Ve
     return compute
 
 
+def _cut(operation: Callable[..., Any], dtype: Any = object) -> Callable[..., Vector]:
+    """The same, on the first characters of texts."""
+    return each(
+        lambda *row: operation(*(value[:_MOST] if isinstance(value, str) else value for value in row)), dtype
+    )
+
+
 def _compute_concat(*vectors: Vector) -> Vector:
     parts = [np.where(vector.valid, vector.values, "") for vector in vectors]
-    values = np.array(["".join(row) for row in zip(*parts, strict=True)], dtype=object)
+    rows = ("".join(part[:_MOST] for part in row) for row in zip(*parts, strict=True))
+    values = np.array(list(rows), dtype=object)
     return Vector(values, np.ones(len(values), dtype=bool))
 
 
@@ -179,7 +196,7 @@ def _stripped(side: Callable[[str, str], str]) -> Callable[..., str]:
 
 def _substring(text: str, start: float, length: float | None = None) -> str:
     first = int(start) - 1
-    return text[first:] if length is None else text[first : first + int(length)]
+    return text[first : first + (_MOST if length is None else min(int(length), _MOST))]
 
 
 def _trim(name: str, side: Callable[[str, str], str]) -> Function:
@@ -188,9 +205,12 @@ def _trim(name: str, side: Callable[[str, str], str]) -> Function:
         (1, 2),
         _text(name),
         lambda n: f"{name.upper()}({{0}})" if n == 1 else f"{name.upper()}({{0}}, {{1}})",
-        each(_stripped(side)),
+        _cut(_stripped(side)),
         literals=(1,),
         ascii=True,
+        guard=CUT,
+        guards=(0,),
+        guarded=True,
         doc="Without spaces at the ends, or without the given characters.",
     )
 
@@ -199,13 +219,13 @@ _ONE, _TWO = ("this",), ("this", "expression")
 
 TEXT: tuple[Function, ...] = (
     Function(
-        "lower", (1, 1), _text("LOWER"), "LOWER({0})", each(_one_by_one(str.lower)), {"Lower": _ONE},
-        ascii=True,
+        "lower", (1, 1), _text("LOWER"), "LOWER({0})", _cut(_one_by_one(str.lower)), {"Lower": _ONE},
+        ascii=True, guard=CUT, guards=(0,), guarded=True,
         doc="In small letters.",
     ),
     Function(
-        "upper", (1, 1), _text("UPPER"), "UPPER({0})", each(_one_by_one(str.upper)), {"Upper": _ONE},
-        ascii=True,
+        "upper", (1, 1), _text("UPPER"), "UPPER({0})", _cut(_one_by_one(str.upper)), {"Upper": _ONE},
+        ascii=True, guard=CUT, guards=(0,), guarded=True,
         doc="In capital letters.",
     ),
     _trim("trim", str.strip),
@@ -217,31 +237,35 @@ TEXT: tuple[Function, ...] = (
     ),
     Function(
         "substring", (2, 3), _part("SUBSTRING", (1, 0)),
-        lambda n: "SUBSTRING({0}, {1})" if n == 2 else "SUBSTRING({0}, {1}, {2})",
-        each(_substring), {"Substring": ("this", "start", "length")}, literals=(1, 2),
+        lambda n: f"SUBSTRING({{0}}, {{1}}, {_MOST if n == 2 else f'LEAST({{2}}, {_MOST})'})",
+        each(_substring), {"Substring": ("this", "start", "length")}, literals=(1, 2), guarded=True,
         doc="The characters from a place on, counted from 1, at most so many.",
     ),
     Function(
-        "left", (2, 2), _part("LEFT", (0,)), "LEFT({0}, {1})", each(lambda text, n: text[: int(n)]),
-        {"Left": _TWO}, literals=(1,), doc="The first characters.",
+        "left", (2, 2), _part("LEFT", (0,)), f"LEFT({{0}}, LEAST({{1}}, {_MOST}))",
+        each(lambda text, n: text[: min(int(n), _MOST)]), {"Left": _TWO}, literals=(1,), guarded=True,
+        doc="The first characters.",
     ),
     Function(
-        "right", (2, 2), _part("RIGHT", (0,)), "RIGHT({0}, {1})",
-        each(lambda text, n: text[max(len(text) - int(n), 0) :]), {"Right": _TWO}, literals=(1,),
+        "right", (2, 2), _part("RIGHT", (0,)), f"RIGHT({{0}}, LEAST({{1}}, {_MOST}))",
+        each(lambda text, n: text[max(len(text) - min(int(n), _MOST), 0) :]), {"Right": _TWO}, literals=(1,),
+        guarded=True,
         doc="The last characters.",
     ),
     Function(
-        "append", (2, 2), _text("||"), "{0} || {1}", each(str.__add__), {"DPipe": _TWO},
+        "append", (2, 2), _text("||"), "{0} || {1}", _cut(str.__add__), {"DPipe": _TWO},
+        guard=CUT, guards=(0, 1),
         doc="One after the other; NULL if either is.",
     ),
     Function(
         "concat", (1, None), _concat, lambda n: f"CONCAT({', '.join(f'{{{i}}}' for i in range(n))})",
-        _compute_concat, {"Concat": ("*expressions",)}, doc="All one after the other, without the NULLs.",
+        _compute_concat, {"Concat": ("*expressions",)}, guard=CUT, guards=tuple(range(_PARTS)),
+        doc="All one after the other, without the NULLs.",
     ),
     Function(
         "replace", (3, 3), _replaced, "REPLACE({0}, {1}, {2})",
-        each(lambda text, old, new: text.replace(old, new) if old else text),
-        {"Replace": ("this", "expression", "replacement")}, literals=(1, 2),
+        _cut(lambda text, old, new: text.replace(old, new) if old else text),
+        {"Replace": ("this", "expression", "replacement")}, literals=(1, 2), guard=CUT, guards=(0,),
         doc="With one text in place of every other, which must not be shorter.",
     ),
     Function(
@@ -253,7 +277,8 @@ TEXT: tuple[Function, ...] = (
     Function(
         "ilike", (2, 3), _like("ILIKE"),
         lambda n: "{0} ILIKE {1}" if n == 2 else f"{{0}} ILIKE {{1}} ESCAPE '{_MARK}'",
-        each(_matcher(re.IGNORECASE), bool), literals=(1, 2), ascii=True, normal=_pattern,
+        _cut(_matcher(re.IGNORECASE), bool), literals=(1, 2), ascii=True, normal=_pattern,
+        guard=CUT, guards=(0,),
         doc="As LIKE, small and capital letters alike.",
     ),
     Function(
@@ -266,12 +291,13 @@ TEXT: tuple[Function, ...] = (
     ),
     Function(
         "contains", (2, 2), _test("CONTAINS"), "CONTAINS(CAST({0} AS TEXT), CAST({1} AS TEXT))",
-        each(lambda text, part: part in text, bool),
-        {"Contains": _TWO}, doc="Whether the other occurs in it.",
+        each(lambda text, part: part[:_MOST] in text, bool),
+        {"Contains": _TWO}, guard=CUT, guards=(1,), doc="Whether the other occurs in it.",
     ),
     Function(
         "position", (2, 2), _count("POSITION"), "STRPOS({0}, {1})",
-        each(lambda text, part: text.find(part) + 1, np.float64), {"StrPosition": ("this", "substr")},
+        each(lambda text, part: text.find(part[:_MOST]) + 1, np.float64),
+        {"StrPosition": ("this", "substr")}, guard=CUT, guards=(1,),
         names=("strpos", "instr"), doc="Where the other first occurs in it, counted from 1; 0 if nowhere.",
     ),
 )  # fmt: skip
