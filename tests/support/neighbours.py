@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from random_queries import make_query
 from random_tables import Side, World, make_world
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import QueryRefused
 from sfumato.plan import sensitivity as claims
@@ -83,7 +84,10 @@ class Bench:
         self._connection = duckdb.connect(config={**_SETTINGS, "threads": 1})
         for name, rows in [("people", world.base), *((each.name, each.rows) for each in world.sides)]:
             self._connection.register("incoming", rows)
-            self._connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
+            ids = (
+                "" if world.table.unit.column is None else f', "{world.table.unit.column}" AS "{UNIT_COLUMN}"'
+            )
+            self._connection.execute(f'CREATE TABLE "{name}" AS SELECT *{ids} FROM incoming')
             self._connection.unregister("incoming")
         if not optimised:
             self._connection.execute("PRAGMA disable_optimizer")

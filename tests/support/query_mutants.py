@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.plan import sensitivity as claims
 from sfumato.plan.nodes import Measurement
 from sfumato.plan.sensitivity import WEIGHT, Sensitivity
@@ -111,7 +112,7 @@ def _with_nobody(parts: Any, **options: Any) -> exp.Select:
     """Rows without a unit as well: as one more unit."""
     found = _rows(parts, **options)
     for condition in list(found.find_all(exp.Not)):
-        if isinstance(condition.this, exp.Is) and condition.this.this.name == parts.unit.column:
+        if isinstance(condition.this, exp.Is) and condition.this.this.name == UNIT_COLUMN:
             condition.replace(exp.true())
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,8 +62,7 @@ class SQLite(Store):
             made.execute("PRAGMA synchronous = FULL")
             if self.path is not None:
                 self._not_foreign(made)
-                mode = made.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                if mode != "wal":
+                if _into_wal(made) != "wal":
                     raise LedgerUnusable(
                         f"{self.name} lies on a file system without shared memory: put it on a local disk, "
                         "or use PostgreSQL."
@@ -145,6 +145,20 @@ class SQLite(Store):
         if self._open is not None:
             _abandoned.append(self._open)
             self._open = None
+
+
+def _into_wal(connection: sqlite3.Connection) -> str:
+    """Turn the file to a write-ahead log, waiting where SQLite does not: as two connections do so at once."""
+    patience = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            mode: str = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as busy:
+            if busy.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
+        else:
+            return mode
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
