@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -36,17 +37,16 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXACT = 2**53  # beyond, engines that compute in floats would round whole numbers
 
 
-class ColumnType:
+class ColumnType(ABC):
     """What a column holds. Bounds choose clamps and keys; no guarantee relies on the data keeping them."""
 
     __slots__ = ()
     kind: ClassVar[Kind]
     nullable: bool
-    _word: ClassVar[str]
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `column_from_dict` reads back."""
-        raise NotImplementedError
 
 
 def _bounds(
@@ -78,7 +78,6 @@ class Int(ColumnType):
     upper: int | None
     nullable: bool
     kind: ClassVar[Kind] = "integer"
-    _word: ClassVar[str] = "int"
 
     def __init__(self, lower: int | None = None, upper: int | None = None, *, nullable: bool = True) -> None:
         low, high = _bounds(lower, upper, "Int")
@@ -100,7 +99,6 @@ class Float(ColumnType):
     upper: Fraction | None
     nullable: bool
     kind: ClassVar[Kind] = "float"
-    _word: ClassVar[str] = "float"
 
     def __init__(
         self, lower: Rational | None = None, upper: Rational | None = None, *, nullable: bool = True
@@ -124,7 +122,6 @@ class Enum(ColumnType):
 
     values: tuple[str, ...] | tuple[int, ...]
     nullable: bool
-    _word: ClassVar[str] = "enum"
 
     def __init__(self, *values: str | int, nullable: bool = True) -> None:
         if len(values) == 1 and isinstance(values[0], list | tuple):
@@ -154,7 +151,6 @@ class Text(ColumnType):
 
     nullable: bool = field(default=True, kw_only=True)
     kind: ClassVar[Kind] = "text"
-    _word: ClassVar[str] = "text"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `column_from_dict` reads back."""
@@ -167,7 +163,6 @@ class Bool(ColumnType):
 
     nullable: bool = field(default=True, kw_only=True)
     kind: ClassVar[Kind] = "boolean"
-    _word: ClassVar[str] = "bool"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `column_from_dict` reads back."""
@@ -182,7 +177,6 @@ class Date(ColumnType):
     end: datetime.date | None
     nullable: bool
     kind: ClassVar[Kind] = "date"
-    _word: ClassVar[str] = "date"
 
     def __init__(
         self,

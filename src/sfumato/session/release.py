@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.errors import MissingExtra
 from sfumato.numeric.exact import Rational
@@ -15,8 +16,6 @@ from sfumato.plan.expressions import Column
 from sfumato.render import html_table, key, shown, text_table, with_bar
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sfumato.ledger import Receipt
     from sfumato.plan.quote import Quote
     from sfumato.session.payload import Answer
@@ -46,7 +45,7 @@ class Release:
     @cached_property
     def table(self) -> pa.Table:
         """Keys and released values."""
-        return self._arrow({name: self._column(name) for name in self._estimates.columns})
+        return pa.table({name: self._column(name) for name in self._estimates.columns})
 
     def error(self, confidence: Rational = _CONFIDENCE) -> pa.Table:
         """The same rows with half-widths instead of values: each value is this close with this confidence.
@@ -55,7 +54,7 @@ class Release:
         give without noise (clamped and weighted as the quote says).
         """
         noisy = self._estimates.intervals
-        return self._arrow(
+        return pa.table(
             {
                 name: _numbers(self._estimates.half_width(name, confidence))
                 if name in noisy
@@ -73,16 +72,9 @@ class Release:
                 columns |= {f"{name}_low": _numbers(low), f"{name}_high": _numbers(high)}
             else:
                 columns[name] = self._column(name)
-        return self._arrow(columns)
-
-    def _arrow(self, columns: dict[str, pa.Array]) -> pa.Table:
-        import pyarrow as pa
-
         return pa.table(columns)
 
     def _column(self, name: str) -> pa.Array:
-        import pyarrow as pa
-
         values = self._estimates.columns[name]
         missing = np.ma.getmaskarray(values)
         if values.dtype == object:  # keys and text: their type is public, whatever rows are left
@@ -182,7 +174,5 @@ class Release:
 
 
 def _numbers(values: Any) -> pa.Array:
-    import pyarrow as pa
-
     plain = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
     return pa.array(plain, mask=np.isnan(plain))  # no value, no error bar

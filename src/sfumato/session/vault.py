@@ -32,6 +32,7 @@ class Vault:
     def __init__(self, engine: Engine, tables: Mapping[str, PrivateTable]) -> None:
         self._engine, self._tables = engine, tables
         self._used: set[tuple[int, str]] = set()
+        self._made: tuple[Measured, Any] | None = None
         self._lock = threading.Lock()
 
     def check(self, measured: Measured) -> None:
@@ -40,7 +41,7 @@ class Vault:
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
-        lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+        self._made = measured, self._statement(measured)
 
     def read(self, measured: Measured, receipt: Receipt) -> tuple[list[int], ...]:
         """The exact integers of each measurement, aligned with the public keys; empty groups are 0.
@@ -58,8 +59,12 @@ class Vault:
             self._used.add(mark)
         return self._fetch(measured)
 
+    def _statement(self, measured: Measured) -> Any:
+        return lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
-        statement = lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+        made = self._made  # what `check` made, if this is what it was made for
+        statement = made[1] if made is not None and made[0] is measured else self._statement(measured)
         # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
         # exception: the refusal is made here and raised once the handlers are left.
         try:
