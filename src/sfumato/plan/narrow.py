@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.deduce import facts_of, resolve
+from sfumato.plan.comparisons import FLIPPED, NEGATED
 from sfumato.plan.expressions import Call, Column, Expression, Literal
 from sfumato.plan.ranges import Facts, days_of, hull, truth
 
@@ -53,29 +54,11 @@ def _narrow(predicate: Expression, known: Known, holds: bool) -> Known:
             return known if holds else _present(arguments[0], known)
         case "in":
             return _narrow_in(arguments, known, holds)
-        case word if word in _FLIPPED:
-            word = word if holds else _NEGATED[word]
+        case word if word in FLIPPED:
+            word = word if holds else NEGATED[word]
             known = _compare(word, arguments[0], arguments[1], known)
-            return _compare(_FLIPPED[word], arguments[1], arguments[0], known)
+            return _compare(FLIPPED[word], arguments[1], arguments[0], known)
     return known
-
-
-_FLIPPED = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
-_NEGATED = {
-    "equal": "not_equal",
-    "not_equal": "equal",
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
-}
 
 
 def _present(expression: Expression, known: Known) -> Known:

@@ -6,24 +6,10 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sfumato.plan.comparisons import FLIPPED, NEGATED
 from sfumato.plan.expressions import Call, Expression, Literal, to_wire
 
 __all__ = ["conjunction", "normal"]
-
-_FLIPPED = {
-    "greater": "less",
-    "greater_equal": "less_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-}
-_NEGATED = {
-    "equal": "not_equal",
-    "not_equal": "equal",
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
-}
 
 
 def normal(expression: Expression) -> Expression:
@@ -116,8 +102,8 @@ def _not(made: Call) -> Expression:
     match made.arguments[0]:
         case Call("not", (inner,)):
             return inner
-        case Call(function, arguments) if function in _NEGATED and len(arguments) == 2:
-            return normal(Call(_NEGATED[function], arguments))
+        case Call(function, arguments) if function in NEGATED and len(arguments) == 2:
+            return normal(Call(NEGATED[function], arguments))
     return made
 
 
@@ -125,7 +111,7 @@ def _compared(made: Call) -> Expression:
     left, right = made.arguments
     constant = isinstance(left, Literal), isinstance(right, Literal)
     if constant == (True, False) or (constant == (False, False) and made.function.startswith("greater")):
-        return Call(_FLIPPED[made.function], (right, left))
+        return Call(FLIPPED[made.function], (right, left))
     return made
 
 
@@ -148,6 +134,6 @@ _RULES: dict[str, Callable[[Call], Expression]] = {
     "not_equal": _equal,
     "is_distinct": _commutative,
     "is_not_distinct": _commutative,
-    **dict.fromkeys(_FLIPPED, _compared),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), _compared),
     **dict.fromkeys(("add", "multiply", "least", "greatest"), _commutative),
 }
