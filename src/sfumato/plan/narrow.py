@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.deduce import facts_of, resolve
 from sfumato.plan.comparisons import FLIPPED, NEGATED
+from sfumato.plan.deduce import facts_of, resolve
 from sfumato.plan.expressions import Call, Column, Expression, Literal
 from sfumato.plan.ranges import Facts, days_of, hull, truth
 
