@@ -60,7 +60,18 @@ _HOMES = {
         "TruncatedLaplace",
     ),
     "loss": ("PrivacyLoss", "compose"),
-    "schema": ("Bool", "Date", "Enum", "Float", "Int", "Keys", "PrivacyUnit", "PrivateTable", "Text"),
+    "schema": (
+        "Bool",
+        "Date",
+        "Enum",
+        "Float",
+        "Int",
+        "Keys",
+        "PrivacyUnit",
+        "PrivateTable",
+        "PublicTable",
+        "Text",
+    ),
     "ledger": ("Budget", "Ledger"),
     "plan.builder": ("col", "count", "count_distinct", "mean", "std", "sum", "var"),
     "session": ("Session",),
@@ -105,7 +116,18 @@ if TYPE_CHECKING:
         TruncatedLaplace,
     )
     from sfumato.plan.builder import col, count, count_distinct, mean, std, sum, var
-    from sfumato.schema import Bool, Date, Enum, Float, Int, Keys, PrivacyUnit, PrivateTable, Text
+    from sfumato.schema import (
+        Bool,
+        Date,
+        Enum,
+        Float,
+        Int,
+        Keys,
+        PrivacyUnit,
+        PrivateTable,
+        PublicTable,
+        Text,
+    )
     from sfumato.session import Session
 
 __all__ = [
@@ -132,6 +154,7 @@ __all__ = [
     "PrivacyUnit",
     "PrivateTable",
     "ProposeTestRelease",
+    "PublicTable",
     "RandomizedResponse",
     "SampleAndAggregate",
     "Session",

@@ -1,0 +1,228 @@
+"""What columns hold: types with bounds, which choose clamps and keys."""
+
+from __future__ import annotations
+
+import datetime
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.schema._assign import assign
+
+__all__ = ["Bool", "ColumnType", "Date", "Enum", "Float", "Int", "Kind", "Text", "column_from_dict"]
+
+Kind: TypeAlias = Literal["integer", "float", "boolean", "text", "date"]
+
+_EXACT = 2**53  # beyond, engines that compute in floats would round whole numbers
+
+
+class ColumnType(ABC):
+    """What a column holds. Bounds choose clamps and keys; no guarantee relies on the data keeping them."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+    nullable: bool
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+
+
+def _bounds(
+    lower: Rational | None, upper: Rational | None, word: str
+) -> tuple[Fraction | None, Fraction | None]:
+    if (lower is None) != (upper is None):
+        raise InvalidParameter(f"{word} takes both bounds or neither: {word}(0, 100) or {word}().")
+    if lower is None or upper is None:
+        return None, None
+    low, high = as_fraction(lower, "the lower bound"), as_fraction(upper, "the upper bound")
+    if low > high:
+        raise InvalidParameter(f"{word}: the lower bound {show(low)} is above the upper bound {show(high)}.")
+    if max(abs(low), abs(high)) > _EXACT:
+        raise InvalidParameter(f"{word}: bounds beyond 2**53 are not supported; rescale the column.")
+    return low, high
+
+
+def _plain(exact: Fraction | None) -> Any:
+    if exact is None:
+        return None
+    return exact.numerator if exact.denominator == 1 else str(exact)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Int(ColumnType):
+    """Whole numbers from `lower` to `upper` inclusive; without bounds they can be filtered on, not summed."""
+
+    lower: int | None
+    upper: int | None
+    nullable: bool
+    kind: ClassVar[Kind] = "integer"
+
+    def __init__(self, lower: int | None = None, upper: int | None = None, *, nullable: bool = True) -> None:
+        low, high = _bounds(lower, upper, "Int")
+        if any(bound is not None and bound.denominator != 1 for bound in (low, high)):
+            raise InvalidParameter("Int takes whole bounds; use Float for a column of fractions.")
+        assign(self, lower=None if low is None else int(low), upper=None if high is None else int(high))
+        assign(self, nullable=bool(nullable))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {"type": "int", "lower": self.lower, "upper": self.upper, "nullable": self.nullable}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Float(ColumnType):
+    """Numbers from `lower` to `upper` inclusive; without bounds they can be filtered on, not summed."""
+
+    lower: Fraction | None
+    upper: Fraction | None
+    nullable: bool
+    kind: ClassVar[Kind] = "float"
+
+    def __init__(
+        self, lower: Rational | None = None, upper: Rational | None = None, *, nullable: bool = True
+    ) -> None:
+        low, high = _bounds(lower, upper, "Float")
+        assign(self, lower=low, upper=high, nullable=bool(nullable))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {
+            "type": "float",
+            "lower": _plain(self.lower),
+            "upper": _plain(self.upper),
+            "nullable": self.nullable,
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Enum(ColumnType):
+    """A public list of values, all text or all whole numbers: the keys that a GROUP BY reports."""
+
+    values: tuple[str, ...] | tuple[int, ...]
+    nullable: bool
+
+    def __init__(self, *values: str | int, nullable: bool = True) -> None:
+        if len(values) == 1 and isinstance(values[0], list | tuple):
+            values = tuple(values[0])
+        kinds = {type(value) for value in values}
+        if not values or kinds not in ({str}, {int}):
+            raise InvalidParameter('Enum takes its values, all text or all whole numbers: Enum("FR", "DE").')
+        if len(set(values)) != len(values):
+            raise InvalidParameter("Enum: a value is listed twice.")
+        if kinds == {int} and any(abs(int(value)) > _EXACT for value in values):
+            raise InvalidParameter("Enum: whole numbers beyond 2**53 are not supported; use text.")
+        assign(self, values=tuple(values), nullable=bool(nullable))
+
+    @property
+    def kind(self) -> Kind:  # type: ignore[override]
+        """Text or integer, as the values are."""
+        return "text" if isinstance(self.values[0], str) else "integer"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {"type": "enum", "values": list(self.values), "nullable": self.nullable}
+
+
+@dataclass(frozen=True, slots=True)
+class Text(ColumnType):
+    """Text with no public list of values: it can be filtered on, and grouped by values that a query lists."""
+
+    nullable: bool = field(default=True, kw_only=True)
+    kind: ClassVar[Kind] = "text"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {"type": "text", "nullable": self.nullable}
+
+
+@dataclass(frozen=True, slots=True)
+class Bool(ColumnType):
+    """Truth values."""
+
+    nullable: bool = field(default=True, kw_only=True)
+    kind: ClassVar[Kind] = "boolean"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {"type": "bool", "nullable": self.nullable}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Date(ColumnType):
+    """Days, from `start` to `end` inclusive; without bounds they can be filtered on, not grouped by."""
+
+    start: datetime.date | None
+    end: datetime.date | None
+    nullable: bool
+    kind: ClassVar[Kind] = "date"
+
+    def __init__(
+        self,
+        start: str | datetime.date | None = None,
+        end: str | datetime.date | None = None,
+        *,
+        nullable: bool = True,
+    ) -> None:
+        if (start is None) != (end is None):
+            raise InvalidParameter('Date takes both ends or neither: Date("2020-01-01", "2024-12-31").')
+        first, last = _day(start), _day(end)
+        if first is not None and last is not None and first > last:
+            raise InvalidParameter("Date: the first day is after the last.")
+        assign(self, start=first, end=last, nullable=bool(nullable))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {
+            "type": "date",
+            "start": None if self.start is None else self.start.isoformat(),
+            "end": None if self.end is None else self.end.isoformat(),
+            "nullable": self.nullable,
+        }
+
+
+def _day(value: str | datetime.date | None) -> datetime.date | None:
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if value is None or isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise InvalidParameter('A day is written like "2020-01-31".') from None
+
+
+_TYPES: dict[str, type[ColumnType]] = {
+    "int": Int,
+    "float": Float,
+    "enum": Enum,
+    "text": Text,
+    "bool": Bool,
+    "date": Date,
+}
+_ARGUMENTS = {"int": ("lower", "upper"), "float": ("lower", "upper"), "date": ("start", "end")}
+
+
+def column_from_dict(data: Mapping[str, Any]) -> ColumnType:
+    """The column type that `to_dict` wrote, or that a catalog holds.
+
+    Raises:
+        InvalidParameter: for an unknown type or unfitting fields.
+    """
+    word = data.get("type")
+    if word not in _TYPES:
+        raise InvalidParameter(f"A column's type is one of {', '.join(_TYPES)}, not {str(word)[:40]!r}.")
+    positional = (
+        tuple(data.get("values", ()))
+        if word == "enum"
+        else tuple(data.get(name) for name in _ARGUMENTS.get(word, ()))
+    )
+    known = {"type", "nullable", "values" if word == "enum" else "", *_ARGUMENTS.get(word, ())}
+    if unknown := sorted(set(data) - known):
+        raise InvalidParameter(f"A column of type {word} has no setting {unknown[0]!r}.")
+    make: Any = _TYPES[word]
+    return make(*positional, nullable=data.get("nullable", True))  # type: ignore[no-any-return]

@@ -1,0 +1,170 @@
+"""Tables that may be asked: private ones, which protect a unit, and public ones, which are about no one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_integer
+from sfumato.schema._assign import assign
+from sfumato.schema.columns import ColumnType
+from sfumato.schema.unit import PrivacyUnit
+
+__all__ = ["PrivateTable", "PublicTable"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class PrivateTable:
+    """A table that may be asked but not seen: the steward's promise about it.
+
+    Attributes:
+        name: What queries call it.
+        source: Where the rows are: a path, glob, folder, DuckDB file, Arrow table, pandas or Polars frame.
+        unit: Whose privacy is protected.
+        schema: Its columns; others of the source cannot be asked for.
+        dataset: Whose budget it draws on. Tables about the same units share one; by default each has its own,
+            but a table whose unit is reached via another draws on that one's: ask `dataset_of`.
+        version: The steward's word for the state of the data. Answers are given again, free, while it stays.
+        size: About how many units there are, if that is public: lets the errors of means be quoted.
+    """
+
+    name: str
+    source: Any
+    unit: PrivacyUnit
+    schema: dict[str, ColumnType]
+    dataset: str
+    version: str
+    size: int | None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        source: Any,
+        unit: PrivacyUnit,
+        schema: Mapping[str, ColumnType],
+        dataset: str | None = None,
+        version: str | int = "1",
+        size: int | None = None,
+    ) -> None:
+        if not isinstance(unit, PrivacyUnit):
+            raise InvalidParameter(
+                'unit must be a PrivacyUnit: PrivacyUnit("user_id", max_groups=3), or .row().'
+            )
+        columns = _columns(schema)
+        if unit.is_via and any(each.casefold() == str(unit.column).casefold() for each in columns):
+            raise InvalidParameter(f'The name "{unit.column}" is kept for the unit; rename that column.')
+        assign(self, name=_name(name), source=source, unit=unit, schema=columns, dataset=str(dataset or name))
+        assign(self, version=str(version), size=None if size is None else as_integer(size, "size"))
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateTable({self.name!r}, source={_shown(self.source)!r}, unit={self.unit!r}, "
+            f"columns={list(self.schema)})"
+        )
+
+    def declaration(self) -> dict[str, Any]:
+        """What the steward declares, as plain data: unit, columns and bounds, version; not the source."""
+        return {
+            "table": self.name,
+            "unit": self.unit.to_dict(),
+            "schema": {name: kind.to_dict() for name, kind in self.schema.items()},
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class PublicTable:
+    """A table about no one, such as the regions of a country: free to read, paid for by no budget.
+
+    Privacy:
+        Nothing protects its rows: its values may stand in answers and in errors, and choose the keys of
+        groups. Only the steward can know that nobody's data is in it.
+
+    Attributes:
+        name: What queries call it.
+        source: Where the rows are, as of a `PrivateTable`.
+        schema: Its columns; others of the source cannot be asked for.
+        key: Columns whose combination is in no two rows, so that a join on them multiplies no row; empty if
+            there are none.
+        version: The steward's word for the state of the data.
+    """
+
+    name: str
+    source: Any
+    schema: dict[str, ColumnType]
+    key: tuple[str, ...]
+    version: str
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        source: Any,
+        schema: Mapping[str, ColumnType],
+        key: str | Iterable[str] | None = None,
+        version: str | int = "1",
+    ) -> None:
+        columns = _columns(schema)
+        assign(self, name=_name(name), source=source, schema=columns, key=_key(key, columns))
+        assign(self, version=str(version))
+
+    def __repr__(self) -> str:
+        return (
+            f"PublicTable({self.name!r}, source={_shown(self.source)!r}, key={list(self.key)}, "
+            f"columns={list(self.schema)})"
+        )
+
+    def declaration(self) -> dict[str, Any]:
+        """What the steward declares, as plain data: columns, key, version; not the source."""
+        return {
+            "table": self.name,
+            "public": True,
+            "schema": {name: kind.to_dict() for name, kind in self.schema.items()},
+            "key": list(self.key),
+            "version": self.version,
+        }
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidParameter("A table's name is made of letters, digits and underscores, such as visits.")
+    return name
+
+
+def _columns(schema: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+    columns = dict(schema)
+    for column, kind in columns.items():
+        if not isinstance(column, str) or not column:
+            raise InvalidParameter("A column's name must be text.")
+        if not isinstance(kind, ColumnType):
+            raise InvalidParameter(f"Column {column!r} needs a type such as sf.Int(0, 100) or sf.Text().")
+    folded = [column.lower() for column in columns]
+    if len(set(folded)) != len(folded):
+        raise InvalidParameter("Two columns differ only in upper and lower case; SQL cannot tell them apart.")
+    return columns
+
+
+def _key(key: str | Iterable[str] | None, columns: Mapping[str, ColumnType]) -> tuple[str, ...]:
+    if key is None:
+        return ()
+    listed = (key,) if isinstance(key, str) else tuple(key)
+    if not listed or len(set(listed)) != len(listed):
+        raise InvalidParameter('key names columns, each once: key="region_id" or key=("year", "region").')
+    for column in listed:
+        if column not in columns:
+            raise InvalidParameter(f"key: {str(column)[:60]!r} is no column of the schema.")
+        if columns[column].kind == "float":
+            raise InvalidParameter(f"key: {column!r} is a float, which no join can compare for sure.")
+    return listed
+
+
+def _shown(source: Any) -> str:
+    # Never the source itself: a frame would show its rows.
+    return str(source) if isinstance(source, str | Path) else f"<{type(source).__name__}>"

@@ -1,0 +1,179 @@
+"""Whose privacy is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_integer
+from sfumato.schema._assign import assign
+
+__all__ = ["Adjacency", "PrivacyUnit"]
+
+Adjacency: TypeAlias = Literal["add-remove", "exchange"]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PrivacyUnit:
+    """Whose privacy is protected: all rows of one value of a column, each single row, or a row's owner.
+
+    The owner of a row is named in another table: `PrivacyUnit.via("orders", on={"l_orderkey": "o_orderkey"})`
+    gives a line the owner of the order it points to, who may again be the owner of something else. `owners`
+    follows the pointers.
+
+    Attributes:
+        column: The column whose values are the units. None: each row is a unit of its own. For a unit that is
+            reached through `table` it is the words `owner in orders`, which no column of the table has for a
+            name: the owner's own column is known only once all tables are.
+        max_groups: In how many groups of a result one unit may count.
+        max_rows: How many rows one unit weighs in all, at most.
+        adjacency: Whether neighbouring tables differ by adding or removing a unit, or by exchanging one.
+        table: The table whose rows the rows of this one point to; None: the unit is named here.
+        on: Pairs of a column here and the column of `table` that it equals.
+    """
+
+    column: str | None
+    max_groups: int
+    max_rows: int
+    adjacency: Adjacency
+    table: str | None
+    on: tuple[tuple[str, str], ...]
+
+    def __init__(
+        self,
+        column: str,
+        *,
+        max_groups: int = 1,
+        max_rows: int | None = None,
+        adjacency: Adjacency = "add-remove",
+    ) -> None:
+        if not isinstance(column, str) or not column:
+            raise InvalidParameter("PrivacyUnit takes the name of a column; for rows use PrivacyUnit.row().")
+        _fill(self, column, max_groups, max_rows, adjacency)
+
+    @classmethod
+    def row(cls, *, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
+        """Each row is a unit: only right where nobody can have two."""
+        made = cls.__new__(cls)
+        _fill(made, None, 1, 1, adjacency)
+        return made
+
+    @classmethod
+    def via(
+        cls,
+        table: str,
+        *,
+        on: str | Mapping[str, str] | Iterable[tuple[str, str]],
+        max_groups: int = 1,
+        max_rows: int | None = None,
+        adjacency: Adjacency = "add-remove",
+    ) -> PrivacyUnit:
+        """The owner of the row of `table` that a row points to.
+
+        Args:
+            table: The name of a private table, whose unit is a column or again an owner.
+            on: Which column here equals which there, `{"l_orderkey": "o_orderkey"}`; the name alone where
+                both are called the same. All must be declared in the schemas of their tables.
+            max_groups: In how many groups of a result about this table one owner may count.
+            max_rows: How many rows of this table one owner weighs in all, at most.
+            adjacency: As of the table that names the owner.
+        """
+        if not isinstance(table, str) or not table:
+            raise InvalidParameter('PrivacyUnit.via takes the name of a table: via("orders", on={…}).')
+        made = cls.__new__(cls)
+        _fill(made, f"owner in {table}", max_groups, max_rows, adjacency, table=table, on=_pairs(on))
+        return made
+
+    @property
+    def is_row(self) -> bool:
+        """Whether each row is a unit of its own."""
+        return self.column is None
+
+    @property
+    def is_via(self) -> bool:
+        """Whether the unit is named in another table."""
+        return self.table is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` reads back; `table` and `on` are there only for a unit via a table."""
+        made: dict[str, Any] = {
+            "column": self.column,
+            "max_groups": self.max_groups,
+            "max_rows": self.max_rows,
+            "adjacency": self.adjacency,
+        }
+        return made | {"table": self.table, "on": self.on} if self.is_via else made
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrivacyUnit:
+        """The unit that `to_dict` wrote."""
+        adjacency = data.get("adjacency", "add-remove")
+        bounds = {"max_groups": data.get("max_groups", 1), "max_rows": data.get("max_rows")}
+        if data.get("table") is not None:
+            return cls.via(data["table"], on=data.get("on", ()), adjacency=adjacency, **bounds)
+        if data.get("column") is None:
+            return cls.row(adjacency=adjacency)
+        return cls(data["column"], adjacency=adjacency, **bounds)
+
+    def __repr__(self) -> str:
+        return f"PrivacyUnit({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+
+    def __str__(self) -> str:
+        return "one row" if self.column is None else f"one {self.column}"
+
+
+def _fill(
+    unit: PrivacyUnit,
+    column: str | None,
+    max_groups: int,
+    max_rows: int | None,
+    adjacency: str,
+    *,
+    table: str | None = None,
+    on: tuple[tuple[str, str], ...] = (),
+) -> None:
+    groups = _few(max_groups, "max_groups")
+    rows = groups if max_rows is None else _few(max_rows, "max_rows")
+    assign(unit, column=column, max_groups=groups, max_rows=rows, adjacency=_adjacency(adjacency))
+    assign(unit, table=table, on=on)
+
+
+def _pairs(on: object) -> tuple[tuple[str, str], ...]:
+    """The pairs of columns, by the name here: the order in which they are written means nothing."""
+    listed: list[Any] = []
+    if isinstance(on, str):
+        listed = [(on, on)]
+    elif isinstance(on, Mapping):
+        listed = list(on.items())
+    elif isinstance(on, Iterable):
+        listed = list(on)
+    pairs = [tuple(each) for each in listed if isinstance(each, list | tuple) and len(each) == 2]
+    if (
+        not pairs
+        or len(pairs) != len(listed)
+        or not all(isinstance(name, str) and name for each in pairs for name in each)
+    ):
+        raise InvalidParameter(
+            'on says which column here equals which there: on={"l_orderkey": "o_orderkey"}.'
+        )
+    for side in zip(*pairs, strict=True):
+        if len({name.casefold() for name in side}) != len(side):
+            raise InvalidParameter("on: a column is given twice.")
+    return tuple(sorted((here, there) for here, there in pairs))
+
+
+def _few(value: int, name: str) -> int:
+    number = as_integer(value, name)
+    if number > 2**20:
+        raise InvalidParameter(f"{name} must be at most 2**20: the noise grows with it.")
+    return number
+
+
+def _adjacency(value: str) -> Adjacency:
+    if value == "add-remove":
+        return "add-remove"
+    if value == "exchange":
+        return "exchange"
+    raise InvalidParameter(f'adjacency is "add-remove" or "exchange", not {str(value)[:40]!r}.')
