@@ -8,13 +8,13 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Column, Expression, columns_of
-from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine, resolve
+from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
 from sfumato.plan.names import in_sql
-from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report, Scan
+from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
 from sfumato.plan.normal import conjunction, normal
-from sfumato.schema import PrivateTable
+from sfumato.plan.relations import Readable, Rows, as_rows
 
 __all__ = ["Assembly", "settled"]
 
@@ -22,33 +22,31 @@ _MOST_GROUPS = 100_000
 _WHOLE = {"count", "count_distinct"}
 
 
-def settled(expression: Expression, table: PrivateTable) -> Expression:
+def settled(expression: Expression, table: Readable) -> Expression:
     """An expression over a table's columns in the one form that all spellings of it share."""
-    return normal(resolve(expression, {name: column_facts(kind) for name, kind in table.schema.items()}))
+    return normal(resolve(expression, as_rows(table).columns))
 
 
 class Assembly:
     """The keys `k0`, … and the aggregates `a0`, … of one question, collected as they are found.
 
     Attributes:
-        table: The private table.
+        rows: What is read.
         predicate: What rows must satisfy, normalised; None: nothing.
         columns: What is known about the table's columns in those rows.
         known: What is known about keys and aggregates by their names.
     """
 
-    def __init__(
-        self, table: PrivateTable, predicates: Iterable[Expression], keys: Sequence[Expression]
-    ) -> None:
+    def __init__(self, table: Readable, predicates: Iterable[Expression], keys: Sequence[Expression]) -> None:
         """Type the condition and find the public values of each key.
 
         Raises:
             QueryRefused: for an ill-typed condition, or a key without a public list of values.
         """
-        self.table = table
-        asked = [settled(each, table) for each in predicates]
+        self.rows: Rows = as_rows(table)
+        asked = [settled(each, self.rows) for each in predicates]
         self.predicate = conjunction(asked) if asked else None
-        declared = {name: column_facts(column) for name, column in table.schema.items()}
+        declared = self.rows.columns
         for each in asked:
             refine(each, declared)  # a condition that normalises to nothing must still be one
         self.columns = declared if self.predicate is None else refine(self.predicate, declared)
@@ -59,7 +57,7 @@ class Assembly:
 
     def values(self, name: str) -> tuple[Any, ...]:
         """The public values of a key."""
-        return self._public[int(name[1:])].values
+        return self._public[int(name[1:])].values or ()
 
     def aggregate(self, call: AggregateCall) -> str:
         """The name of an aggregate, the same for the same one."""
@@ -118,19 +116,18 @@ class Assembly:
                 "The query has no aggregate, and single rows are never shown.",
                 "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
             )
-        groups = (
-            math.prod(len(key.values) for key in self._public) if combinations is None else len(combinations)
-        )
+        lists = (key.values or () for key in self._public)
+        groups = math.prod(map(len, lists)) if combinations is None else len(combinations)
         if groups > _MOST_GROUPS:
             raise QueryRefused(
                 f"The result would have {groups:,} groups, more than {_MOST_GROUPS:,}.",
                 "Group by fewer or coarser things, or narrow them in WHERE.",
             )
-        scan = Scan(self.table.name)
-        child = scan if self.predicate is None else Filter(scan, self.predicate)
+        source = self.rows.source
+        child = source if self.predicate is None else Filter(source, self.predicate)
         aggregate = Aggregate(child, self._public, tuple(self._calls), combinations)
         report = Report(aggregate, outputs, having, order, limit, offset)
-        measured_of(report, self.table)
+        measured_of(report, self.rows)
         return report
 
     def _values(self, key: Expression) -> tuple[Any, ...]:

@@ -17,13 +17,14 @@ from typing import Any
 from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
 from sfumato.plan.expressions import Column, Expression, to_wire
-from sfumato.plan.facts import Facts, column_facts, refine
+from sfumato.plan.facts import Facts, refine
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
 from sfumato.plan.price import instrument
+from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.size import check_sizes
 from sfumato.plan.split import importance, least_cost
-from sfumato.schema import PrivacyUnit, PrivateTable
+from sfumato.schema import PrivacyUnit
 
 __all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
 
@@ -56,39 +57,38 @@ class Recipe:
         return tuple(Part(self.measured.measurements, each) for each in self.aggregates)
 
 
-def recipe(report: Report, table: PrivateTable) -> Recipe:
+def recipe(report: Report, table: Readable) -> Recipe:
     """The measurements of a report and the way back from them.
 
     Raises:
         QueryRefused: if an aggregate's argument has no range, or there are too many groups.
     """
-    node = report.child
+    node, rows_read = report.child, as_rows(table)
+    unit = rows_read.unit
     if not node.aggregates:
         raise QueryRefused("Nothing is measured here.", "Ask for an aggregate, such as COUNT(*).")
-    columns = _known(table, node.predicate)
-    ways = [_ways(each, columns, table.unit) for each in node.aggregates]
+    columns = _known(rows_read, node.predicate)
+    ways = [_ways(each, columns, unit) for each in node.aggregates]
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
     rows, row_order = _sorted_rows(node, order)
-    tool = partial(instrument, unit=table.unit, groups=len(rows), keyed=bool(order))
+    tool = partial(instrument, unit=unit, groups=len(rows), keyed=bool(order))
     found = _choose(dict(zip(node.aggregates, ways, strict=True)), lambda each: tool(each).size("laplace"))
     chosen = [found[each] for each in node.aggregates]
     needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
-    if (
-        table.unit.column is not None
-        and max(each.magnitude for each in needed) * table.unit.max_rows > _HEAVIEST
-    ):
+    if unit.column is not None and max(each.magnitude for each in needed) * unit.max_rows > _HEAVIEST:
         raise QueryRefused(
             "One unit could weigh more than sums of 128 bits are sure to hold.",
             "Declare tighter bounds for the column, or a smaller max_rows.",
         )
     measured = Measured(
-        table=table.name,
-        version=table.version,
-        unit=tuple(table.unit.to_dict().items()),
+        table=rows_read.name,
+        version=rows_read.version,
+        unit=tuple(unit.to_dict().items()),
         predicate=node.predicate,
         keys=tuple(node.keys[index] for index in order),
         combinations=rows,
         measurements=tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire()))),
+        source=None if rows_read.is_plain else rows_read.source,
     )
     arguments = {each.argument for each in measured.measurements}
     asked = (node.predicate, *(key.expression for key in measured.keys), *arguments)
@@ -104,14 +104,13 @@ def recipe(report: Report, table: PrivateTable) -> Recipe:
     return Recipe(measured, aggregates, key_order, row_order, tuple(each[0] for each in ways))
 
 
-def measured_of(report: Report, table: PrivateTable) -> Measured:
+def measured_of(report: Report, table: Readable) -> Measured:
     """The part of a report that reads data."""
     return recipe(report, table).measured
 
 
-def _known(table: PrivateTable, predicate: Expression | None) -> Mapping[str, Facts]:
-    columns = {name: column_facts(column) for name, column in table.schema.items()}
-    return columns if predicate is None else refine(predicate, columns)
+def _known(rows: Rows, predicate: Expression | None) -> Mapping[str, Facts]:
+    return rows.columns if predicate is None else refine(predicate, rows.columns)
 
 
 def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> tuple[Part, ...]:
@@ -137,8 +136,9 @@ def _sorted_rows(
 ) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
     """The combinations in canonical order, and where each row of the report is among them."""
     if node.combinations is None:
-        count = math.prod(len(key.values) for key in node.keys)
-        rows: Iterable[tuple[Any, ...]] = itertools.product(*(key.values for key in node.keys))
+        lists = [key.values or () for key in node.keys]
+        count = math.prod(map(len, lists))
+        rows: Iterable[tuple[Any, ...]] = itertools.product(*lists)
     else:
         count, rows = len(node.combinations), node.combinations
     if count > _MOST_ROWS:

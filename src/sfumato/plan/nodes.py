@@ -3,8 +3,8 @@
 ```
 Report(columns, having, order, limit)         post-processing: free
 └── Aggregate(keys, aggregates)               measured: priced
-    └── Filter(predicate)                     a row passes or not, by itself: stability 1
-        └── Scan(table)
+    └── Filter(predicate)                     a row passes or not, by itself
+        └── Scan · Joined · United · PerUnit · Windowed
 ```
 """
 
@@ -16,79 +16,90 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from sfumato.plan.expressions import Expression, to_wire
+from sfumato.plan.sources import (
+    AggregateCall,
+    AggregateName,
+    Block,
+    Joined,
+    PerUnit,
+    Public,
+    Scan,
+    Source,
+    United,
+    Windowed,
+    source_to_wire,
+    tables_of,
+)
 
 __all__ = [
     "Aggregate",
     "AggregateCall",
     "AggregateName",
+    "Block",
+    "Bounding",
     "Filter",
+    "Joined",
     "Key",
     "Measured",
     "Measurement",
     "OrderItem",
     "Output",
+    "PerUnit",
+    "Public",
     "Report",
     "Scan",
+    "Source",
+    "United",
+    "Windowed",
 ]
 
-AggregateName: TypeAlias = Literal[
-    "count", "count_distinct", "sum", "mean", "var_samp", "var_pop", "std_samp", "std_pop"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The rows of one private table."""
-
-    table: str
+Bounding: TypeAlias = Literal["reweight", "choose", "prepared"]
+"""How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, or by
+the ranks that a prepared table has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """The rows for which the predicate is true: each row is judged by itself, so a unit only loses rows."""
 
-    child: Scan
+    child: Source
     predicate: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One grouping expression with its public values, in the order in which they are reported."""
+    """One grouping expression with its public values, in the order in which they are reported.
 
-    expression: Expression
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """One aggregate over the rows of a group.
-
-    `count` without an argument counts rows, with one the rows where it is present; `count_distinct` counts
-    units and has no argument.
+    `values` is None where they are not public: then groups are reported that enough units share.
     """
 
-    function: AggregateName
-    argument: Expression | None = None
+    expression: Expression
+    values: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """Aggregates over groups of public keys. `combinations`: only these tuples of key values, else all."""
 
-    child: Scan | Filter
+    child: Source | Filter
     keys: tuple[Key, ...]
     aggregates: tuple[AggregateCall, ...]
     combinations: tuple[tuple[Any, ...], ...] | None = None
 
     @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        return self.child.child if isinstance(self.child, Filter) else self.child
+
+    @property
     def table(self) -> str:
-        """The name of the table that is read."""
-        return self.child.table if isinstance(self.child, Scan) else self.child.child.table
+        """The name of the first private table that is read: all of them are about the same units."""
+        return tables_of(self.source)[0]
 
     @property
     def predicate(self) -> Expression | None:
         """What a row must satisfy, if anything."""
-        return None if isinstance(self.child, Scan) else self.child.predicate
+        return self.child.predicate if isinstance(self.child, Filter) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +175,8 @@ class Measured:
         keys: The grouping expressions with their public values, sorted.
         combinations: Which combinations of key values are reported, in order: the rows of the answer.
         measurements: What is read for each of them, sorted and without repetitions.
+        source: Where the rows come from; None: they are those of the table itself.
+        bounding: How units are held within their limits.
     """
 
     table: str
@@ -173,10 +186,29 @@ class Measured:
     keys: tuple[Key, ...]
     combinations: tuple[tuple[Any, ...], ...]
     measurements: tuple[Measurement, ...]
+    source: Source | None = None
+    bounding: Bounding = "reweight"
+
+    @property
+    def rows(self) -> Source:
+        """Where the rows come from."""
+        return Scan(self.table) if self.source is None else self.source
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some key has no public list of values."""
+        return any(key.values is None for key in self.keys)
 
     def to_wire(self) -> dict[str, Any]:
         """Plain data, the same for equal questions."""
-        return {
+        more: dict[str, Any] = {}
+        if self.source is not None:
+            more["source"] = source_to_wire(self.source)
+        if self.bounding != "reweight":
+            more["bounding"] = self.bounding
+        if self.is_open:
+            more["open"] = [key.values is None for key in self.keys]
+        return more | {
             "table": self.table,
             "version": self.version,
             "unit": [list(item) for item in self.unit],

@@ -18,6 +18,7 @@ from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measured, Report
 from sfumato.plan.noise import Noise
 from sfumato.plan.price import AnyNoise, Priced, instrument, price, whole_price
+from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.split import Mechanics, gradients, importance, shares
 from sfumato.plan.target import cheapest, wanted
 from sfumato.plan.words import (
@@ -29,7 +30,7 @@ from sfumato.plan.words import (
     unit_notes,
 )
 from sfumato.render import html_table, text_table
-from sfumato.schema import PrivateTable
+from sfumato.schema import PrivacyUnit
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
 
@@ -73,7 +74,7 @@ class Quote:
     Attributes:
         report: The plan.
         recipe: What is measured and how the aggregates follow.
-        table: The table's declaration.
+        rows: What is read, and whose it is.
         epsilon: The price, exact.
         delta: Its other half; 0 where the noise is pure.
         mechanism: "laplace" or "gaussian".
@@ -90,7 +91,7 @@ class Quote:
 
     report: Report
     recipe: Recipe
-    table: PrivateTable
+    rows: Rows
     epsilon: Fraction
     delta: Fraction
     mechanism: Mechanics
@@ -184,7 +185,7 @@ class Quote:
 
 def make_quote(
     report: Report,
-    table: PrivateTable,
+    table: Readable,
     *,
     epsilon: Rational | None = None,
     delta: Rational | None = None,
@@ -197,7 +198,7 @@ def make_quote(
 
     Args:
         report: The plan.
-        table: The table that it is about.
+        table: The table that it is about, or the rows.
         epsilon: The price; or give `error` instead.
         delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The
             quote's own delta is 0 if Laplace noise was chosen.
@@ -213,31 +214,32 @@ def make_quote(
     """
     if (epsilon is None) == (error is None):
         raise InvalidParameter('Give a price, epsilon=0.5, or the error you want, error={"n": 50}; not both.')
-    found = recipe(report, table)
+    read = as_rows(table)
+    found = recipe(report, read)
     level = probability(confidence, "confidence")
     available = Fraction(0) if delta is None else delta_of(delta)
     laws = _allowed(mechanism, available)
     forms = [form_of(each, found.aggregates) for each in report.columns]
     # How many of the rows pass a condition is private, whatever the declared size.
-    whole = table.size is not None and report.child.predicate is None
-    rows = table.size / len(found.measured.combinations) if whole and table.size is not None else None
+    whole = read.size is not None and report.child.predicate is None
+    rows = read.size / len(found.measured.combinations) if whole and read.size is not None else None
     if epsilon is not None:
         cost = positive(epsilon, "epsilon")
-        options = _feasible(lambda law: _at_price(found, table, law, cost, available), laws)
+        options = _feasible(lambda law: _at_price(found, law, cost, available), laws)
         chosen, reason = _by_error(options, found, level)
     else:
         assert error is not None
         target = wanted(error, forms, level, None if report.child.keys else rows)
         options = _feasible(
             lambda law: cheapest(
-                found.measured, forms, target, law, delta=available, shares=_shares(found, table, law)
+                found.measured, forms, target, law, delta=available, shares=_shares(found, law)
             ),
             laws,
         )
         chosen, reason = _by_price(options)
     if mechanism is not None:
         reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
-    return _told(report, table, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
+    return _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
 
 
 def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
@@ -264,20 +266,19 @@ def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) ->
     return found
 
 
-def _shares(found: Recipe, table: PrivateTable, law: Mechanics) -> tuple[Fraction, ...]:
+def _shares(found: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
     measured = found.measured
-    tool = partial(instrument, unit=table.unit, groups=len(measured.combinations), keyed=bool(measured.keys))
+    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    tool = partial(instrument, unit=unit, groups=len(measured.combinations), keyed=bool(measured.keys))
     # An aggregate that is asked for twice does not count twice.
     parts, yardsticks = zip(*dict.fromkeys(zip(found.parts, found.yardsticks, strict=True)), strict=True)
     costs = importance(parts, yardsticks, lambda each: tool(each).size(law), law)
     return shares([costs[each] for each in measured.measurements], law)
 
 
-def _at_price(
-    found: Recipe, table: PrivateTable, law: Mechanics, epsilon: Fraction, delta: Fraction
-) -> Priced:
+def _at_price(found: Recipe, law: Mechanics, epsilon: Fraction, delta: Fraction) -> Priced:
     whole = whole_price(law, epsilon, delta)
-    portions = [whole * share for share in _shares(found, table, law)]
+    portions = [whole * share for share in _shares(found, law)]
     return price(found.measured, law, epsilon=epsilon, delta=delta, portions=portions)
 
 
@@ -328,7 +329,7 @@ def _only(priced: Priced) -> str:
 
 def _told(
     report: Report,
-    table: PrivateTable,
+    read: Rows,
     found: Recipe,
     priced: Priced,
     *,
@@ -342,7 +343,7 @@ def _told(
     whole = whole_price(priced.law, priced.epsilon, priced.delta)
     measurements = tuple(
         MeasurementQuote(
-            measurement_in_words(each, table.unit),
+            measurement_in_words(each, read.unit),
             float(portion / whole),
             noise_in_words(noise),
             noise.quantile(confidence),
@@ -352,7 +353,7 @@ def _told(
     return Quote(
         report=report,
         recipe=found,
-        table=table,
+        rows=read,
         epsilon=priced.epsilon,
         delta=priced.delta,
         mechanism=priced.law,
@@ -364,7 +365,7 @@ def _told(
         columns=columns,
         measurements=measurements,
         why=why,
-        notes=_notes(table, measured, columns, rows),
+        notes=_notes(read, measured, columns, rows),
     )
 
 
@@ -381,10 +382,10 @@ def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None
 
 
 def _notes(
-    table: PrivateTable, measured: Measured, columns: Sequence[ColumnQuote], rows: float | None
+    read: Rows, measured: Measured, columns: Sequence[ColumnQuote], rows: float | None
 ) -> tuple[str, ...]:
     kinds = {each.kind for each in measured.measurements}
-    notes = unit_notes(table, keyed=bool(measured.keys), rows=kinds != {"units"}, units="units" in kinds)
+    notes = unit_notes(read, keyed=bool(measured.keys), rows=kinds != {"units"}, units="units" in kinds)
     if measured.keys:
         notes.append(
             "Every listed key is reported, empty ones too; rows with another key or none are left out."
@@ -396,7 +397,7 @@ def _notes(
         )
     if any(each.expected is not None for each in columns):
         notes.append(
-            f"Expected errors take the declared size, {table.size:,}, as rows spread evenly over the groups."
+            f"Expected errors take the declared size, {read.size:,}, as rows spread evenly over the groups."
         )
     elif any(each.half_width is None for each in columns) and rows is None and measured.predicate is None:
         notes.append("A declared size of the table would let errors that depend on the data be estimated.")

@@ -8,8 +8,9 @@ from fractions import Fraction
 from sfumato.plan.expressions import Column, Expression, Literal
 from sfumato.plan.nodes import Key, Measurement
 from sfumato.plan.noise import Noise
+from sfumato.plan.relations import Rows
 from sfumato.render import shown
-from sfumato.schema import PrivacyUnit, PrivateTable
+from sfumato.schema import PrivacyUnit
 
 __all__ = [
     "exact",
@@ -103,18 +104,20 @@ def keys_in_words(keys: tuple[Key, ...], groups: int) -> str:
     return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
 
 
-def unit_notes(table: PrivateTable, *, keyed: bool, rows: bool, units: bool) -> list[str]:
+def unit_notes(read: Rows, *, keyed: bool, rows: bool, units: bool) -> list[str]:
     """What one unit's rows count for: the quantity that is estimated.
 
     Args:
-        table: Whose privacy is protected.
+        read: Whose rows they are.
         keyed: Whether there are groups.
         rows: Whether rows are counted or summed.
         units: Whether units are counted.
     """
-    unit = table.unit
+    unit = read.unit
     notes = []
-    if unit.column is None:
+    if unit.column is None and read.owner is not None:
+        notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
+    elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
     else:
         if rows:

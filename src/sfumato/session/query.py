@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sfumato.errors import AccessDenied
 from sfumato.numeric.exact import Rational
 from sfumato.plan.quote import Quote, make_quote
+from sfumato.plan.relations import rows_of
 from sfumato.session.noise import privatise
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
@@ -66,7 +67,7 @@ class Query:
             )
         return make_quote(
             self.report,
-            session.tables[self.report.child.table],
+            rows_of(self.report.child.source, session.tables),
             epsilon=epsilon,
             delta=allowed or None,
             error=error,

@@ -157,7 +157,7 @@ class Release:
     @property
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
-        unit = self.quote.table.unit
+        unit = self.quote.rows.unit
         if unit.column is None:
             return ""
         most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"

@@ -60,7 +60,7 @@ class Vault:
         return self._fetch(measured)
 
     def _statement(self, measured: Measured) -> Any:
-        return lower(measured, self._tables[measured.table], dialect=self._engine.dialect)
+        return lower(measured, self._tables, dialect=self._engine.dialect)
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
         made = self._made  # what `check` made, if this is what it was made for

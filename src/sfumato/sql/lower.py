@@ -13,7 +13,8 @@ units, keys              rows ⋈ (rows → one line a unit, with its weight) �
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -21,20 +22,27 @@ from sfumato.engines.base import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Expression
 from sfumato.plan.nodes import Measured, Measurement
+from sfumato.plan.relations import Readable, Rows, rows_of
 from sfumato.plan.sensitivity import WEIGHT
 from sfumato.schema import PrivacyUnit, PrivateTable
 from sfumato.sql.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.members import among
+from sfumato.sql.sources import lower_source
 from sfumato.sql.typed import Typed, typed
 
 __all__ = ["lower"]
 
 
-def lower(measured: Measured, table: PrivateTable, dialect: str = "duckdb") -> exp.Select:
+def lower(measured: Measured, tables: Readable | Mapping[str, Any], dialect: str = "duckdb") -> exp.Select:
     """One SELECT with the columns `k0`, … and `m0`, …: exact integers, one row for each group that exists.
 
-    Groups without rows are absent, except that a question without keys always gives one row. The table is
-    read by its attached name, which is `measured.table`.
+    Groups without rows are absent, except that a question without keys always gives one row. Tables are read
+    by their attached names.
+
+    Args:
+        measured: The question.
+        tables: The tables by name; or the one table, or its rows.
+        dialect: The engine's.
 
     Privacy:
         The sensitivities of `plan.sensitivity` rely on three things that hold here by construction, whatever
@@ -48,7 +56,9 @@ def lower(measured: Measured, table: PrivateTable, dialect: str = "duckdb") -> e
     if dialect != "duckdb":
         raise InvalidParameter(f"No statement can be made for the dialect {dialect[:40]!r} yet; use duckdb.")
     unit = PrivacyUnit.from_dict(dict(measured.unit))
-    parts = _Parts(measured, table, unit, dialect)
+    known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
+    rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
+    parts = _Parts(measured, rows, unit, dialect)
     if unit.column is None:
         return _by_rows(parts)
     if not measured.keys:
@@ -61,16 +71,17 @@ def lower(measured: Measured, table: PrivateTable, dialect: str = "duckdb") -> e
 class _Parts:
     """The pieces that all shapes are put together from."""
 
-    def __init__(self, measured: Measured, table: PrivateTable, unit: PrivacyUnit, dialect: str) -> None:
+    def __init__(self, measured: Measured, rows: Rows, unit: PrivacyUnit, dialect: str) -> None:
         self.measurements, self.unit = measured.measurements, unit
-        self._source = exp.Table(this=_name(measured.table))
-        self._predicate = None if measured.predicate is None else typed(measured.predicate, table, dialect)
-        self._keys = [typed(key.expression, table, dialect) for key in measured.keys]
+        columns = rows.columns
+        self._source = lower_source(measured.rows, rows.tables, dialect)
+        self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
+        self._keys = [typed(key.expression, columns, dialect) for key in measured.keys]
         self._measured = measured
         self._arguments: dict[Expression, Typed] = {}
         for each in measured.measurements:
             if each.argument is not None and each.argument not in self._arguments:
-                self._arguments[each.argument] = typed(each.argument, table, dialect).number()
+                self._arguments[each.argument] = typed(each.argument, columns, dialect).number()
 
     def argument(self, measurement: Measurement) -> Typed:
         """The column that holds a measurement's argument, with the argument's type."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sfumato.plan.expressions import Column, Expression
-from sfumato.plan.facts import column_facts, facts_of
-from sfumato.schema import Kind, PrivateTable
+from sfumato.plan.facts import Facts, facts_of
+from sfumato.schema import Kind
 from sfumato.sql.expressions import lower_expression
 
 __all__ = ["Typed", "typed"]
@@ -32,9 +33,8 @@ class Typed:
         return Typed(exp.cast(self.sql, "DOUBLE"), "float")
 
 
-def typed(expression: Expression, table: PrivateTable, dialect: str) -> Typed:
-    """The expression in the engine's language, with the kind that its columns' declared types give it."""
-    columns = {name: column_facts(column) for name, column in table.schema.items()}
+def typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) -> Typed:
+    """The expression in the engine's language, with the kind that its columns' types give it."""
     sql = lower_expression(expression, dialect, columns=columns)
     if isinstance(expression, Column):
         sql = exp.Column(this=exp.to_identifier(expression.name, quoted=True))

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sfumato.numeric.exact import float_up
 from sfumato.plan.expressions import Column, columns_of
 from sfumato.plan.measure import recipe
+from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import sensitivities, step
 from sfumato.testing.stream import require_test
 
@@ -42,8 +43,8 @@ def exact(query: Query) -> Exact:
     """
     require_test("exact")
     session = query._session
-    table = session.tables[query.report.child.table]
-    made = recipe(query.report, table)
+    rows = rows_of(query.report.child.source, session.tables)
+    made = recipe(query.report, rows)
     measured = made.measured
     units = exact_units(session.vault, measured)
     names = _names(query, measured)
@@ -61,7 +62,7 @@ def exact(query: Query) -> Exact:
     l2: dict[str, float] = {}
     claims = sensitivities(measured)
     for name, values, measurement, claim in zip(names, units, measured.measurements, claims, strict=True):
-        unit = step(measurement, table.unit, keyed=bool(measured.keys))
+        unit = step(measurement, rows.unit, keyed=bool(measured.keys))
         columns[name] = [int(values[row]) if unit == 1 else float(values[row] * unit) for row in order]
         l1[name], l2[name] = float_up(claim.l1 * unit), float_up(claim.l2 * unit)
     return Exact(pa.table(columns), l1, l2)
@@ -79,7 +80,7 @@ def exact_units(vault: Any, measured: Measured) -> tuple[list[int], ...]:
 
 
 def _names(query: Query, measured: Measured) -> list[str]:
-    made = recipe(query.report, query._session.tables[query.report.child.table])
+    made = recipe(query.report, rows_of(query.report.child.source, query._session.tables))
     names: dict[int, str] = {}
     parts = {"count": ("",), "sum": ("", ".count"), "mean": (".sum", ".count")}
     for output in query.report.columns:
