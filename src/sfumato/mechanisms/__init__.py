@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.geometric import Geometric
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.noisy_max import NoisyMax
+    from sfumato.mechanisms.partition_selection import PartitionSelection
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.propose_test_release import ProposeTestRelease
     from sfumato.mechanisms.randomized_response import RandomizedResponse
@@ -46,6 +47,7 @@ __all__ = [
     "Median",
     "NoisyMax",
     "NumericSparseVector",
+    "PartitionSelection",
     "PermuteAndFlip",
     "ProposeTestRelease",
     "RandomizedResponse",
@@ -73,6 +75,7 @@ _HOME = {
     "Median": "smooth_sensitivity",
     "NoisyMax": "noisy_max",
     "NumericSparseVector": "sparse_vector",
+    "PartitionSelection": "partition_selection",
     "PermuteAndFlip": "permute_and_flip",
     "ProposeTestRelease": "propose_test_release",
     "RandomizedResponse": "randomized_response",
