@@ -1,6 +1,8 @@
 """What a steward declares: tables, the people in them however far away, and tables about no one."""
 
+import itertools
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -179,6 +181,41 @@ def test_a_chain_that_leads_nowhere_says_where_it_breaks(table, others, message)
 def test_kinds_are_what_is_compared_not_bounds():
     text = PrivateTable("c", source="x", unit=PrivacyUnit("k"), schema={"k": sf.Enum("a", "b")})
     assert owners(linked("o", "c", schema={"up": sf.Text()}), [text])[-1] is text
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=5)
+
+
+def pairs_of(rows):
+    """Whom each row of `lines` belongs to, by the rule that `owners` claims: every id that it reaches."""
+    chain = owners(LINES, SHOP)
+    reached = [(index, row) for index, row in enumerate(rows["lines"])]
+    for table, above in itertools.pairwise(chain):
+        columns, there = list(table.schema), list(above.schema)
+        reached = [
+            (index, target)
+            for index, row in reached
+            for target in rows[above.name]
+            if all(row[columns.index(a)] == target[there.index(b)] for a, b in table.unit.on)
+        ]
+    unit = list(chain[-1].schema).index(chain[-1].unit.column)
+    return Counter((row[unit], rows["lines"][index]) for index, row in reached)
+
+
+@given(st.fixed_dictionaries({"lines": ROWS, "orders": ROWS, "customer": ROWS}), st.integers(0, 2))
+def test_what_one_owner_changes_is_the_pairs_of_that_owner(rows, who):
+    # Removing a customer, with or without the orders and lines that nobody else reaches, changes no other's.
+    before = pairs_of(rows)
+    gone = {**rows, "customer": [row for row in rows["customer"] if row[0] != who]}
+    kept = {row for owner, row in pairs_of(gone)}
+    cleared = {
+        **gone,
+        "orders": [row for row in rows["orders"] if row[1] != who],
+        "lines": [row for row in rows["lines"] if row in kept],
+    }
+    others = Counter({pair: count for pair, count in before.items() if pair[0] != who})
+    assert pairs_of(gone) == others
+    assert pairs_of(cleared) == others
 
 
 def test_tables_of_one_owner_draw_on_one_budget():

@@ -67,12 +67,21 @@ class _Scan:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An attached table: everything that is needed to create its view in a fresh instance."""
+    """An attached table: everything that is needed to create its view in a fresh instance.
+
+    Attributes:
+        name: What statements call it.
+        scan: What stands after FROM.
+        select: The columns of the view.
+        inner: What DuckDB calls the columns of the source that it uses.
+        has_unit: Whether the ids of units are among the columns.
+    """
 
     name: str
     scan: _Scan
     select: tuple[str, ...]
     inner: tuple[str, ...]
+    has_unit: bool
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -145,7 +154,7 @@ def plan_table(
     if unit is not None:
         select.append(f"{_expression(found[-1], unit, None, located.shown)} AS {quoted(UNIT_COLUMN)}")
     inner = dict.fromkeys(quoted(column.inner) for column in found)
-    return Table(name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner))
+    return Table(name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner), unit is not None)
 
 
 def quoted(name: str) -> str:

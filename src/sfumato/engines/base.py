@@ -13,7 +13,7 @@ return an `Engine`. The suite in `tests/engines` takes such an engine by one ent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -65,7 +65,8 @@ class Engine(Protocol):
         Integer columns are BIGINT, float ones DOUBLE, text VARCHAR, boolean BOOLEAN, date DATE. A value that
         does not fit is NULL. The column `unit` is shown as `UNIT_COLUMN` too, or only there if it is not
         among `columns`, with the type and values it has in the source: a cast could make one id of several,
-        and so one unit of several people.
+        and so one unit of several people. A table without `unit` has no such column: a public one, or a
+        private one whose units are rows or are named in another table.
 
         Raises:
             SourceUnusable: if the source cannot be opened, a column is missing or cannot have that kind, or
@@ -84,6 +85,31 @@ class Engine(Protocol):
 
         Raises:
             EngineFailed: if it cannot be finished; `TimedOut` and `Cancelled` say which way.
+        """
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a column of an attached public table, each once, in order; None above `limit`.
+
+        NULL is not among them. What came to be NULL since it does not fit its kind is not either.
+
+        Privacy:
+            For public tables only: values are shown as they are, and nothing pays for them. A table that was
+            attached with a unit is refused; of all others the caller knows.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether no two rows of an attached public table have the same values in all these columns.
+
+        Rows with a NULL among them are passed over, since no join finds them.
+
+        Privacy:
+            For public tables only, as `values` is.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
         """
 
     def close(self) -> None:

@@ -9,12 +9,13 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
 
 from sfumato.engines._door import FUNCTIONS, is_plain_select
+from sfumato.engines._public import in_order, repeated, some_values
 from sfumato.engines._run import run
 from sfumato.engines._tables import Table, describe, plan_table
 from sfumato.engines._types import kind_of
@@ -31,6 +32,7 @@ __all__ = ["DuckDB"]
 _T = TypeVar("_T")
 _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_PRIVATE = "The table protects a unit; only values of public tables are shown."
 _STALE = "A file of the dataset changed since it was attached; open a new session on a new dataset."
 _CHANGED = "A file of the source changed while it was read; the price stays paid."
 
@@ -204,6 +206,33 @@ class DuckDB:
             raise EngineFailed(result)
         return result
 
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
+
+        Privacy:
+            For public tables only: the values are shown as they are. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = some_values(name, column, limit)
+        self._check_public(name)
+        found = self.fetch(statement).column(0).to_pylist()
+        return in_order(found) if len(found) <= limit else None
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
+
+        Privacy:
+            For public tables only. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = repeated(name, columns)
+        self._check_public(name)
+        return bool(self.fetch(statement).num_rows == 0)
+
     def close(self) -> None:
         """Give back memory and the folder of spilled data; a second call does nothing."""
         with self._lock:
@@ -224,6 +253,12 @@ class DuckDB:
             raise EngineFailed("The engine belongs to another process; open a session in this one.")
         if self._closed:
             raise EngineFailed(_CLOSED)
+
+    def _check_public(self, name: str) -> None:
+        with self._lock:
+            table = self._tables.get(name.lower())
+        if table is not None and table.has_unit:
+            raise EngineFailed(_PRIVATE)
 
     def _connect(self) -> Any:
         """A fresh instance in memory with our settings, not locked yet."""

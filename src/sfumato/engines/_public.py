@@ -1,0 +1,64 @@
+"""Statements about public tables: which values a column has, and whether columns are a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.errors import InvalidParameter
+
+__all__ = ["in_order", "repeated", "some_values"]
+
+
+def some_values(table: str, column: str, limit: int) -> exp.Select:
+    """Distinct values of a column, up to `limit` of them and one more to tell that there are more."""
+    return (
+        exp.select(_quoted(column))
+        .distinct()
+        .from_(_table(table))
+        .where(_known(column))
+        .limit(_whole(limit) + 1)
+    )
+
+
+def repeated(table: str, columns: Sequence[str]) -> exp.Select:
+    """One row if a combination of the columns is in two rows of the table, else none.
+
+    A row that lacks a part is passed over: no join finds it.
+    """
+    if isinstance(columns, str) or not columns:
+        raise InvalidParameter("A key is a list of one or more columns.")
+    return (
+        exp.select("COUNT(*) AS n")
+        .from_(_table(table))
+        .where(*(_known(each) for each in columns))
+        .group_by(*(_quoted(each) for each in columns))
+        .having("COUNT(*) > 1")
+        .limit(1)
+    )
+
+
+def in_order(values: list[Any]) -> list[Any]:
+    """Values of one column from least to greatest, text by its code points, NaN last, zero without a sign."""
+    plain = [value + 0.0 if isinstance(value, float) else value for value in values]  # -0.0 + 0.0 is 0.0
+    return sorted(plain, key=lambda value: (value != value, value))
+
+
+def _whole(limit: int) -> int:
+    if type(limit) is not int or limit < 0:
+        raise InvalidParameter("limit must be a whole number from 0 on.")
+    return limit
+
+
+def _known(column: str) -> exp.Expression:
+    return exp.not_(exp.Is(this=_quoted(column), expression=exp.null()))
+
+
+def _quoted(column: str) -> exp.Column:
+    return exp.column(exp.to_identifier(column, quoted=True))
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
