@@ -22,8 +22,8 @@ def owners(table: PrivateTable, tables: Tables) -> tuple[PrivateTable, ...]:
 
     Privacy:
         Claim: let a row belong to every id that it reaches by joining along the chain on equality, and count
-        for each of them. A row that reaches no id counts nowhere. Then the pairs (id, row) of one id depend on
-        the rows that reach this id alone, so that bounding them by id after the join bounds what one unit
+        for each of them. A row that reaches no id counts nowhere. Then the pairs (id, row) of one id depend
+        on the rows that reach this id alone, so that bounding them by id after the join bounds what one unit
         changes, whatever the data.
         Conditions: the bound is put on the joined rows, keyed by the id as the source has it, and never on
         the rows of a link by itself. A row that reaches two ids, since a pointer fits two rows, is protected
