@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.partition_selection import PartitionSelection
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.propose_test_release import ProposeTestRelease
+    from sfumato.mechanisms.quantiles import Quantiles
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.sample_and_aggregate import SampleAndAggregate
     from sfumato.mechanisms.smooth_sensitivity import Median, SmoothSensitivity, median_of
@@ -50,6 +51,7 @@ __all__ = [
     "PartitionSelection",
     "PermuteAndFlip",
     "ProposeTestRelease",
+    "Quantiles",
     "RandomizedResponse",
     "SampleAndAggregate",
     "SmoothSensitivity",
@@ -78,6 +80,7 @@ _HOME = {
     "PartitionSelection": "partition_selection",
     "PermuteAndFlip": "permute_and_flip",
     "ProposeTestRelease": "propose_test_release",
+    "Quantiles": "quantiles",
     "RandomizedResponse": "randomized_response",
     "SampleAndAggregate": "sample_and_aggregate",
     "SmoothSensitivity": "smooth_sensitivity",

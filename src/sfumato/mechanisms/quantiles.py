@@ -1,0 +1,284 @@
+"""Quantiles of a weighted histogram on a public grid, in many groups at once, by permute-and-flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import random
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.loss import PrivacyLoss, PureLoss
+from sfumato.mechanisms._figures import freeze, shown
+from sfumato.mechanisms._utility import candidates_of, failure_of
+from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms.permute_and_flip import flip_gap
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
+
+__all__ = ["EXAMPLES", "Quantiles"]
+
+# Levels this far out aim a guard inside the extreme, and pay for scores that move by the whole weight.
+_OUTER = Fraction(1, 10)
+# Cells beyond an extreme weigh so little together that one of them is taken in at most one case of 32.
+_BEYOND = 16
+_FINEST = 2**30  # denominators of levels
+_LIMB = 31  # distances have two limbs, so that their products with a denominator stay within 64 bits
+_MASK = 2**_LIMB - 1
+_WIDE = 2**61  # totals from here on are summed as Python integers
+_FAR = 2**62  # in high limbs: nothing is further away
+_CHUNK = 2**18  # cells worked on at once
+
+Limbs = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Quantiles(Mechanism):
+    """Chooses for each level q a cell of the grid around which about q of a histogram's weight lies below.
+
+    Cell j with `below` of the weight n before it and `upto` including it holds the q-quantile if
+    below ≤ qn ≤ upto; its distance is max(0, below − T, T − upto), T = qn. Permute-and-flip takes the first
+    cell in random order whose coin of bias exp(−rate·distance) shows heads. Levels are chosen independently
+    at an equal share of epsilon and then put in order, which never makes the largest rank error larger.
+
+    At the ends a plain target would not do: beyond the maximum all cells are at distance 0 from T = n. Levels
+    q ≥ 9/10 therefore aim at T = min(qn, max(n/2, n − t)), and levels q ≤ 1/10 at the mirror image. The guard
+    t = ln(16·cells)/rate is public; all cells beyond the maximum together are then chosen at most once in 32
+    times (as long as n ≥ 2t), and the price is a rank error of t at most. A histogram of no weight
+    gives any cell alike.
+
+    Attributes:
+        epsilon: The pure price of all levels in all groups together.
+        levels: Quantile levels, exact fractions from 0 (the minimum) to 1 (the maximum), in the order of the
+            answers. One that is listed twice is chosen and paid once.
+        sensitivity: The most that the weights of one privacy unit total, over all cells of all groups.
+        exchange: Whether neighbours exchange one unit for another, rather than add or remove one.
+
+    Privacy:
+        Claim: `epsilon`-DP for `select` on one histogram, and for one `select_many` on all groups together;
+        each level is ε/L-DP, L levels.
+        Proof. Let a unit that enters or leaves have weight w_g in group g, so that Σ_g w_g ≤ Δ. (1) Scores:
+        `below` and `upto` of each cell move by 0 or w_g in one direction. An inner level's T moves by q·w_g
+        in the same direction, hence below − T and T − upto by at most m·w_g, m = max(q, 1 − q). An outer
+        level's T is built by min and max from functions of n with slopes between 0 and 1, so it moves by some
+        x in [0, w_g], and the bound is m·w_g with m = 1. A maximum of numbers that move by at most that does
+        so too. (2) Permute-and-flip at rate r on scores that each move by at most s, any real s ≥ 0, is
+        2rs-DP (McKenna, Sheldon 2020, Theorem 1: ε = 2rs at sensitivity s). (3) Groups are chosen
+        independently, so their losses add up: Σ_g 2r·m·w_g ≤ 2r·m·Δ = ε/L for r = ε/(2L·m·Δ). This needs
+        scores without rounding, which would let a unit of little weight in each of many groups move every one
+        by a whole step: distances are exact integers, in units of 1/(twice the denominator of the level).
+        (4) Levels are independent: basic composition. Ordering is post-processing. Exchange: scores of group
+        g move by at most m·(w_g + w'_g), and those total 2Δ, for which the rate is halved.
+        Conditions: cells and groups are public; weights are integers of at most `sensitivity` per unit.
+        The loss is pure and not of bounded range, which permute-and-flip lacks: at the same pure price its
+        errors are never larger than the exponential mechanism's, and down to half of them.
+    """
+
+    epsilon: Fraction
+    levels: tuple[Fraction, ...]
+    sensitivity: int
+    exchange: bool
+    _distinct: tuple[Fraction, ...] = field(compare=False)
+
+    def __init__(
+        self, epsilon: Rational, levels: Sequence[Rational], *, sensitivity: int, exchange: bool = False
+    ) -> None:
+        """Fix the law from the price, the levels and what one unit may weigh.
+
+        Raises:
+            InvalidParameter: if epsilon or the sensitivity is not positive, or a level is not a fraction from
+                0 to 1 of a denominator of at most 2**30.
+        """
+        exact = _levels(levels)
+        freeze(self, epsilon=positive(epsilon, "epsilon"), levels=exact, exchange=bool(exchange))
+        freeze(self, sensitivity=as_integer(sensitivity, "sensitivity"), _distinct=tuple(sorted(set(exact))))
+
+    def __repr__(self) -> str:
+        levels = tuple(map(str, self.levels))
+        parameters = {"epsilon": self.epsilon, "levels": levels, "sensitivity": self.sensitivity}
+        return shown("Quantiles", **parameters, exchange=self.exchange)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Pure ε/L for each of L levels, all groups together."""
+        count = len(self._distinct)
+        return PureLoss(self.epsilon / count) * count
+
+    def rate(self, level: Rational) -> Fraction:
+        """The rate r of the coins exp(−r·distance) for a level, per unit of weight: ε/(2L·m·Δ)."""
+        moved = self.sensitivity * (2 if self.exchange else 1) * _move(as_fraction(level, "level"))
+        return self.epsilon / (2 * len(self._distinct) * moved)
+
+    def guard(self, cells: int) -> int:
+        """How far inside the extremes the levels 0 and 1 aim, in units of weight."""
+        return math.ceil(Fraction(math.log(_BEYOND * as_integer(cells, "cells"))) / self.rate(0))
+
+    def select(self, weights: ArrayLike | Sequence[int]) -> tuple[int, ...]:
+        """A cell for each level, in the order of `levels`: the greater level never has the lesser cell.
+
+        Args:
+            weights: The weight of each cell of one group's histogram, integers of at least 0 and of any size.
+
+        Raises:
+            InvalidValue: for weights that are not a flat, non-empty array of such integers.
+        """
+        return tuple(self._select(_weights(weights, 1)[None, :])[0].tolist())
+
+    def select_many(self, weights: ArrayLike | Sequence[Sequence[int]]) -> NDArray[np.int64]:
+        """Cells for each group (row) and level (column), from groups × cells of weights.
+
+        Raises:
+            InvalidValue: for weights that are not a table of integers of at least 0 with at least one cell.
+        """
+        return self._select(_weights(weights, 2))
+
+    def _select(self, weights: NDArray[Any]) -> NDArray[np.int64]:
+        groups, cells = weights.shape
+        chosen = np.empty((groups, len(self._distinct)), np.int64)
+        rows = max(1, _CHUNK // cells)
+        for start in range(0, groups, rows):
+            part = weights[start : start + rows]
+            upto = np.cumsum(part, axis=1)
+            for place, level in enumerate(self._distinct):
+                chosen[start : start + rows, place] = self._choose(level, upto - part, upto)
+        chosen.sort(axis=1)
+        order = [self._distinct.index(level) for level in self.levels]
+        return chosen[:, order]
+
+    def _choose(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> NDArray[np.int64]:
+        """One cell for each group by permute-and-flip: all coins, then one of the heads at random."""
+        high, low = self._distances(level, below, upto)
+        rate = self.rate(level) / _unit(level)
+        heads = np.ones(high.size, np.bool_)
+        # exp(−r·(high·2**31 + low)) is the chance of two coins both showing heads.
+        for limb, scale in ((high.ravel(), rate * 2**_LIMB), (low.ravel(), rate)):
+            tossed = np.flatnonzero(heads)
+            # The zero at the end is the distance that no other is below: gaps are then distances.
+            heads[tossed] = random.flip(np.append(-limb[tossed], 0), scale)[:-1]
+        places = np.flatnonzero(heads)
+        counts = np.count_nonzero(heads.reshape(upto.shape), axis=1).tolist()
+        drawn = np.array([random.integers(count) for count in counts], np.int64)
+        picked: NDArray[np.int64] = places[np.cumsum(counts) - counts + drawn] % upto.shape[1]
+        return picked
+
+    def _distances(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> Limbs:
+        """max(0, below − T, T − upto) in units of 1/`_unit(level)`, as limbs of 31 bits; exact."""
+        unit, guard = _unit(level), self.guard(upto.shape[1])
+        targets = [_target(level, int(n), guard, unit) for n in upto[:, -1]]
+        whole = np.array([t >> _LIMB for t in targets], upto.dtype)[:, None]
+        rest = np.array([t & _MASK for t in targets], upto.dtype)[:, None]
+        over = _carried(unit * (below >> _LIMB) - whole, unit * (below & _MASK) - rest)
+        under = _carried(whole - unit * (upto >> _LIMB), rest - unit * (upto & _MASK))
+        # below ≤ upto: not both are positive.
+        high = np.where(over[0] >= 0, over[0], np.where(under[0] >= 0, under[0], 0))
+        low = np.where(over[0] >= 0, over[1], np.where(under[0] >= 0, under[1], 0))
+        return np.minimum(high, _FAR).astype(np.int64), low.astype(np.int64)
+
+    def error(self, confidence: Rational, *, size: int = 1, cells: int | None = None) -> float:
+        """The rank error, in units of weight, that all levels keep within with this probability.
+
+        The rank error of cell j for level q is max(0, below(j) − qn, qn − upto(j)). The bound is that of
+        permute-and-flip for the worst histogram, and the guard for levels of at most 1/10 or at least 9/10.
+        It holds after ordering too: cells within a bound form an interval whose ends grow with the level.
+
+        Args:
+            confidence: The probability that the bound holds.
+            size: How many groups it holds for at once.
+            cells: How many cells the grid has (a public number).
+        """
+        count, beta = candidates_of(cells), failure_of(confidence, size) / len(self._distinct)
+        if count == 1:
+            return 0.0
+        gap = Fraction(flip_gap(count, beta) * (1 + 1e-9))
+        return max(
+            float_up(gap / self.rate(level) + (self.guard(count) if _is_outer(level) else 0))
+            for level in self._distinct
+        )
+
+    @property
+    def variance(self) -> None:
+        """None: it depends on the histogram."""
+        return None
+
+    @property
+    def bias(self) -> None:
+        """None: it depends on the histogram."""
+        return None
+
+
+def _levels(levels: Sequence[Rational]) -> tuple[Fraction, ...]:
+    if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
+        raise InvalidParameter("levels must be a list of quantile levels, such as [0.25, 0.5, 0.75].")
+    exact = tuple(as_fraction(level, "a level") for level in levels)
+    if not exact or not all(0 <= level <= 1 and level.denominator <= _FINEST for level in exact):
+        raise InvalidParameter(
+            "levels must be at least one fraction from 0 to 1, with denominators of at most 2**30."
+        )
+    return exact
+
+
+def _is_outer(level: Fraction) -> bool:
+    return min(level, 1 - level) <= _OUTER
+
+
+def _move(level: Fraction) -> Fraction:
+    """The most that a score moves when a unit of weight comes or goes."""
+    return Fraction(1) if _is_outer(level) else max(level, 1 - level)
+
+
+def _unit(level: Fraction) -> int:
+    """Distances for this level are whole multiples of 1/this."""
+    return math.lcm(level.denominator, 2)
+
+
+def _target(level: Fraction, n: int, guard: int, unit: int) -> int:
+    """The rank T that a level aims at, times `unit`."""
+    plain = level.numerator * (unit // level.denominator) * n
+    if not _is_outer(level):
+        return plain
+    if level <= _OUTER:
+        return max(plain, min(unit // 2 * n, unit * guard))
+    return min(plain, max(unit // 2 * n, unit * (n - guard)))
+
+
+def _carried(high: NDArray[Any], low: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """high·2**31 + low with low brought into 0 … 2**31 − 1; the sign is then that of the high limb."""
+    return high + (low >> _LIMB), low & _MASK
+
+
+def _weights(weights: Any, dimensions: int) -> NDArray[Any]:
+    """Weights as int64 where their totals surely fit, otherwise as Python integers; the law is the same."""
+    try:
+        array = np.asarray(weights)
+    except (ValueError, OverflowError):
+        array = np.empty(0, np.float64)
+    if array.dtype == object and not all(type(x) is int or isinstance(x, np.integer) for x in array.flat):
+        array = np.empty(0, np.float64)
+    if array.ndim != dimensions or array.shape[-1] == 0 or array.dtype.kind not in "iuO":
+        raise InvalidValue("Weights must be an array of integers with at least one cell.")
+    if array.size and array.min() < 0:
+        raise InvalidValue("Weights must not be negative.")
+    if array.size and float(array.astype(np.float64).sum(axis=-1).max()) >= _WIDE:
+        return np.array([int(x) for x in array.flat], object).reshape(array.shape)
+    return array.astype(np.int64)
+
+
+def _example(name: str, mechanism: Quantiles, left: list[int], right: list[int]) -> Example:
+    def draw(side: Side, count: int) -> NDArray[np.int64]:
+        drawn = mechanism.select_many([left if side == "left" else right] * count)
+        return drawn[:, 0] if len(mechanism.levels) == 1 else drawn
+
+    return Example(name, mechanism, left, right, draw)
+
+
+EXAMPLES = (
+    # One unit more in the first cell: the cells short of the quantile gain as much as those beyond it lose.
+    _example("quantiles: median", Quantiles(2, ["1/2"], sensitivity=4), [4, 4, 8], [8, 4, 8]),
+    _example("quantiles: first quartile", Quantiles(2, ["1/4"], sensitivity=4), [0, 16, 0], [4, 16, 0]),
+    _example("quantiles: two levels", Quantiles(4, ["1/4", "1/2"], sensitivity=4), [2, 10, 4], [6, 10, 4]),
+    _example("quantiles: maximum", Quantiles(2, [1], sensitivity=4), [40, 8, 0], [40, 12, 0]),
+)
