@@ -62,7 +62,9 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "tables.NAME": {
         "source": "a file, glob, partitioned folder or DuckDB file",
-        "unit": 'the column whose values are protected, or "row"',
+        "public": "true for a table about no one: no unit, no budget, free to read",
+        "key": "the columns of a public table whose combination is in no two rows",
+        "unit": 'the column whose values are protected, "row", or { via = … } for the owner in another table',
         "max_groups": "in how many groups of a result one unit may count",
         "max_rows": "how many rows one unit weighs in all",
         "adjacency": '"add-remove" (the default) or "exchange"',
@@ -70,6 +72,13 @@ KEYS: dict[str, dict[str, str]] = {
         "version": "your word for the state of the data",
         "size": "about how many units there are, if that is public",
         "columns": "what may be asked for; other columns cannot",
+    },
+    "tables.NAME.unit": {
+        "via": "the table whose rows the rows of this one point to",
+        "on": "which column here equals which there",
+        "max_groups": "in how many groups of a result one unit may count",
+        "max_rows": "how many rows one unit weighs in all",
+        "adjacency": '"add-remove" (the default) or "exchange"',
     },
     "tables.NAME.columns.COLUMN": {
         "type": '"int", "float", "text", "enum", "bool" or "date"',

@@ -10,12 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sfumato.catalog.classify import ROLES, Role
-from sfumato.catalog.keys import KEYS, UNDECIDED, Missing, Undecided, nearest
+from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
+from sfumato.catalog._tables import read_tables, settle
+from sfumato.catalog.classify import Role
+from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
 from sfumato.numeric.exact import as_fraction
-from sfumato.schema import ColumnType, PrivacyUnit, PrivateTable, column_from_dict
+from sfumato.schema import PrivateTable, PublicTable
 
 __all__ = ["Catalog", "EngineLimits"]
 
@@ -37,7 +39,7 @@ class Catalog:
 
     Attributes:
         path: The file.
-        tables: What may be asked.
+        tables: What may be asked. A table whose unit is via others draws on the dataset of its owner.
         budgets: What may be spent on each dataset in all.
         limits: By dataset, what each analyst may spend of it; a dataset that lists none is open to all.
         roles: By table and column, how the column is classified.
@@ -45,6 +47,7 @@ class Catalog:
         state: The folder for the ledger's key and anchor; None: beside the ledger's own file.
         engine: What a read may use.
         analyst: In whose name to ask, if anyone's.
+        public: Tables about no one, which questions about any dataset may use.
     """
 
     path: Path
@@ -56,6 +59,7 @@ class Catalog:
     state: Path | None
     engine: EngineLimits
     analyst: str | None = None
+    public: tuple[PublicTable, ...] = ()
 
     @classmethod
     def find(cls, start: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -96,19 +100,20 @@ class Catalog:
         environment = os.environ if environ is None else environ
         file = cls.find(environ=environment) if path is None else Path(path)
         data = _load(file)
-        _known("", data, "")
+        check_known("", data, "")
         undecided: list[str] = []
-        budgets, limits = _datasets(_tables_of(data, "datasets"), undecided)
-        tables, roles = _tables(_tables_of(data, "tables"), file.parent.absolute(), undecided)
+        budgets, limits = _datasets(named_in(data, "datasets"), undecided)
+        found, roles = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
         if undecided:
             raise Undecided(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
+        tables, public = settle(found)
         if not tables:
-            raise CatalogUnusable(f"{file.name} has no table; add a [tables.NAME] section.")
+            raise CatalogUnusable(f"{file.name} has no private table; add a [tables.NAME] section.")
         for table in tables:
             if table.dataset not in budgets:
                 fix = nearest(table.dataset, budgets) or f" Add [datasets.{table.dataset}] with its epsilon."
                 raise CatalogUnusable(f"tables.{table.name}: there is no dataset {table.dataset!r}.{fix}")
-        place, state = _ledger(_section(data, "ledger"), file.parent.absolute())
+        place, state = _ledger(section_of(data, "ledger"), file.parent.absolute())
         override = ledger or environment.get("SFUMATO_LEDGER")
         chosen = override or place
         if "://" in chosen:
@@ -117,14 +122,15 @@ class Catalog:
             state = None  # another file's key is beside it, not in this one's state
         return cls(
             path=file,
-            tables=tuple(tables),
+            tables=tables,
             budgets=budgets,
             limits=limits,
             roles=roles,
             ledger=chosen,
             state=state,
-            engine=_limits(_section(data, "engine"), environment),
+            engine=_limits(section_of(data, "engine"), environment),
             analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
+            public=public,
         )
 
     def table(self, name: str) -> PrivateTable:
@@ -180,31 +186,6 @@ def _load(file: Path) -> dict[str, Any]:
         raise CatalogUnusable(f"{file.name} is not valid TOML: {error}.") from None
 
 
-def _known(pattern: str, data: Mapping[str, Any], where: str) -> None:
-    for key in data:
-        if key not in KEYS[pattern]:
-            place = f"{where}: " if where else ""
-            fix = nearest(key, KEYS[pattern])
-            raise CatalogUnusable(f"{place}there is no setting {key[:40]!r}.{fix}")
-
-
-def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    section = data.get(name, {})
-    if not isinstance(section, dict):
-        raise CatalogUnusable(f"{name} must be a section: [{name}].")
-    _known(name, section, name)
-    return section
-
-
-def _tables_of(data: Mapping[str, Any], name: str, where: str | None = None) -> dict[str, dict[str, Any]]:
-    """The named subsections of a section."""
-    section = data.get(name, {})
-    place = where or name
-    if not isinstance(section, dict) or not all(isinstance(each, dict) for each in section.values()):
-        raise CatalogUnusable(f"{place} must have one section each: [{place}.NAME].")
-    return section
-
-
 def _datasets(
     sections: Mapping[str, dict[str, Any]], undecided: list[str]
 ) -> tuple[dict[str, Budget], dict[str, dict[str, Budget]]]:
@@ -212,15 +193,15 @@ def _datasets(
     limits: dict[str, dict[str, Budget]] = {}
     for name, section in sections.items():
         where = f"datasets.{name}"
-        _known("datasets.NAME", section, where)
-        analysts = _tables_of(section, "analysts", f"{where}.analysts")
+        check_known("datasets.NAME", section, where)
+        analysts = named_in(section, "analysts", f"{where}.analysts")
         budget = _budget(section, where, undecided)
         if budget is not None:
             budgets[name] = budget
         limits[name] = {}
         for who, limit in analysts.items():
             place = f"{where}.analysts.{who}"
-            _known("datasets.NAME.analysts.WHO", limit, place)
+            check_known("datasets.NAME.analysts.WHO", limit, place)
             made = _budget({**_gate(section), **limit}, place, undecided)
             if made is not None:
                 limits[name][who] = made
@@ -252,85 +233,15 @@ def _budget(section: Mapping[str, Any], where: str, undecided: list[str]) -> Bud
         raise CatalogUnusable(f"{where}: {error}") from None
 
 
-def _tables(
-    sections: Mapping[str, dict[str, Any]], folder: Path, undecided: list[str]
-) -> tuple[list[PrivateTable], dict[str, dict[str, Role]]]:
-    tables: list[PrivateTable] = []
-    roles: dict[str, dict[str, Role]] = {}
-    for name, section in sections.items():
-        where = f"tables.{name}"
-        _known("tables.NAME", section, where)
-        columns, roles[name] = _columns(section, where)
-        open_questions = [key for key in ("source", "unit") if section.get(key, UNDECIDED) == UNDECIDED]
-        if open_questions:
-            undecided.extend(f"{key} of {where}" for key in open_questions)
-            continue
-        try:
-            tables.append(
-                PrivateTable(
-                    name,
-                    source=_place(_text(section, "source", where), folder),
-                    unit=_unit(section, where),
-                    schema=columns,
-                    dataset=_text(section, "dataset", where) if "dataset" in section else None,
-                    version=str(section.get("version", "1")),
-                    size=section.get("size"),
-                )
-            )
-        except InvalidParameter as error:
-            raise CatalogUnusable(f"{where}: {error}") from None
-    return tables, roles
-
-
-def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
-    column = _text(section, "unit", where)
-    settings = {key: section[key] for key in ("max_groups", "max_rows", "adjacency") if key in section}
-    if column == "row":
-        if any(name.lower() == "row" for name in section["columns"]):
-            # Taken as the wrong one of the two, it would protect single rows where people were meant.
-            raise CatalogUnusable(f'{where}: unit = "row" could mean the column of that name; rename it.')
-        if extra := [key for key in settings if key != "adjacency"]:
-            raise CatalogUnusable(f'{where}: {extra[0]} has no meaning with unit = "row".')
-        return PrivacyUnit.row(**settings)
-    return PrivacyUnit(column, **settings)
-
-
-def _columns(section: Mapping[str, Any], where: str) -> tuple[dict[str, ColumnType], dict[str, Role]]:
-    listed = section.get("columns", {})
-    if not isinstance(listed, dict) or not listed:
-        raise CatalogUnusable(f"{where} needs its columns: a section [{where}.columns].")
-    columns: dict[str, ColumnType] = {}
-    roles: dict[str, Role] = {}
-    for name, entry in listed.items():
-        place = f"{where}.columns.{name}"
-        settings = {"type": entry} if isinstance(entry, str) else entry
-        if not isinstance(settings, dict):
-            raise CatalogUnusable(f'{place} is a type such as "text", or {{ type = "int", lower = 0, … }}.')
-        _known("tables.NAME.columns.COLUMN", settings, place)
-        role = settings.get("role", "plain")
-        if role not in ROLES:
-            raise CatalogUnusable(f"{place}: role is one of {', '.join(ROLES)}.")
-        roles[name] = role
-        if not isinstance(settings.get("nullable", True), bool):
-            raise CatalogUnusable(f"{place}: nullable is true or false.")
-        if settings.get("values", UNDECIDED) != UNDECIDED and not isinstance(settings["values"], list):
-            raise CatalogUnusable(f'{place}: values is a list, such as ["Lyon", "Nice"].')
-        # An undecided bound is no bound: the column can be filtered on and counted, not summed.
-        decided = {key: value for key, value in settings.items() if key != "role" and value != UNDECIDED}
-        try:
-            columns[name] = column_from_dict(decided)
-        except InvalidParameter as error:
-            raise CatalogUnusable(f"{place}: {error}") from None
-    return columns, roles
-
-
 def _ledger(section: Mapping[str, Any], folder: Path) -> tuple[str, Path | None]:
     if "path" in section and "url" in section:
         raise CatalogUnusable("ledger takes a path or a url, not both.")
-    state = folder / _text(section, "state", "ledger") if "state" in section else None
+    state = folder / text_of(section, "state", "ledger") if "state" in section else None
     if "url" in section:
-        return _text(section, "url", "ledger"), state
-    return _place(_text(section, "path", "ledger") if "path" in section else "sfumato.ledger", folder), state
+        return text_of(section, "url", "ledger"), state
+    return place_of(
+        text_of(section, "path", "ledger") if "path" in section else "sfumato.ledger", folder
+    ), state
 
 
 def _limits(section: Mapping[str, Any], environment: Mapping[str, str]) -> EngineLimits:
@@ -348,15 +259,3 @@ def _limits(section: Mapping[str, Any], environment: Mapping[str, str]) -> Engin
     if (made.threads is not None and made.threads < 1) or (made.timeout is not None and made.timeout <= 0):
         raise CatalogUnusable("engine: threads and timeout must be positive.")
     return made
-
-
-def _text(section: Mapping[str, Any], key: str, where: str) -> str:
-    value = section[key]
-    if not isinstance(value, str) or not value:
-        raise CatalogUnusable(f"{where}: {key} must be text.")
-    return value
-
-
-def _place(source: str, folder: Path) -> str:
-    """A path relative to the catalog's folder as one that holds anywhere; addresses as they are."""
-    return source if "://" in source else os.path.join(folder, os.path.expanduser(source))

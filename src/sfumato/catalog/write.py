@@ -83,14 +83,25 @@ def draft(
     parts = [_HEAD, _LEDGER]
     parts.extend(_dataset(table.name, epsilon, delta) for table in tables)
     if len(tables) > 1:
-        parts.append(
-            "# Tables about the same people must share one budget: give them the same\n"
-            "# `dataset`, and remove the sections above that are then not used.\n"
-        )
+        parts.append(_SEVERAL)
     parts.extend(_table(table, unit) for table in tables)
     return "\n".join(parts)
 
 
+_SEVERAL = """\
+# Tables about the same people must share one budget: give them the same
+# `dataset`, and remove the sections above that are then not used.
+#
+# A table that does not name the people itself may point to one that does. It
+# protects whoever owns the row it points to, and draws on the same budget; the
+# columns of `on` must be declared in both tables:
+#   unit = { via = "orders", on = { order_id = "order_id" } }
+#
+# A table about no one, such as a list of regions, is free to read. Replace its
+# unit and max_groups by:
+#   public = true
+#   key = "region_id"          # if no two rows have the same: joins need it
+"""
 _LEDGER = """\
 [ledger]
 path = "sfumato.ledger"      # beside this file; or url = "postgresql://…"
