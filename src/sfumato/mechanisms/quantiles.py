@@ -276,9 +276,35 @@ def _example(name: str, mechanism: Quantiles, left: list[int], right: list[int])
 
 
 EXAMPLES = (
-    # One unit more in the first cell: the cells short of the quantile gain as much as those beyond it lose.
-    _example("quantiles: median", Quantiles(2, ["1/2"], sensitivity=4), [4, 4, 8], [8, 4, 8]),
-    _example("quantiles: first quartile", Quantiles(2, ["1/4"], sensitivity=4), [0, 16, 0], [4, 16, 0]),
-    _example("quantiles: two levels", Quantiles(4, ["1/4", "1/2"], sensitivity=4), [2, 10, 4], [6, 10, 4]),
-    _example("quantiles: maximum", Quantiles(2, [1], sensitivity=4), [40, 8, 0], [40, 12, 0]),
+    # A unit of 4 turns a stretch of empty cells, all of them quantiles, into cells beyond the quantile.
+    _example(
+        "quantiles: median",
+        Quantiles(2, ["1/2"], sensitivity=4),
+        [14, 0, 0, 0, 0, 2, 16, 0],
+        [18, 0, 0, 0, 0, 2, 16, 0],
+    ),
+    _example(
+        "quantiles: first quartile",
+        Quantiles(2, ["1/4"], sensitivity=4),
+        [0, 0, 4, 0, 0, 0, 11],
+        [0, 4, 4, 0, 0, 0, 11],
+    ),
+    _example(
+        "quantiles: maximum",
+        Quantiles(2, [1], sensitivity=4),
+        [32, 0, 0, 0, 0, 8, 8, 5],
+        [32, 0, 0, 0, 0, 8, 8, 9],
+    ),
+    _example(
+        "quantiles: two levels",
+        Quantiles(4, ["2/5", "1/2"], sensitivity=4),
+        [0, 2, 0, 0, 0, 0, 0, 2],
+        [4, 2, 0, 0, 0, 0, 0, 2],
+    ),
+    _example(
+        "quantiles: exchange",
+        Quantiles(2, ["1/2"], sensitivity=4, exchange=True),
+        [9, 0, 0, 0, 0, 0, 9, 0, 0],
+        [5, 0, 0, 0, 0, 0, 9, 4, 0],
+    ),
 )
