@@ -304,7 +304,7 @@ EXAMPLES = (
     _example(
         "quantiles: exchange",
         Quantiles(2, ["1/2"], sensitivity=4, exchange=True),
-        [9, 0, 0, 0, 0, 0, 9, 0, 0],
-        [5, 0, 0, 0, 0, 0, 9, 4, 0],
+        [0, 6, 0, 0, 0, 4],
+        [4, 6, 0, 0, 0, 0],
     ),
 )
