@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from flint import arb, ctx
@@ -23,6 +24,7 @@ from sfumato.numeric.exact import Rational, as_integer, float_down, positive, pr
 
 __all__ = ["EXAMPLES", "PartitionSelection"]
 
+Counts: TypeAlias = int | tuple[int, ...]
 _FLATTEST, _STEEPEST = Fraction(1, 2**49), 700  # for one group: noise fits in int64, e^ε in a float
 _MOST = 1 << 16  # bits after which a comparison is given up
 # The relative error of a quotient of shares in floats: exponents up to 691 = ln 1e300 are off by 3e-13 at
@@ -36,8 +38,8 @@ class PartitionSelection(Mechanism):
 
     For group keys that are themselves private. Each unit counts 1 in at most `groups` groups. A group of n
     units survives if n plus noise is above a public threshold, strictly; a group of none never does, so that
-    keys which do not occur need not be listed. The chance to survive is the largest that any mechanism of
-    this price can give, for every n at once.
+    keys which do not occur need not be listed. At its share of the price, no mechanism of any kind keeps a
+    group with a larger probability, for any n.
 
     Attributes:
         epsilon: The price of the whole release, exact.
@@ -53,27 +55,24 @@ class PartitionSelection(Mechanism):
         *One group*, at ε' = ε/g and δ' = δ/g. Let π(0) = 0 and π(n + 1) = min(e^ε'·π(n) + δ',
         1 − e^−ε'·(1 − π(n) − δ'), 1): no (ε', δ')-DP way to keep or drop a group keeps one of n units with a
         larger probability, for any n (Desfontaines, Voss, Gipson, Mandayam 2022, "Differentially private
-        partition selection", Thm. 1). Draw J with P(J = j) = p(j) = π(j + 1) − π(j); keep the group if
-        J < n, which has probability π(n), and show n + c − J, which is above the threshold c just then.
-        (i) p is log-concave: as long as the first bound is least, each p is e^ε' times the one before; from
-        where the second is least it stays so and each p is e^−ε' times the one before; the ratio between the
-        two parts lies between those factors, since either bound was least on its side; and the last p, cut
-        off by the third bound, is no more than e^−ε' times its forerunner. (ii) So the ratio of the laws of
-        n + 1 + c − J and n + c − J is monotone, and of all events the worst is {J < m} or its complement:
-        what δ must cover is π(m + 1) − e^ε'·π(m) in one direction and (1 − π(m)) − e^ε'·(1 − π(m + 1)) in
-        the other, for some m, and the first two bounds of the recursion say that both are at most δ'.
-        (iii) So n + c − J is (ε', δ')-DP, and hiding it unless it is above c is post-processing. Where δ' is
-        of the form that makes ln((e^ε' − 1 + 2δ')/((e^ε' + 1)δ'))/ε' a whole number k, c − J is the
-        k-truncated symmetric geometric law of that paper's Section 4, whose count may be shown for the same
-        reason; for other δ' that law keeps a little less than π, and this one does not.
+        partition selection"). Draw J with P(J = j) = p(j) = π(j + 1) − π(j); keep the group if J < n, which
+        has probability π(n), and show n + c − J, which is above the threshold c just then. (i) p is
+        log-concave: as long as the first bound is least, each p is e^ε' times the one before; from where the
+        second is least it stays so and each p is e^−ε' times the one before; the ratio between the two parts
+        lies between those factors, since either bound was least on its side; and the last p, cut off by the
+        third bound, is no more than e^−ε' times its forerunner. (ii) So the ratio of the laws of n + 1 − J
+        and n − J is monotone, and of all events the worst is {J < m} or its complement: what δ' must cover is
+        π(m + 1) − e^ε'·π(m) in one direction and (1 − π(m)) − e^ε'·(1 − π(m + 1)) in the other, for some m,
+        and the first two bounds of the recursion say that both are at most δ'. (iii) So n + c − J is
+        (ε', δ')-DP, and to hide it unless it is above c is post-processing. Where δ' is such that
+        ln((e^ε' − 1 + 2δ')/((e^ε' + 1)δ'))/ε' is a whole number k, c − J has the k-truncated symmetric
+        geometric law of the same paper; for other δ' that law (with k rounded up) keeps less than π does.
 
         *All groups.* Keys that do not occur have the count 0, never survive and may be thought listed. One
         unit more or less moves at most g = groups counts, each by 1; the noise of groups is independent, so
         the g prices add up (basic composition of mechanisms fixed in advance; nothing is adaptive). An
-        exchanged unit leaves at most `groups` groups and enters as many: g = 2·groups.
-
-        The law is drawn exactly: where its parts end is decided in ball arithmetic, and coins and geometric
-        draws are exact (`Coin`, `random.geometric`).
+        exchanged unit leaves at most `groups` groups and enters as many: g = 2·groups. The law is drawn
+        exactly: where its parts end is decided in ball arithmetic, and coins and geometric draws are exact.
     """
 
     epsilon: Fraction
@@ -222,7 +221,7 @@ class _Law:
     _ends: Coin | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Both chances are irrational, since e^ε is transcendental, but for those that need no such coin.
+        # Both chances are irrational, since e^ε is transcendental, where such a coin is made.
         freeze(self, _rises=Coin(self.rise) if self.rising > 1 else None)
         freeze(self, _ends=Coin(self._end) if self.falling else None)
 
@@ -376,32 +375,25 @@ def _geometric_moments(rate: Fraction, length: int) -> tuple[arb, arb]:
     return first / total, square / gap**3 / total
 
 
-def _example(name: str, mechanism: PartitionSelection, left: int, right: int) -> Example:
+def _example(name: str, mechanism: PartitionSelection, left: Counts, right: Counts) -> Example:
+    """Two neighbouring inputs; what is drawn are the noisy counts, 0 where a group does not survive."""
+
     def draw(side: Side, count: int) -> NDArray[np.int64]:
-        return mechanism.release(np.full(count, left if side == "left" else right))[1]
+        one = np.asarray(left if side == "left" else right)
+        return mechanism.release(np.broadcast_to(one, (count, *one.shape)))[1]
 
     def pmf(side: Side) -> dict[int, float]:
-        n, last = (left if side == "left" else right), mechanism.threshold
+        n = int(np.asarray(left if side == "left" else right))
         shares = [mechanism.keep_probability(j) for j in range(n + 1)]
-        law = {last + n - j: shares[j + 1] - shares[j] for j in range(n)}
-        return {0: 1 - shares[n]} | {count: p for count, p in law.items() if p > 0}
+        steps = {mechanism.threshold + n - j: shares[j + 1] - shares[j] for j in range(n)}
+        return {0: 1 - shares[n]} | {count: p for count, p in steps.items() if p > 0}
 
-    return Example(name, mechanism, left, right, draw, pmf)
-
-
-def _vector(
-    name: str, mechanism: PartitionSelection, left: tuple[int, ...], right: tuple[int, ...]
-) -> Example:
-    def draw(side: Side, count: int) -> NDArray[np.int64]:
-        one = left if side == "left" else right
-        return mechanism.release(np.broadcast_to(one, (count, len(one))))[1]
-
-    return Example(name, mechanism, left, right, draw)
+    return Example(name, mechanism, left, right, draw, pmf if isinstance(left, int) else None)
 
 
 EXAMPLES = (
     _example("partition selection", PartitionSelection(1, "0.01"), 4, 5),
-    _example("partition selection: one unit", PartitionSelection(1, "0.05"), 0, 1),
-    _vector("partition selection: two groups", PartitionSelection(2, "0.02", groups=2), (4, 4), (5, 5)),
-    _vector("partition selection: exchange", PartitionSelection(2, "0.02", exchange=True), (5, 4), (4, 5)),
+    _example("partition selection: few units", PartitionSelection("0.5", "0.05"), 2, 3),
+    _example("partition selection: two groups", PartitionSelection(2, "0.02", groups=2), (4, 4), (5, 5)),
+    _example("partition selection: exchange", PartitionSelection(2, "0.02", exchange=True), (5, 4), (4, 5)),
 )
