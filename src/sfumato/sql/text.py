@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sfumato.errors import QueryRefused
 from sfumato.sql.refusals import FORM, refuse, statement
 
-__all__ = ["LARGEST", "check_size", "read"]
+__all__ = ["LARGEST", "check_size", "finished", "grown", "read", "single", "tokenized"]
 
 _LONGEST = 200_000
 _DEEPEST = 32
@@ -30,6 +30,15 @@ def read(text: str) -> exp.Select:
     Raises:
         QueryRefused: if it is anything else, or too long or too deeply nested to be looked at.
     """
+    return finished(grown(single(tokenized(text)), text), text)
+
+
+def tokenized(text: str) -> list[Token]:
+    """The tokens of the text.
+
+    Raises:
+        QueryRefused: if there are none, or the text is too long or not SQL.
+    """
     if not isinstance(text, str) or not text.strip():
         raise refuse("There is no query in this text.", FORM)
     if len(text) > _LONGEST:
@@ -37,8 +46,28 @@ def read(text: str) -> exp.Select:
             f"The query is longer than {_LONGEST:,} characters.",
             "Declare long lists of values as an Enum column instead of writing them out.",
         )
-    tokens = _one(_tokens(text))
-    _check_nesting(tokens)
+    return _tokens(text)
+
+
+def single(tokens: list[Token]) -> list[Token]:
+    """The tokens of the only statement among them.
+
+    Raises:
+        QueryRefused: if there is none or several, or it is nested too deeply.
+    """
+    found = _one(tokens)
+    _check_nesting(found)
+    return found
+
+
+def grown(tokens: list[Token], text: str) -> exp.Select:
+    """The tree of these tokens as the parser gives it.
+
+    Raises:
+        QueryRefused: if they are not one SELECT.
+    """
+    if not tokens:
+        raise refuse("There is no query in this text.", FORM)
     if tokens[0].token_type not in _STARTS:
         raise statement(tokens[0].text)
     tree = _tree(tokens, text)
@@ -51,6 +80,15 @@ def read(text: str) -> exp.Select:
         )
     if not isinstance(tree, exp.Select):
         raise statement(tokens[0].text)
+    return tree
+
+
+def finished(tree: exp.Select, text: str) -> exp.Select:
+    """The same tree within limits, its functions with the names that were typed, its long chains balanced.
+
+    Raises:
+        QueryRefused: if it is too large or too tall.
+    """
     check_size(tree)
     _name(tree, text)
     return _balanced(tree)

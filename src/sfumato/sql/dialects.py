@@ -1,0 +1,133 @@
+"""The SQL that people know, as one tree and its options: DuckDB's, GoogleSQL's clause, EXPLAIN, parameters.
+
+sqlglot parses GoogleSQL's differential privacy in no dialect, so it is read from the tokens before: quoted
+names, texts and comments are tokens of their own and are never touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sfumato.sql.contributions import attach, take_calls
+from sfumato.sql.google import Options, check_shape, is_google, take_clause
+from sfumato.sql.parameters import Parameters, Values
+from sfumato.sql.refusals import FORM, refuse
+from sfumato.sql.text import finished, grown, single, tokenized
+from sfumato.sql.tokens import is_kind, word_at
+
+__all__ = ["Asked", "understand"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query as it was written: its SELECT in DuckDB's dialect, and what else the text says.
+
+    Privacy:
+        Nothing here is a guarantee. Epsilon, the unit and the limits are wishes of the analyst; a session
+        holds them to its budget and to what the steward declared.
+
+    Attributes:
+        select: The tree. Bounds of an aggregate are with its node: `node.meta["bounds"]` is
+            `("group" or "row", lower, upper)`.
+        epsilon: The epsilon of the query, if the text says one.
+        delta: Its delta.
+        unit_column: The column that the query takes for the privacy unit.
+        unit_table: The table's name or alias that was written before it.
+        max_groups: The most groups that one unit contributes to.
+        max_rows: The most rows that one unit contributes.
+        public_groups: Whether groups come from a public table (`PUBLIC_GROUPS`) and not from a threshold.
+        group_selection_epsilon: The part of epsilon that chooses groups.
+        min_units: The least number of units of a group that is shown.
+        google: Whether the text has GoogleSQL's clause, with its meaning of the aggregates.
+        explain: Whether only the price is asked for.
+        notes: What is deprecated in the text, with what replaces it.
+    """
+
+    select: exp.Select
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    unit_column: str | None = None
+    unit_table: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    public_groups: bool | None = None
+    group_selection_epsilon: Fraction | None = None
+    min_units: int | None = None
+    google: bool = False
+    explain: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def understand(text: str, parameters: Values = None) -> Asked:
+    """What one text asks for.
+
+    Args:
+        text: One SELECT, also with GoogleSQL's `WITH DIFFERENTIAL_PRIVACY` or behind `EXPLAIN [PRIVACY]`.
+        parameters: Values for `?` and `$1` in order, or for `$name`, `:name` and `@name` by name.
+
+    Raises:
+        QueryRefused: if the text is anything else, with the reason and what would work.
+        InvalidParameter: if the values are not those that the text has parameters for.
+    """
+    values = Parameters(parameters)
+    explain, tokens, text = _unexplained(tokenized(text), text)
+    tokens = single(tokens)
+    google = is_google(tokens)
+    tokens = values.prepared(tokens, google=google)
+    options, tokens = take_clause(tokens, values.constant)
+    calls, tokens = take_calls(tokens, values.constant, google=google)
+    select = grown(tokens, text)
+    values.fill(select)
+    values.check_used()
+    attach(select, calls.bounds)
+    if google:
+        check_shape(select)
+    found = options or Options()
+    return Asked(
+        select=finished(select, text),
+        epsilon=found.epsilon,
+        delta=found.delta,
+        unit_column=found.unit_column,
+        unit_table=found.unit_table,
+        max_groups=found.max_groups,
+        max_rows=found.max_rows,
+        public_groups=found.public_groups,
+        group_selection_epsilon=found.group_selection_epsilon,
+        min_units=found.min_units,
+        google=google,
+        explain=explain,
+        notes=(*found.notes, *calls.notes),
+    )
+
+
+def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str]:
+    """Whether the text begins with EXPLAIN; and its tokens and text without that.
+
+    The tokenizer leaves what follows EXPLAIN as it is, so that it is read again with blanks in its place: all
+    places in the text stay the same.
+    """
+    if not is_kind(tokens, 0, TokenType.COMMAND) or tokens[0].text.upper() != "EXPLAIN":
+        return False, tokens, text
+    end = tokens[0].end + 1
+    rest = "".join(each if each == "\n" else " " for each in text[:end]) + text[end:]
+    if not rest.strip():
+        raise refuse("EXPLAIN is followed by nothing.", "Write EXPLAIN SELECT …, which gives the price.")
+    tokens = tokenized(rest)
+    word = word_at(tokens, 0)
+    options = is_kind(tokens, 0, TokenType.L_PAREN) and word_at(tokens, 1) in (
+        "analyze", "costs", "format", "timing", "verbose",
+    )  # fmt: skip
+    if word == "analyze" or options:
+        raise refuse(
+            "EXPLAIN ANALYZE and options of EXPLAIN are not supported: explaining reads no data.",
+            "EXPLAIN SELECT … gives the price and the expected error.",
+        )
+    if word == "privacy":
+        tokens = tokens[1:]
+    if not is_kind(tokens, 0, TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
+        raise refuse("EXPLAIN is followed by a SELECT.", FORM)
+    return True, tokens, rest
