@@ -42,6 +42,7 @@ _ARGUMENTS: dict[str, Literal["group", "row"]] = {
     "contribution_bounds_per_group": "group",
     "contribution_bounds_per_row": "row",
 }
+_LARGEST = 2**62
 _OTHERS: dict[str, tuple[str, str]] = {
     "report_format": (
         "report_format is not supported.",
@@ -196,6 +197,8 @@ def _keep(calls: Calls, call: _Call, lower: Fraction, upper: Fraction) -> None:
         raise refuse(
             f"The bounds of {function} are the wrong way round: the lower one comes first.", "Exchange them."
         )
+    if max(-lower, upper) > _LARGEST:
+        raise refuse(f"The bounds of {function} are too large.", "Write numbers of the size of the data.")
     calls.bounds[call.name.start] = (_PER[call.function], lower, upper)
 
 

@@ -115,7 +115,7 @@ def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str
     end = tokens[0].end + 1
     rest = "".join(each if each == "\n" else " " for each in text[:end]) + text[end:]
     if not rest.strip():
-        raise refuse("EXPLAIN is followed by nothing.", "Write EXPLAIN SELECT …, which gives the price.")
+        raise refuse("EXPLAIN is followed by a SELECT.", FORM)
     tokens = tokenized(rest)
     word = word_at(tokens, 0)
     options = is_kind(tokens, 0, TokenType.L_PAREN) and word_at(tokens, 1) in (

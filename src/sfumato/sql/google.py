@@ -228,17 +228,17 @@ def _path(tokens: Sequence[Token], at: int) -> tuple[str | None, str, int]:
 
 def _strategy(tokens: Sequence[Token], at: int, parameter: _Parameter) -> tuple[bool, int]:
     word = word_at(tokens, at)
-    after = at + 1
-    if word not in _STRATEGIES and (found := constant_at(tokens, at, parameter)) is not None:
-        word, after = str(found[0]).lower(), found[1]
-    if word not in _STRATEGIES:
+    if word in _STRATEGIES:
+        return _STRATEGIES[word], at + 1
+    found = constant_at(tokens, at, parameter)
+    chosen = "" if found is None else str(found[0]).lower()
+    if found is None or chosen not in _STRATEGIES:
+        named = f"There is no group_selection_strategy {shown(word)}."
         raise refuse(
-            f"There is no group_selection_strategy {shown(word)}."
-            if word
-            else "group_selection_strategy takes a word.",
+            named if word else "group_selection_strategy takes one of two words.",
             "Write LAPLACE_THRESHOLD or PUBLIC_GROUPS.",
         )
-    return _STRATEGIES[word], after
+    return _STRATEGIES[chosen], found[1]
 
 
 def _epsilon(name: str, value: Constant) -> Fraction:

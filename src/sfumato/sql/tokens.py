@@ -28,7 +28,7 @@ __all__ = [
 Constant: TypeAlias = Fraction | str | bool | datetime.date | None
 """What may stand as a constant in an option or a bound; the number is exact."""
 
-_LARGEST = Fraction(10**300)
+_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**400)
 _WORDS = {TokenType.NULL: None, TokenType.TRUE: True, TokenType.FALSE: False}
 _MARKS = {TokenType.PARAMETER, TokenType.COLON}
 # Words after which an expression begins, though the parser would take them for names too.
@@ -95,7 +95,7 @@ def number_of(text: str) -> Fraction | None:
         value = as_fraction(text, "number")
     except InvalidParameter:
         return None
-    return value if abs(value) <= _LARGEST else None
+    return value if value == 0 or _SMALLEST <= abs(value) <= _LARGEST else None
 
 
 def constant_at(
