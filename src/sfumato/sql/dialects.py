@@ -6,13 +6,14 @@ names, texts and comments are tokens of their own and are never touched.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sfumato.sql.contributions import attach, take_calls
+from sfumato.sql.contributions import Calls, attach, take_calls
 from sfumato.sql.google import Options, check_shape, is_google, take_clause
 from sfumato.sql.parameters import Parameters, Values
 from sfumato.sql.refusals import FORM, refuse
@@ -20,6 +21,10 @@ from sfumato.sql.text import finished, grown, single, tokenized
 from sfumato.sql.tokens import is_kind, word_at
 
 __all__ = ["Asked", "understand"]
+
+# Without these there is nothing to read before the parser does; most texts have none.
+_PARAMETER = re.compile(r"[?$:@]")
+_MARKED = re.compile(rf"{_PARAMETER.pattern}|=>|WITH|ANON_|CLAMPED", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,15 @@ def understand(text: str, parameters: Values = None) -> Asked:
     values = Parameters(parameters)
     explain, tokens, text = _unexplained(tokenized(text), text)
     tokens = single(tokens)
-    google = is_google(tokens)
-    tokens = values.prepared(tokens, google=google)
-    options, tokens = take_clause(tokens, values.constant)
-    calls, tokens = take_calls(tokens, values.constant, google=google)
+    google, options, calls = False, None, Calls()
+    if _MARKED.search(text):
+        google = is_google(tokens)
+        tokens = values.prepared(tokens, google=google)
+        options, tokens = take_clause(tokens, values.constant)
+        calls, tokens = take_calls(tokens, values.constant, google=google)
     select = grown(tokens, text)
-    values.fill(select)
+    if _PARAMETER.search(text):
+        values.fill(select)
     values.check_used()
     attach(select, calls.bounds)
     if google:
