@@ -168,7 +168,9 @@ def _forms(tree: Tree, level: Fraction) -> _Forms:
     To the plain sum over siblings left (1 − q) and right (−q) of the path, any multiple λ of (a node on the
     path − its children) may be added, whose expectation is 0. The variance is a quadratic in the λ of each
     level with a tridiagonal system: (left + right + 1 + [not last])·λ_l − λ_(l−1) − λ_(l+1) =
-    (1 − q)·left − q·right, and λ = 0 on the first level, whose parent is not measured.
+    (1 − q)·left − q·right, and λ = 0 on the first level, whose parent is not measured. Nodes below the path
+    are not used: from branchings of 4 on that costs up to a third of the variance (6 % on average over a
+    thousand cells), on binary trees it can more than double it.
     """
     q, boundary = float(level), np.arange(1, tree.cells)
     place = [boundary // span for span in tree.spans]
