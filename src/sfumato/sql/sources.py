@@ -1,27 +1,249 @@
-"""The rows of a source as part of a statement: its columns by name, and `UNIT_COLUMN` with whose they are."""
+"""The rows of a source as part of a statement: its columns by name, and `UNIT_COLUMN` with whose they are.
+
+Privacy:
+    Claim: the rows that carry one unit's id follow from the rows of that unit in the tables and from public
+    tables alone, as multisets: rows(D) is the disjoint union of rows(D_u). No order of rows, number of
+    threads or statistics of columns can show, and no row can make the engine raise.
+    Conditions: the engine keeps rule 7 of its contract (`engines.base`), and the ids of one unit are equal in
+    all tables: those of different native types would be cast by the engine before they are compared, which
+    can merge units, split one in two or fail on a row. The statement cannot see this; `unit_types` asks for
+    the types, so that whoever attaches tables of one dataset can refuse them unless all are the same.
+    Proof: by induction over the source; each function below says why its node keeps it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
 
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
-from sfumato.plan.sources import Scan, Source
+from sfumato.plan.facts import Facts
+from sfumato.plan.relations import block_facts, source_facts
+from sfumato.plan.sources import Block, Joined, PerUnit, Public, Scan, Source, United
+from sfumato.schema import Kind, PrivateTable, PublicTable, owners
+from sfumato.sql.lower_per_unit import refined, select_per_unit, where
+from sfumato.sql.lower_windows import select_windowed
+from sfumato.sql.source_nodes import (
+    as_kind,
+    as_typed,
+    check_names,
+    column,
+    has_id,
+    plain,
+    select,
+    subquery,
+    table,
+)
+from sfumato.sql.typed import Typed
 
-__all__ = ["lower_source"]
+__all__ = ["lower_source", "unit_types"]
 
 
 def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
-    """What stands in FROM.
+    """What stands in FROM: it has the source's columns, and `UNIT_COLUMN` unless each row is a unit.
 
     Args:
         source: Where the rows come from.
-        tables: The tables by name, private and public.
+        tables: The tables by name, private and public, with those that lead to owners.
         dialect: The engine's.
+
+    Raises:
+        InvalidParameter: for a source that has no meaning, such as rows of a unit of rows put together.
+        QueryRefused: for ill-typed expressions.
     """
-    del tables, dialect
+    return _lowered(source, tables, dialect)
+
+
+def unit_types(names: Sequence[str]) -> exp.Select:
+    """One row with the native types of the unit ids of attached tables, in this order, without reading any.
+
+    Tables whose rows are put together must have the same one: the text that the engine gives for it.
+    """
+    none = exp.Boolean(this=False)
+    found = [
+        subquery(
+            select(
+                [("t", exp.Anonymous(this="TYPEOF", expressions=[exp.Max(this=column(UNIT_COLUMN))]))],
+                table(name),
+                none.copy(),
+            ),
+            f"t{i}",
+        )
+        for i, name in enumerate(names)
+    ]
+    made = select([(name, column("t", f"t{i}")) for i, name in enumerate(names)], found[0])
+    for each in found[1:]:
+        made = made.join(each, join_type="cross", copy=False)
+    return made
+
+
+def _lowered(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
     if isinstance(source, Scan):
-        return exp.Table(this=exp.to_identifier(source.table, quoted=True))
-    raise InvalidParameter("This source has no statement yet.")
+        return _scan(source, tables)
+    if isinstance(source, Joined):
+        return subquery(_joined(source, tables, dialect), "j")
+    if isinstance(source, United):
+        return subquery(_united(source, tables, dialect), "a")
+    _need_units(source.source, tables)
+    inner = _lowered(source.source, tables, dialect)
+    if isinstance(source, PerUnit):
+        return subquery(select_per_unit(source, inner, tables, dialect), "b")
+    return subquery(select_windowed(source, inner, tables, dialect), "c")
+
+
+def _has_units(source: Source, tables: Mapping[str, Any]) -> bool:
+    """Whether the rows carry ids: not where each is a unit of its own."""
+    if isinstance(source, Scan):
+        return not _private(source.table, tables).unit.is_row
+    if isinstance(source, Joined):
+        return _has_units(_rows(source.left), tables)
+    return True
+
+
+def _need_units(source: Source, tables: Mapping[str, Any]) -> None:
+    if not _has_units(source, tables):
+        raise InvalidParameter("Rows that are units by themselves cannot be put together with others.")
+
+
+def _private(name: str, tables: Mapping[str, Any]) -> PrivateTable:
+    found = tables.get(name)
+    if not isinstance(found, PrivateTable):
+        raise InvalidParameter(f"{name[:60]!r} is no private table.")
+    return found
+
+
+def _rows(block: Block) -> Source:
+    if isinstance(block.source, Public):
+        raise InvalidParameter("A public table can only be the right side of a join.")
+    return block.source
+
+
+def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
+    """The table, or its rows joined along the chain that leads to their owners.
+
+    Privacy:
+        A row belongs to each id that it reaches, and to none otherwise: see `schema.owners`. No pointer is
+        taken to be unique.
+    """
+    chain = owners(_private(source.table, tables), tables) if _is_via(source, tables) else ()
+    if not chain:
+        return table(source.table)
+    last = f"t{len(chain) - 1}"
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, last))]
+    columns += [(name, column(name, "t0")) for name in chain[0].schema]
+    made = select(columns, table(chain[0].name, "t0"), has_id(last))
+    for i, (here, there) in enumerate(itertools.pairwise(chain)):
+        pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in here.unit.on]
+        made = made.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
+    return subquery(made, "v")
+
+
+def _is_via(source: Scan, tables: Mapping[str, Any]) -> bool:
+    return _private(source.table, tables).unit.is_via
+
+
+def _block(block: Block, tables: Mapping[str, Any], dialect: str, kinds: Mapping[str, Facts]) -> exp.Select:
+    """The rows of a source that satisfy a condition, each judged by itself; in the types of `kinds`."""
+    check_names([name for name, _ in block.columns])
+    before, inside = refined(block.source, block.predicate, tables)
+    columns: list[tuple[str, exp.Expr]] = []
+    if isinstance(block.source, Public):
+        if not isinstance(tables.get(block.source.table), PublicTable):
+            raise InvalidParameter(f"{block.source.table[:60]!r} is no public table.")
+        rows: exp.Expr = table(block.source.table)
+    else:
+        rows = _lowered(block.source, tables, dialect)
+        if _has_units(block.source, tables):
+            columns.append((UNIT_COLUMN, column(UNIT_COLUMN)))
+    made = {name: as_typed(each, inside, dialect) for name, each in block.columns}
+    columns += [(name, as_kind(made[name], each.kind).sql) for name, each in kinds.items()]
+    return select(columns, rows, where(block.predicate, before, dialect))
+
+
+def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Select:
+    """Left rows with their partners.
+
+    Privacy:
+        Private partners have the same unit, whatever else is asked: the pairs of a unit are pairs of its own
+        rows. A public table is the same for all neighbours, and a row has at most one partner in it, since
+        it is grouped by what is compared. So one row stays one, also if a declared key is none.
+    """
+    source_facts(source, tables)  # checks names and kinds
+    private = _has_units(_rows(source.left), tables)
+    left, right = block_facts(source.left, tables), block_facts(source.right, tables)
+    pairs = [_compared(a, left[a].kind, b, right[b].kind) for a, b in source.on]
+    matches = [_equal(here, column(f"j{i}", "r")) for i, (here, _) in enumerate(pairs)]
+    other = subquery(_block(source.right, tables, dialect, right), "q")
+    keys = [there for _, there in pairs]
+    if source.is_public:
+        reduced = _at_most_one(other, right, keys)
+    else:
+        _need_units(_rows(source.left), tables)
+        _need_units(_rows(source.right), tables)
+        matches.append(_equal(column(UNIT_COLUMN, "l"), column(UNIT_COLUMN, "r")))
+        reduced = _with_keys(other, right, keys)
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "l"))] if private else []
+    columns += [(name, column(name, "l")) for name in left]
+    columns += [(name, column(f"c{i}", "r")) for i, name in enumerate(right)]
+    made = select(columns, subquery(_block(source.left, tables, dialect, left), "l"))
+    return made.join(
+        subquery(reduced, "r"),
+        on=exp.and_(*matches, copy=False),
+        join_type="left" if source.outer else "inner",
+        copy=False,
+    )
+
+
+def _compared(here: str, kind: Kind | None, there: str, other: Kind | None) -> tuple[exp.Expr, Typed]:
+    """Both columns of an equality in one type: that which the engine would choose, but before it counts."""
+    common: Kind | None = "float" if {kind, other} == {"integer", "float"} else kind
+    left = as_kind(Typed(column(here, "l"), kind), common)
+    return left.sql, as_kind(Typed(column(there), other), common)
+
+
+def _with_keys(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+    """Rows with `j0`, … to compare, and their columns as `c0`, …; a NaN equals nothing."""
+    made: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
+    made += [(f"j{i}", key.sql) for i, key in enumerate(keys)]
+    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    return select(made, rows, *map(_no_nan, keys))
+
+
+def _at_most_one(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+    """One row for each combination of keys: of several, the least value of each column."""
+    if not keys:
+        raise InvalidParameter("A join with a public table compares at least one column.")
+    made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
+    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    level = select(made, rows, *map(_no_nan, keys))
+    same = [(f"j{i}", plain(Typed(column(f"j{i}"), key.kind))) for i, key in enumerate(keys)]
+    same += [(f"c{i}", plain(Typed(column(f"c{i}"), each.kind))) for i, each in enumerate(columns.values())]
+    level = select(same, subquery(level, "p"))
+    groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
+    groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
+    by = [column(f"j{i}", "p") for i in range(len(keys))]
+    return select(groups, subquery(level, "p")).group_by(*by, copy=False)
+
+
+def _no_nan(key: Typed) -> exp.Expr | None:
+    return exp.not_(exp.IsNan(this=key.sql.copy())) if key.kind == "float" else None
+
+
+def _united(source: United, tables: Mapping[str, Any], dialect: str) -> exp.Query:
+    """All rows of all parts; ids stay as they are, so that a unit of several parts is one."""
+    kinds = source_facts(source, tables)
+    for part in source.parts:
+        _need_units(_rows(part), tables)
+    first, *others = (_block(part, tables, dialect, kinds) for part in source.parts)
+    made: exp.Query = first
+    for each in others:
+        made = exp.Union(this=made, expression=each, distinct=False)
+    return made
+
+
+def _equal(first: exp.Expr, second: exp.Expr) -> exp.EQ:
+    return exp.EQ(this=first, expression=second)
