@@ -6,26 +6,35 @@ measurements, which `plan.sensitivity` proves once for all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Expression, call, columns_of
+from sfumato.plan.expressions import Expression, call, literal, to_wire
 from sfumato.plan.expressions import Literal as Constant
 from sfumato.plan.facts import Facts, facts_of
-from sfumato.plan.names import in_sql
-from sfumato.plan.nodes import AggregateName, Measurement
+from sfumato.plan.nodes import AggregateCall, AggregateName, Measurement
+from sfumato.plan.sums import Range, held, products, range_of
 
-__all__ = ["AGGREGATES", "Estimator", "EstimatorKind", "Part", "Range", "Rule", "range_of"]
+__all__ = [
+    "AGGREGATES",
+    "PAIRS",
+    "Estimator",
+    "EstimatorKind",
+    "PairRule",
+    "Part",
+    "Range",
+    "Rule",
+    "argument_of",
+    "range_of",
+    "ways_of",
+]
 
-EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
+EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std", "covar", "corr"]
 
-_FINE = 29  # the bound of a fraction is 2**29 to 2**30 units: rounding to them is invisible beside the noise
-_EXACT = 2**53  # beyond, engines that compute in floats would round whole numbers
-_FINEST = 500
+_LARGEST = 1.7976931348623157e308  # of all floats: what is larger in absolute value is infinite or NaN
 _ZERO = Fraction(0)
 
 
@@ -35,12 +44,14 @@ class Estimator:
 
     With θ = S/n, for the parts S (sum of x − center), Q (sum of (x − center)² − shift) and n (count):
     count is n; sum is S, or S + center·n where it has two parts; mean is center + θ; var is Q/n + shift − θ²,
-    times n/(n − 1) for a sample; std is its square root.
+    times n/(n − 1) for a sample; std is its square root. For two columns with the parts S and T (sums of both
+    distances), P (of their products), Q and R (of their squares less `shift` and `other_shift`): covar is
+    P/n − (S/n)(T/n), times n/(n − 1) for a sample; corr is the covariance over the root of both variances.
 
     Attributes:
         kind: Which formula.
         parts: Indices into `Measured.measurements`: count (n,), sum (S,) or (S, n), mean (S, n), var and std
-            (S, Q, n).
+            (S, Q, n), covar (S, T, P, n), corr (S, T, P, Q, R, n).
         center: What was taken off every value before summing; 0 for a count and for a sum of one part.
         half: How far from the center a value can be: half the width of its range where that is the middle; 0
             for counts.
@@ -49,6 +60,8 @@ class Estimator:
         lower: The least value that the aggregate can have by declaration; None for count and sum.
         upper: The greatest one.
         whole: Whether the true value is a whole number, so that the released one is rounded.
+        other_half: The same as `half` for the second column.
+        other_shift: The same as `shift` for the second column.
     """
 
     kind: EstimatorKind
@@ -60,6 +73,8 @@ class Estimator:
     lower: Fraction | None = None
     upper: Fraction | None = None
     whole: bool = False
+    other_half: Fraction = _ZERO
+    other_shift: Fraction = _ZERO
 
     @property
     def offset(self) -> Fraction:
@@ -75,142 +90,6 @@ class Part:
 
     measurements: tuple[Measurement, ...]
     estimator: Estimator
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What is known about the numbers that are aggregated.
-
-    Attributes:
-        argument: The numbers.
-        lower: The least.
-        upper: The greatest.
-        whole: Whether they are whole.
-        nullable: Whether some may be missing.
-    """
-
-    argument: Expression
-    lower: Fraction
-    upper: Fraction
-    whole: bool
-    nullable: bool
-
-    @property
-    def middle(self) -> Fraction:
-        """The middle of the range, exact for whole numbers and else the nearest float."""
-        exact = (self.lower + self.upper) / 2
-        return exact if self.whole else Fraction(float(exact))
-
-    def reach(self, center: Fraction) -> Fraction:
-        """How far from `center` a number can be."""
-        return max(self.upper - center, center - self.lower)
-
-    def present(self) -> Measurement:
-        """The count of the rows that have a number: of all rows where none may be missing."""
-        return Measurement("present", self.argument) if self.nullable else Measurement("rows")
-
-    def total(self, center: Fraction) -> Measurement:
-        """The sum of the numbers less `center`, which is their middle or 0."""
-        grid = (0 if center.denominator == 1 else 1) if self.whole else None
-        return _sum(_less(self.argument, center), self.lower - center, self.upper - center, grid)
-
-    def squares(self) -> tuple[Measurement, Fraction]:
-        """The sum of the squared distances from the middle, less what halves their range; and that shift."""
-        center = self.middle
-        most = self.reach(center) ** 2
-        if most > _EXACT:
-            raise QueryRefused(
-                "The range is too wide: squares of its numbers can be larger than 2**53.",
-                "Divide the numbers by a constant, or hold them within closer bounds.",
-            )
-        grid = (0 if center.denominator == 1 else 2) if self.whole else None
-        shift = (
-            Fraction(float(most / 2)) if grid is None else Fraction(math.floor(most * 2**grid / 2), 2**grid)
-        )
-        distance = _less(self.argument, center)
-        square = _less(call("multiply", distance, distance), shift)
-        return _sum(square, -shift, most - shift, grid), shift
-
-
-def _less(argument: Expression, value: Fraction) -> Expression:
-    if not value:
-        return argument
-    if abs(value) >= 2**63:
-        raise QueryRefused(
-            "The numbers to aggregate are larger than 2**63, where floats lose whole numbers.",
-            "Divide them by a constant.",
-        )
-    whole = value.denominator == 1
-    constant = Constant(int(value), "integer") if whole else Constant(float(value), "float")
-    return call("subtract", argument, constant)
-
-
-def _sum(argument: Expression, lower: Fraction, upper: Fraction, grid: int | None) -> Measurement:
-    """A sum in fixed point: exact where the numbers lie on a grid of 2**-grid, else fine."""
-    most = max(abs(lower), abs(upper))
-    if most > _EXACT:
-        raise QueryRefused(
-            "The numbers to add up can be larger than 2**53, where floats lose whole numbers.",
-            "Divide them by a constant, or hold them within bounds: SUM(LEAST(GREATEST(x, 0), 1000000)).",
-        )
-    if grid is not None and most * 2**grid <= _EXACT:
-        bits = grid
-    else:
-        bits = min(_FINEST, max(0, _FINE - _floor_log2(most))) if most else 0
-    low, high = math.trunc(lower * 2**bits), math.trunc(upper * 2**bits)
-    # Where all numbers are 0 the clamp leaves room for 1, so that there is a sensitivity to speak of.
-    return Measurement("sum", argument, low, high if (low or high) else 1, bits, grid == 0 and bits == 0)
-
-
-def _floor_log2(value: Fraction) -> int:
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if value >= Fraction(2) ** guess else guess - 1
-
-
-def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts]) -> Range:
-    """The range of an aggregate's argument.
-
-    Raises:
-        QueryRefused: if it is no number, or nothing bounds it.
-    """
-    if argument is None:
-        raise QueryRefused(f"{name} needs something to aggregate.", f"Write {name}(x) with a column x.")
-    facts = facts_of(argument, columns)
-    if facts.kind not in ("integer", "float", "boolean"):
-        raise QueryRefused(
-            f"{name} is for numbers, and this is {'NULL' if facts.kind is None else f'a {facts.kind}'}.",
-            "Aggregate a number, such as EXTRACT(year FROM day), or COUNT it.",
-        )
-    if facts.lower is None or facts.upper is None:
-        raise QueryRefused(
-            f"{name} needs bounds for {_named(argument)}: without them one row could move it by any amount.",
-            "Declare the column's bounds in its schema, or hold it within bounds in the query: "
-            f"{name}(LEAST(GREATEST({_named(argument, 'x')}, 0), 100)).",
-        )
-    whole = facts.kind != "float" or _on_whole_grid(facts)
-    lower, upper = facts.lower, facts.upper
-    if whole:
-        lower, upper = Fraction(math.ceil(lower)), Fraction(math.floor(upper))
-    if lower > upper:  # nothing passes the filter: any clamp will do
-        lower = upper = _ZERO
-    number = _as_number(argument) if facts.kind == "boolean" else argument
-    return Range(number, lower, upper, whole, facts.nullable)
-
-
-def _on_whole_grid(facts: Facts) -> bool:
-    if facts.step is None or facts.lower is None:
-        return False
-    return facts.step.denominator == 1 and facts.lower.denominator == 1
-
-
-def _as_number(truth: Expression) -> Expression:
-    yes, no, neither = Constant(1, "integer"), Constant(0, "integer"), Constant(None, None)
-    return Call("case", (truth, yes, call("not", truth), no, neither))
-
-
-def _named(argument: Expression, otherwise: str = "its argument") -> str:
-    names = sorted(set(columns_of(argument)))
-    return in_sql(names[0]) if len(names) == 1 else otherwise
 
 
 class Rule(Protocol):
@@ -314,7 +193,104 @@ class Spread:
         return (Part((known.total(known.middle), squares, known.present()), estimator),)
 
 
-# The population variance is at most half² (Popoviciu 1935); that of a sample is n/(n − 1) ≤ 2 times it.
+class PairRule(Protocol):
+    """An aggregate of two columns."""
+
+    def plan(self, first: Expression, second: Expression, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """The ways to measure it, the one that is best alone first.
+
+        Raises:
+            QueryRefused: if an argument has no range, with what would give it one.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns over the rows where both are present, in an order that does not depend on the question's.
+
+    Each column is made missing where the other is; where the other never is, its sums are those that AVG and
+    VARIANCE measure.
+
+    Attributes:
+        first: One column where the other is present.
+        second: The other one where the first is.
+        count: How often both are.
+        product: The sum of the products of their distances from the middles.
+    """
+
+    first: Range
+    second: Range
+    count: Measurement
+    product: Measurement
+
+    @classmethod
+    def of(cls, name: str, first: Expression, second: Expression, columns: Mapping[str, Facts]) -> Pair:
+        """The pair of these arguments."""
+        first, second = sorted((first, second), key=lambda each: str(to_wire(each)))
+        range_of(name, first, columns)  # refused for its own sake where it has no range
+        alone = range_of(name, second, columns)
+        one = range_of(name, _with(first, second, columns), columns)
+        two = range_of(name, _with(second, first, columns), columns)
+        return cls(one, two, one.present(), products(one, replace(two, argument=alone.argument)))
+
+
+def _with(argument: Expression, other: Expression, columns: Mapping[str, Facts]) -> Expression:
+    """The argument where the other is a number, else NULL."""
+    facts = facts_of(other, columns)
+    if not facts.nullable:
+        return argument
+    if facts.kind == "float":  # NaN is above all numbers, and infinite ones have no product with 0
+        there = call("less_equal", call("abs", other), literal(_LARGEST))
+    else:
+        there = call("not", call("is_null", other))
+    return call("case", there, argument, Constant(None, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Covariance:
+    """COVAR_POP and COVAR_SAMP, from both centred sums, the products of the centred values and the count."""
+
+    name: str
+    sample: bool
+
+    def plan(self, first: Expression, second: Expression, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """One way: the middles of both ranges are taken off, so that products are as far above 0 as below."""
+        pair = Pair.of(self.name, first, second, columns)
+        one, two = pair.first, pair.second
+        half, other = one.reach(one.middle), two.reach(two.middle)
+        most = half * other * (2 if self.sample else 1)
+        estimator = Estimator(
+            "covar", (0, 1, 2, 3), half=half, other_half=other, sample=self.sample, lower=-most, upper=most
+        )
+        return (Part((one.total(one.middle), two.total(two.middle), pair.product, pair.count), estimator),)
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """CORR, from the measurements of the covariance and of both variances."""
+
+    def plan(self, first: Expression, second: Expression, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """One way, around the middles of both ranges."""
+        pair = Pair.of("CORR", first, second, columns)
+        one, two = pair.first, pair.second
+        (squares, shift), (others, other_shift) = one.squares(), two.squares()
+        estimator = Estimator(
+            "corr",
+            (0, 1, 2, 3, 4, 5),
+            half=one.reach(one.middle),
+            other_half=two.reach(two.middle),
+            shift=shift,
+            other_shift=other_shift,
+            lower=Fraction(-1),
+            upper=Fraction(1),
+        )
+        sums = one.total(one.middle), two.total(two.middle)
+        return (Part((*sums, pair.product, squares, others, pair.count), estimator),)
+
+
+# The population variance is at most half² (Popoviciu 1935); that of a sample is n/(n − 1) ≤ 2 times it. A
+# covariance is at most the root of both variances (Cauchy, Schwarz).
 AGGREGATES: Mapping[AggregateName, Rule] = {
     "count": Count(),
     "count_distinct": CountUnits(),
@@ -325,3 +301,39 @@ AGGREGATES: Mapping[AggregateName, Rule] = {
     "std_pop": Spread("STDDEV_POP", "std", False, lambda half: half),
     "std_samp": Spread("STDDEV", "std", True, lambda half: half * Fraction(14143, 10000)),  # √2, rounded up
 }
+PAIRS: Mapping[AggregateName, PairRule] = {
+    "covar_pop": Covariance("COVAR_POP", sample=False),
+    "covar_samp": Covariance("COVAR_SAMP", sample=True),
+    "corr": Correlation(),
+}
+
+
+def argument_of(each: AggregateCall, columns: Mapping[str, Facts]) -> Expression | None:
+    """What an aggregate is over: its argument, held within the bounds that the question gives for each row.
+
+    Raises:
+        QueryRefused: if the bounds are none, or for another aggregate.
+    """
+    if each.bounds is None or each.bounds[0] != "row":
+        return each.argument
+    if each.argument is None or each.function in ("count", "count_distinct", "count_values"):
+        raise QueryRefused("A count has no bounds for each row.", "Leave them out, or bound each group.")
+    return held(each.argument, *each.bounds[1:], columns)
+
+
+def ways_of(each: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+    """The ways to measure an aggregate by sums and counts, the one that is best alone first.
+
+    Raises:
+        QueryRefused: if an argument has no range, or it is not measured by sums and counts.
+    """
+    if each.bounds is not None and each.bounds[0] == "group":
+        raise QueryRefused("Bounds for a unit's total in each group are not supported here.")
+    argument = argument_of(each, columns)
+    if each.function in PAIRS:
+        if argument is None or each.other is None:
+            raise QueryRefused("This aggregate takes two columns.", "Write CORR(y, x).")
+        return PAIRS[each.function].plan(argument, each.other, columns)
+    if each.function not in AGGREGATES:
+        raise QueryRefused(f"{each.function.upper()} is not measured by sums and counts.")
+    return AGGREGATES[each.function].plan(argument, columns)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sfumato.errors import QueryRefused
+from sfumato.plan.aggregates import argument_of
 from sfumato.plan.expressions import Call, Column, Expression, columns_of
 from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
@@ -19,7 +20,8 @@ from sfumato.plan.relations import Readable, Rows, as_rows
 __all__ = ["Assembly", "settled"]
 
 _MOST_GROUPS = 100_000
-_WHOLE = {"count", "count_distinct"}
+_WHOLE = {"count", "count_distinct", "count_values"}
+_AS_ARGUMENT = {"min", "max", "quantile"}
 
 
 def settled(expression: Expression, table: Readable) -> Expression:
@@ -52,24 +54,31 @@ class Assembly:
         self.columns = declared if self.predicate is None else refine(self.predicate, declared)
         self.names = {key: f"k{i}" for i, key in enumerate(keys)}
         self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
-        self._public = tuple(Key(key, self._values(key)) for key in keys)
+        self._keys = tuple(Key(key, self._values(key)) for key in keys)
         self._calls: dict[AggregateCall, str] = {}
 
     def values(self, name: str) -> tuple[Any, ...]:
-        """The public values of a key."""
-        return self._public[int(name[1:])].values or ()
+        """The public values of a key; none where they are not public."""
+        return self._keys[int(name[1:])].values or ()
 
     def aggregate(self, call: AggregateCall) -> str:
         """The name of an aggregate, the same for the same one."""
         if call not in self._calls:
             name = f"a{len(self._calls)}"
             self._calls[call] = name
-            argument = None if call.argument is None else facts_of(call.argument, self.columns)
-            whole = call.function in _WHOLE or (
-                call.function == "sum" and argument is not None and argument.kind != "float"
-            )
-            self.known[name] = Facts("integer" if whole else "float", nullable=call.function not in _WHOLE)
+            self.known[name] = self._result(call)
         return self._calls[call]
+
+    def _result(self, call: AggregateCall) -> Facts:
+        """What is known about an aggregate before it is measured."""
+        argument = argument_of(call, self.columns)
+        facts = None if argument is None else facts_of(argument, self.columns)
+        if call.function in _WHOLE:
+            return Facts("integer", nullable=False)
+        if facts is not None and call.function in _AS_ARGUMENT:
+            return Facts(facts.kind, True, facts.lower, facts.upper)
+        whole = call.function == "sum" and facts is not None and facts.kind != "float"
+        return Facts("integer" if whole else "float", nullable=True)
 
     def over_results(self, expression: Expression) -> Expression:
         """An expression over keys and aggregates, normalised.
@@ -116,8 +125,9 @@ class Assembly:
                 "The query has no aggregate, and single rows are never shown.",
                 "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
             )
-        lists = (key.values or () for key in self._public)
-        groups = math.prod(map(len, lists)) if combinations is None else len(combinations)
+        lists = [key.values for key in self._keys]
+        known = [values for values in lists if values is not None]
+        groups = math.prod(map(len, known)) if combinations is None else len(combinations)
         if groups > _MOST_GROUPS:
             raise QueryRefused(
                 f"The result would have {groups:,} groups, more than {_MOST_GROUPS:,}.",
@@ -125,15 +135,16 @@ class Assembly:
             )
         source = self.rows.source
         child = source if self.predicate is None else Filter(source, self.predicate)
-        aggregate = Aggregate(child, self._public, tuple(self._calls), combinations)
+        aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations)
         report = Report(aggregate, outputs, having, order, limit, offset)
         measured_of(report, self.rows)
         return report
 
-    def _values(self, key: Expression) -> tuple[Any, ...]:
+    def _values(self, key: Expression) -> tuple[Any, ...] | None:
+        """The public values of a key; None: they are in the data, and groups of enough units are reported."""
         facts = self.known[self.names[key]]
         values = domain_of(facts)
-        if values is None:
+        if values is None and facts.kind == "float":
             raise _endless(key, facts)
         return values
 

@@ -7,15 +7,34 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_fraction, show
 from sfumato.plan.assemble import Assembly, settled
 from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.nodes import AggregateCall, AggregateName, Output, Report
 from sfumato.schema import Keys, PrivateTable
 
-__all__ = ["Agg", "Col", "Selection", "col", "count", "count_distinct", "mean", "std", "sum", "var"]
+__all__ = [
+    "Agg",
+    "Col",
+    "Selection",
+    "col",
+    "corr",
+    "count",
+    "count_distinct",
+    "covar",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "quantile",
+    "std",
+    "sum",
+    "var",
+]
 
 Q = TypeVar("Q")
 Value: TypeAlias = "Col | bool | int | float | str | datetime.date | None"
@@ -212,9 +231,9 @@ def count(column: str | Col | None = None) -> Agg:
     return _one("count", column)
 
 
-def count_distinct(column: str) -> Agg:
-    """The number of distinct privacy units; the column must be the unit's."""
-    return Agg((AggregateCall("count_distinct", Column(column)),), Column("a0"))
+def count_distinct(column: str | Col) -> Agg:
+    """The number of distinct values; of the privacy unit's column, the number of units."""
+    return _one("count_distinct", column)
 
 
 def sum(column: str | Col) -> Agg:
@@ -235,6 +254,47 @@ def var(column: str | Col, *, sample: bool = True) -> Agg:
 def std(column: str | Col, *, sample: bool = True) -> Agg:
     """The standard deviation of a column or expression with bounds."""
     return _one("std_samp" if sample else "std_pop", column)
+
+
+def covar(first: str | Col, second: str | Col, *, sample: bool = True) -> Agg:
+    """The covariance of two columns or expressions with bounds, over the rows where both are present."""
+    return _two("covar_samp" if sample else "covar_pop", first, second)
+
+
+def corr(first: str | Col, second: str | Col) -> Agg:
+    """The correlation of two columns or expressions with bounds, over the rows where both are present."""
+    return _two("corr", first, second)
+
+
+def min(column: str | Col) -> Agg:
+    """The least value of a column or expression with bounds."""
+    return _one("min", column)
+
+
+def max(column: str | Col) -> Agg:
+    """The greatest value of a column or expression with bounds."""
+    return _one("max", column)
+
+
+def quantile(column: str | Col, level: Rational) -> Agg:
+    """The value that this part of all values of a column or expression with bounds does not exceed.
+
+    Raises:
+        InvalidParameter: unless 0 ≤ level ≤ 1.
+    """
+    exact = as_fraction(level, "level")
+    if not 0 <= exact <= 1:
+        raise InvalidParameter(f"The level of a quantile must lie between 0 and 1, not {show(exact)}.")
+    return Agg((AggregateCall("quantile", _column(column), level=exact),), Column("a0"))
+
+
+def median(column: str | Col) -> Agg:
+    """The middle value of a column or expression with bounds."""
+    return quantile(column, Fraction(1, 2))
+
+
+def _two(function: AggregateName, first: str | Col, second: str | Col) -> Agg:
+    return Agg((AggregateCall(function, _column(first), _column(second)),), Column("a0"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +349,16 @@ class Selection(Generic[Q]):
         return self.make(made.report(tuple(outputs), combinations=self._combinations(made, len(keys))))
 
     def _known(self, asked: AggregateCall) -> AggregateCall:
-        """The aggregate as plans have it: a count of units has no argument."""
+        """The aggregate as plans have it: a count of units has no argument, that of other values has."""
         unit = self.table.unit.column
         if asked.function == "count_distinct":
-            if unit is None or asked.argument != Column(unit):
-                works = "count()" if unit is None else f"count_distinct({unit!r})"
-                raise QueryRefused(
-                    "Distinct counts are supported for the privacy unit alone.", f"{works} works."
-                )
-            return AggregateCall("count_distinct")
-        return (
-            asked if asked.argument is None else replace(asked, argument=settled(asked.argument, self.table))
+            if unit is not None and asked.argument == Column(unit):
+                return AggregateCall("count_distinct")
+            asked = replace(asked, function="count_values")
+        argument, other = (
+            None if each is None else settled(each, self.table) for each in (asked.argument, asked.other)
         )
+        return replace(asked, argument=argument, other=other)
 
     def _combinations(self, made: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
         """Only the combinations that `Keys.of` lists; None where all are meant."""

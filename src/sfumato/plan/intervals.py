@@ -18,12 +18,21 @@ from scipy import special
 
 from sfumato.plan.noise import Noise
 
-__all__ = ["Blend", "Floats", "mean_interval", "quotient", "tail_of_two", "variance_interval"]
+__all__ = [
+    "Blend",
+    "Floats",
+    "edge",
+    "excess_of",
+    "mean_interval",
+    "quotient",
+    "tail_of_two",
+    "variance_interval",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _SPREAD = 1.01  # scales closer than this are moved apart before partial fractions are taken
-_EXACT_TERMS = 5  # beyond, partial fractions cancel too much
+_EXACT_TERMS = 6  # beyond, partial fractions cancel too much
 _EPS = 2.0**-50
 _DOUBLINGS, _HALVINGS, _TURNS, _FINE = 120, 52, 14, 2.0**-40
 _STEPS = np.concatenate([np.geomspace(1e-3, 0.5, 24), 1 - np.geomspace(0.45, 1e-4, 24)])
@@ -99,7 +108,7 @@ class Blend:
     def tail(self, form: Floats, width: Floats) -> Floats:
         """A bound on P(|Σ a_i·X_i| > width), slack included; exact but for the slack where that is known.
 
-        Gaussians, and one or two Laplaces: exact. Three to five Laplaces: within 1 % of scale each (partial
+        Gaussians, and one or two Laplaces: exact. Three to six Laplaces: within 1 % of scale each (partial
         fractions). More, or both laws at once: Chernoff's bound.
         """
         size = np.abs(form)
@@ -153,7 +162,7 @@ def _chernoff(t: Floats, scales: Floats, variance: Floats) -> Floats:
     return _settled(np.where(top > 0, bound, only_gaussian), t, np.maximum(top, np.sqrt(variance)))
 
 
-def _edge(start: Floats, step: Floats, excess: Callable[[Floats], Floats]) -> Floats:
+def edge(start: Floats, step: Floats, excess: Callable[[Floats], Floats]) -> Floats:
     """How far one can go from `start` in the direction of `step` until `excess` is no longer positive.
 
     Positive excess must be an interval that holds the start. The answer is its end, from the outside, or
@@ -189,7 +198,7 @@ def _edge(start: Floats, step: Floats, excess: Callable[[Floats], Floats]) -> Fl
     return np.where(endless, np.copysign(np.inf, step), far)
 
 
-def _excess(tail: Floats, risk: float, firm: NDArray[np.bool_]) -> Floats:
+def excess_of(tail: Floats, risk: float, firm: NDArray[np.bool_]) -> Floats:
     """How far a tail is above the risk, on the scale of logarithms where it is nearly straight."""
     with np.errstate(divide="ignore"):
         return np.where(firm, np.maximum(np.log(tail) - math.log(risk), -100.0), -1.0)
@@ -231,9 +240,9 @@ def quotient(
     step = np.maximum(blend.reach(top - center * bottom, risk) / safe, np.abs(center) * 2.0**-40 + 1e-300)
 
     def excess(theta: Floats) -> Floats:
-        return _excess(blend.tail(top - theta * bottom, np.abs(numerator - theta * safe)), risk, firm)
+        return excess_of(blend.tail(top - theta * bottom, np.abs(numerator - theta * safe)), risk, firm)
 
-    low, high = _edge(center, -step, excess), _edge(center, step, excess)
+    low, high = edge(center, -step, excess), edge(center, step, excess)
     return np.where(firm, low, -np.inf), np.where(firm, high, np.inf)
 
 
@@ -304,10 +313,10 @@ def variance_interval(
         return np.stack([2 * most_mu, np.ones_like(v), weight])
 
     def excess(v: Floats, width: Floats) -> Floats:
-        return _excess(blend.tail(form(v), width), rest, firm)
+        return excess_of(blend.tail(form(v), width), rest, firm)
 
     start_low, start_high = least / safe, most / safe
     step_low, step_high = (blend.reach(form(v), rest) / safe + 1e-300 for v in (start_low, start_high))
-    high = _edge(start_high, step_high, lambda v: excess(v, v * safe - most))
-    low = _edge(start_low, -step_low, lambda v: excess(v, least - v * safe))
+    high = edge(start_high, step_high, lambda v: excess(v, v * safe - most))
+    low = edge(start_low, -step_low, lambda v: excess(v, least - v * safe))
     return np.where(firm, np.maximum(low, 0.0), 0.0), np.where(firm, np.maximum(high, 0.0), np.inf)

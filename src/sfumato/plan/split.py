@@ -18,6 +18,7 @@ Mechanics: TypeAlias = Literal["laplace", "gaussian"]
 POWERS: dict[Mechanics, int] = {"laplace": 2, "gaussian": 1}
 
 _FINE = 1000  # shares are whole weights with the largest at 1000: the optimum is flat, and prices stay short
+_TYPICAL = 0.5  # a correlation that is neither none nor perfect
 
 
 def _sum(estimator: Estimator) -> tuple[float, ...]:
@@ -34,12 +35,38 @@ def _spread(estimator: Estimator) -> tuple[float, ...]:
     return 2 * theta, 1.0, abs(shift - half * half / 3 + theta * theta)
 
 
+def _covariance(estimator: Estimator) -> tuple[float, ...]:
+    # c = P/n − (S/n)(T/n): by S −b/n, by T −a/n, by P 1/n, by n (ab − c)/n, at c = 0 (unrelated columns).
+    one, two = float(estimator.half) / 2, float(estimator.other_half) / 2
+    return two, one, 1.0, one * two
+
+
+def _correlation(estimator: Estimator) -> tuple[float, ...]:
+    # `plan.moments` has the derivatives, but for a factor of √(V·W)·n. Taken at r = 1/2 and a quarter of the
+    # ranges off the middles, where either sign of r·a·b is as likely: roots of mean squares.
+    half, other = float(estimator.half) or 1.0, float(estimator.other_half) or 1.0
+    ratio, one, two = half / other, half / 2, other / 2
+    shifted = (float(estimator.shift) + one * one) / ratio + ratio * (
+        float(estimator.other_shift) + two * two
+    )
+    return (
+        math.hypot(two, _TYPICAL * one / ratio),
+        math.hypot(one, _TYPICAL * two * ratio),
+        1.0,
+        _TYPICAL / (2 * ratio),
+        _TYPICAL * ratio / 2,
+        math.hypot(one * two, _TYPICAL * shifted / 2),
+    )
+
+
 _GRADIENTS: dict[EstimatorKind, Callable[[Estimator], tuple[float, ...]]] = {
     "count": lambda _: (1.0,),
     "sum": _sum,
     "mean": _mean,
     "var": _spread,
     "std": _spread,  # that of the variance over twice the deviation: the same but for a factor
+    "covar": _covariance,
+    "corr": _correlation,
 }
 
 
@@ -47,7 +74,8 @@ def gradients(estimator: Estimator) -> tuple[float, ...]:
     """How strongly each part's noise moves the aggregate, at a typical place and but for a common factor.
 
     For counts and sums this is exact. An average depends on where the data lie: it is taken a quarter of the
-    range off the middle, and a variance as that of evenly spread numbers.
+    range off the middle, a variance as that of evenly spread numbers, a covariance as that of unrelated
+    columns and a correlation at 1/2.
     """
     return _GRADIENTS[estimator.kind](estimator)
 
