@@ -54,25 +54,16 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Rollup: ("ROLLUP is not supported.", _ROLLUP),
     exp.Cube: ("CUBE is not supported.", _ROLLUP),
     exp.GroupingSets: ("GROUPING SETS are not supported.", _ROLLUP),
-    exp.WithinGroup: ("WITHIN GROUP is not supported.", "Use AVG, or a histogram: COUNT(*) with GROUP BY."),
 }
 """The parts of expressions that are refused wherever they stand."""
 
-_RANGE = "AVG and STDDEV work, and so does a histogram: COUNT(*) with GROUP BY FLOOR(x / 10) * 10."
 _ONE_VALUE = "It would show a single row's value."
+_ONE_LEVEL = "QUANTILE_CONT(x, 0.5) works; ask for one column a level."
 
 AGGREGATES: dict[str, tuple[str, str]] = {
-    "median": ("MEDIAN is not supported.", _RANGE),
-    "percentilecont": ("Quantiles are not supported.", _RANGE),
-    "percentiledisc": ("Quantiles are not supported.", _RANGE),
-    "quantile": ("Quantiles are not supported.", _RANGE),
-    "approxquantile": ("Quantiles are not supported.", _RANGE),
-    "approx_quantile": ("Quantiles are not supported.", _RANGE),
-    "reservoir_quantile": ("Quantiles are not supported.", _RANGE),
-    "min": (f"MIN is not supported. {_ONE_VALUE}", _RANGE),
-    "max": (f"MAX is not supported. {_ONE_VALUE}", _RANGE),
+    "reservoir_quantile": ("RESERVOIR_QUANTILE is not supported.", _ONE_LEVEL),
+    "approxquantiles": ("APPROX_QUANTILES gives a list, and a result is one number.", _ONE_LEVEL),
     "mode": ("MODE is not supported.", "Use COUNT(*) with GROUP BY, ORDER BY 2 DESC and LIMIT 1."),
-    "approxdistinct": ("Counts of distinct values are not supported.", "COUNT(*) with GROUP BY works."),
     "first": (f"FIRST is not supported. {_ONE_VALUE}", "Use COUNT, SUM or AVG."),
     "last": (f"LAST is not supported. {_ONE_VALUE}", "Use COUNT, SUM or AVG."),
     "anyvalue": (f"ANY_VALUE is not supported. {_ONE_VALUE}", "Put the column into GROUP BY."),
@@ -83,9 +74,15 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "logicalor": ("BOOL_OR is not supported.", "Use COUNT_IF(condition)."),
     "std": ("STD means different things in different dialects.", "Write STDDEV_SAMP or STDDEV_POP."),
     "var": ("VAR means different things in different dialects.", "Write VAR_SAMP or VAR_POP."),
-    "corr": ("CORR is not supported.", "SUM(x * y), AVG and VARIANCE of bounded columns work."),
-    "covarpop": ("COVAR_POP is not supported.", "SUM(x * y) and AVG of bounded columns work."),
-    "covarsamp": ("COVAR_SAMP is not supported.", "SUM(x * y) and AVG of bounded columns work."),
+    "covariance_pop": ("COVARIANCE_POP is not a name of SQL.", "Write COVAR_POP(y, x)."),
+    "covariance_samp": ("COVARIANCE_SAMP is not a name of SQL.", "Write COVAR_SAMP(y, x)."),
+    "regrslope": ("REGR_SLOPE is not supported.", "Write COVAR_POP(y, x) / VAR_POP(x)."),
+    "regrintercept": (
+        "REGR_INTERCEPT is not supported.",
+        "Write AVG(y) - COVAR_POP(y, x) / VAR_POP(x) * AVG(x).",
+    ),
+    "regrcount": ("REGR_COUNT is not supported.", "Write COUNT(CASE WHEN y IS NOT NULL THEN x END)."),
+    "regrr2": ("REGR_R2 is not supported.", "Write POWER(CORR(y, x), 2)."),
 }
 """Aggregates that are refused with advice of their own, by sqlglot's class or the name in lower case."""
 
