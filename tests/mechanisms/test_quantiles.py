@@ -87,6 +87,16 @@ def test_python_integers_and_machine_integers_have_the_same_distances(total):
         assert one.tolist() == other.tolist()
 
 
+@pytest.mark.parametrize(
+    "weights", [[2**63, 1], [1, 2**64 + 1, 3], [2**62, 2**63, 2**70], [2**63 - 1, 2**63]]
+)
+def test_integers_on_both_sides_of_a_machine_word_stay_exact(weights):
+    assert quantiles._weights(weights, 1).tolist() == weights
+    assert quantiles._weights([weights, weights], 2).tolist() == [weights, weights]
+    with seeded(4):
+        assert Quantiles(1, ["1/2"], sensitivity=1).select(weights)[0] in range(len(weights))
+
+
 LEVELS = ("0", "1/10", "1/4", "1/2", "2/3", "99/100", "1")
 DELTA, CELLS = 2, 3
 HISTOGRAMS = list(itertools.product(range(5), repeat=CELLS))

@@ -254,6 +254,8 @@ def _weights(weights: Any, dimensions: int) -> NDArray[Any]:
     """Weights as int64 where their totals surely fit, otherwise as Python integers; the law is the same."""
     try:
         array = np.asarray(weights)
+        if array.dtype.kind == "f" and not isinstance(weights, np.ndarray):
+            array = np.asarray(weights, dtype=object)  # integers on both sides of 2**63 turn into floats
     except (ValueError, OverflowError):
         array = np.empty(0, np.float64)
     if array.dtype == object and not all(type(x) is int or isinstance(x, np.integer) for x in array.flat):
