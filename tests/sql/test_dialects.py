@@ -196,6 +196,8 @@ def test_explain_with_everything() -> None:
 def test_explain_says_where_a_text_is_wrong() -> None:
     with pytest.raises(QueryRefused, match="line 2, column 10, near 'FROM'"):
         understand("EXPLAIN SELECT COUNT(*\n         FROM t")
+    with pytest.raises(QueryRefused, match="line 1, column 24, near 'FROM'"):
+        understand("EXPLAIN SELECT COUNT(* FROM t")
 
 
 def wrong() -> list[tuple[str, str]]:
@@ -323,7 +325,7 @@ def test_shuffled_texts_are_understood_or_refused(pieces: list[str]) -> None:
     [
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(" * 3000,
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(" + "epsilon = 1," * 9000,
-        "SELECT " + "SUM(x, contribution_bounds_per_group => (0, 1)), " * 3000,
+        "SELECT " + "SUM(x, contribution_bounds_per_group => (0, 1)) + " * 3000 + "?",
         "SELECT " + "ANON_SUM(" * 3000,
         "SELECT WITH " * 3000,
         "EXPLAIN " * 3000,
