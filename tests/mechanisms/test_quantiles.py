@@ -173,11 +173,17 @@ def test_half_the_sensitivity_is_found_out(level, monkeypatch):
         check_price(level)
 
 
-def test_the_target_of_a_plain_level_would_not_pay_for_the_guard(monkeypatch):
-    # max(q, 1 − q) for 9/10, although its target moves by the whole weight where the guard holds.
-    monkeypatch.setattr(quantiles, "_move", lambda q: Fraction(1, 2))
-    with pytest.raises(AssertionError):
-        check_price("9/10")
+@pytest.mark.parametrize("level", [*LEVELS, "9/10", "95/100", "11/100"])
+def test_scores_move_by_the_stated_part_of_the_weight_and_no_less_would_do(level):
+    mechanism = Quantiles(6, [level], sensitivity=DELTA)
+    found = {h: distances(mechanism, level, h) for h in itertools.product(range(7), repeat=CELLS)}
+    moves = [
+        abs(a - b)
+        for histogram in HISTOGRAMS
+        for part in parts(2)
+        for a, b in zip(found[histogram], found[tuple(added(histogram, part))], strict=True)
+    ]
+    assert max(moves) == 2 * quantiles._move(Fraction(level))
 
 
 @pytest.mark.parametrize("level", ["0", "1/4", "1/2", "1"])
