@@ -8,6 +8,8 @@ from sqlglot import exp
 
 from sfumato.plan.assemble import Assembly
 from sfumato.plan.expressions import Expression
+from sfumato.plan.names import in_sql
+from sfumato.plan.relations import Rows
 from sfumato.sql.aggregates import is_aggregate, parse_aggregate
 from sfumato.sql.expressions import parse_expression
 from sfumato.sql.refusals import refuse, shown
@@ -26,9 +28,11 @@ class Results:
         assembly: The plan as far as it is known.
     """
 
-    def __init__(self, scope: Scope, predicate: Expression | None, keys: Sequence[Expression]) -> None:
+    def __init__(
+        self, scope: Scope, rows: Rows, predicate: Expression | None, keys: Sequence[Expression]
+    ) -> None:
         self.scope = scope
-        self.assembly = Assembly(scope.table, [] if predicate is None else [predicate], keys)
+        self.assembly = Assembly(rows, [] if predicate is None else [predicate], keys)
 
     def expression(self, tree: exp.Expr) -> Expression:
         """An expression over keys and aggregates from a resolved tree over the table's columns.
@@ -72,9 +76,11 @@ class Results:
             return found
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
-            example = "AVG" if self.scope.table.schema[node.name].kind in ("integer", "float") else "COUNT"
+            column = self.scope.columns[node.name]
+            spelt = in_sql(node.name) if node.name == column.name else column.written
+            example = "AVG" if self.scope.facts[node.name].kind in ("integer", "float") else "COUNT"
             raise refuse(
-                f"Column {shown(node.name)} is neither aggregated nor in GROUP BY.",
-                f"Add GROUP BY {node.name}, or aggregate it, as in {example}({node.name}).",
+                f"Column {shown(column.name)} is neither aggregated nor in GROUP BY.",
+                f"Add GROUP BY {spelt}, or aggregate it, as in {example}({spelt}).",
             )
         return None

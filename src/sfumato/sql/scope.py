@@ -1,17 +1,21 @@
-"""What names mean in a query: columns of the table, aliases of the result."""
+"""What names mean in a query: columns of what stands in FROM, aliases of the result."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sfumato.plan.expressions import Expression
+from sfumato.plan.expressions import Column, Expression
+from sfumato.plan.facts import Facts, facts_of, resolve
 from sfumato.plan.names import in_sql
 from sfumato.plan.normal import normal
+from sfumato.plan.relations import substituted
 from sfumato.schema import PrivateTable
 from sfumato.sql.expressions import parse_expression
 from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.sql.relation import Named, Relation
 from sfumato.sql.text import LARGEST
 
 __all__ = ["Scope"]
@@ -19,18 +23,51 @@ __all__ = ["Scope"]
 
 @dataclass(slots=True)
 class Scope:
-    """One table under one name, and what SELECT has named so far.
+    """The columns of a relation, and what SELECT has named so far.
+
+    In a resolved tree each column has one name of its own, the key of `columns`.
 
     Attributes:
-        table: The private table.
-        alias: What the query calls it.
+        relation: What is read.
         named: The expressions behind the names that SELECT gives, in lower case.
+        columns: The columns by the names that they have in resolved trees.
+        facts: What is known about those that have a value.
     """
 
-    table: PrivateTable
-    alias: str
+    relation: Relation
     named: dict[str, exp.Expr] = field(default_factory=dict)
+    columns: dict[str, Named] = field(init=False)
+    facts: dict[str, Facts] = field(init=False)
+    _definitions: dict[str, Expression] = field(init=False)
+    _ids: dict[int, str] = field(init=False)
     _sizes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns = {}
+        taken: set[str] = set()
+        for each in self.relation.columns:
+            name, number = each.name, 2
+            if name.lower() in taken:
+                name = f"{each.table.strip()}.{each.name}"
+            while name.lower() in taken:
+                name, number = f"{each.name} {number}", number + 1
+            taken.add(name.lower())
+            self.columns[name] = each
+        self._ids = {id(each): name for name, each in self.columns.items()}
+        inner = self.relation.facts
+        self._definitions = {
+            name: each.meaning for name, each in self.columns.items() if each.meaning is not None
+        }
+        self.facts = {
+            name: inner[each.name] if isinstance(each, Column) else facts_of(each, inner)
+            for name, each in self._definitions.items()
+        }
+        self._definitions = {name: each for name, each in self._definitions.items() if each != Column(name)}
+
+    @property
+    def table(self) -> PrivateTable:
+        """The first private table that is read: its unit is that of all."""
+        return self.relation.private
 
     def name(self, alias: str, expression: exp.Expr) -> None:
         """Remember what SELECT calls an expression; the first of a name counts."""
@@ -39,14 +76,22 @@ class Scope:
             self._sizes[alias.lower()] = sum(1 for _ in expression.walk())
 
     def is_unit(self, node: exp.Expr) -> bool:
-        """Whether this is the column of the privacy unit."""
+        """Whether this is, in a resolved tree, the column of the privacy unit."""
+        found = self.column(node)
+        return found is not None and found.is_unit
+
+    def column(self, node: exp.Expr) -> Named | None:
+        """The column that a node of a resolved tree is."""
         while isinstance(node, exp.Paren):
             node = node.this
-        unit = self.table.unit.column
-        return unit is not None and isinstance(node, exp.Column) and node.name.lower() == unit.lower()
+        return self.columns.get(node.name) if isinstance(node, exp.Column) else None
+
+    def node(self, column: Named) -> exp.Column:
+        """A column as it stands in resolved trees."""
+        return exp.column(exp.to_identifier(self._ids[id(column)], quoted=True))
 
     def resolved(self, tree: exp.Expr, *, alias_first: bool = False) -> exp.Expr:
-        """A copy in which columns have their declared spelling and aliases are written out.
+        """A copy in which columns have their own names and aliases are written out.
 
         A column of the table hides an alias of the same name, in ORDER BY (`alias_first`) it is the other way
         round, as in DuckDB and PostgreSQL.
@@ -69,43 +114,95 @@ class Scope:
                 column.replace(found)
         return tree
 
-    def scalar(self, tree: exp.Expr) -> Expression:
-        """The expression over the table's columns that a resolved tree stands for, in normal form.
+    def scalar(self, tree: exp.Expr, also: Mapping[str, Facts] | None = None) -> Expression:
+        """The expression over the source's columns that a resolved tree stands for, in normal form.
+
+        Args:
+            tree: Resolved.
+            also: Further columns of the source that the tree names as they are.
 
         Raises:
             QueryRefused: if it is not supported, or uses the privacy unit as a value.
         """
-        if (unit := self.table.unit.column) not in self.table.schema and any(
-            self.is_unit(each) for each in tree.find_all(exp.Column)
-        ):
-            raise refuse(
-                f"{unit} serves only as the privacy unit of {self.table.name}.",
-                f"COUNT(DISTINCT {in_sql(str(unit))}) counts the units.",
+        for each in tree.find_all(exp.Column):
+            column = self.columns.get(each.name)
+            if column is not None and column.meaning is None:
+                raise self._valueless(column)
+        parsed = parse_expression(tree, self.facts if also is None else self.facts | dict(also))
+        if not self._definitions:
+            return normal(parsed)
+        inner = self.relation.facts if also is None else dict(self.relation.facts) | dict(also)
+        return normal(resolve(substituted(parsed, self._definitions), inner))
+
+    def _valueless(self, column: Named) -> Exception:
+        if not column.is_unit:
+            return refuse(
+                f"{column.written} is missing where LEFT JOIN finds no partner, and has no value of its own.",
+                "Use the unit of the other side; to see who has a partner, select 1 AS found in the joined "
+                "subquery and test that.",
             )
-        return normal(parse_expression(tree, self.table.schema))
+        name = in_sql(column.name)
+        return refuse(
+            f"{column.name} serves only as the privacy unit of {self.table.name}.",
+            f"COUNT(DISTINCT {name}) counts the units.",
+        )
 
     def _meaning(self, column: exp.Column, alias_first: bool) -> exp.Expr:
         if isinstance(column.this, exp.Star):
             raise refuse("SELECT * would show the rows.", "Name aggregates, such as COUNT(*) or AVG(x).")
         name, folded = column.name, column.name.lower()
-        self._check_table(column)
+        table = self._table(column)
+        found = [each for each in self.relation.columns if each.name.lower() == folded]
+        if table is not None:
+            found = [each for each in found if each.table == table]
+        else:
+            found = [each for each in found if not each.hidden]
         alias = self.named.get(folded) if not column.table else None
-        declared = {each.lower(): each for each in (*self.table.schema, self.table.unit.column) if each}
-        if alias is not None and (alias_first or folded not in declared):
+        if alias is not None and (alias_first or not found):
             return exp.Paren(this=alias.copy())
-        if folded in declared:
-            return exp.column(exp.to_identifier(declared[folded], quoted=True))
-        fix = nearest(name, [*map(in_sql, self.table.schema), *map(in_sql, self.named)])
+        if len(found) > 1:
+            written = [each.written for each in found[:3]]
+            raise refuse(f"{shown(name)} could be {' or '.join(written)}.", f"Write {written[0]}.")
+        if found:
+            return self.node(found[0])
+        usable = [each for each in self.relation.columns if table in (None, each.table)]
+        listed = [in_sql(each.name) for each in usable if not each.is_unit] + [*map(in_sql, self.named)]
+        fix = nearest(name, list(dict.fromkeys(listed)))
         if column.this.args.get("quoted") and not column.table:
             fix = f"Text is written in single quotes. {fix}"
-        raise refuse(f"{self.table.name} has no declared column {shown(name)}.", fix)
+        raise refuse(f"{self._shown(table)} no declared column {shown(name)}.", fix)
 
-    def _check_table(self, column: exp.Column) -> None:
+    def _shown(self, table: str | None) -> str:
+        tables = list(dict.fromkeys(each.table for each in self.relation.columns))
+        named = [table] if table is not None else tables
+        spelt = [self._declared(each) for each in named if each.strip()]
+        if len(tables) > 1 and table is None:
+            return f"{', '.join(spelt[:6])} have"
+        return f"{spelt[0]} has" if spelt else "The subquery in FROM has"
+
+    def _declared(self, alias: str) -> str:
+        """The name of the table behind an alias, where it is one."""
+        for each in self.relation.known:
+            if self.relation.aliases.get(each.lower()) == alias:
+                return each
+        return alias
+
+    def _table(self, column: exp.Column) -> str | None:
+        """What FROM calls the table that a column is written with."""
         if column.args.get("db") or column.args.get("catalog"):
             raise refuse("A column is written as name or table.name.", "Leave the rest out.")
-        known = {self.alias.lower(), self.table.name.lower()}
-        if column.table and column.table.lower() not in known:
+        if not column.table:
+            return None
+        found = self.relation.aliases.get(column.table.lower())
+        if found is None:
+            owners = [each for each in self.relation.columns if each.name.lower() == column.name.lower()]
+            written = [each.written for each in owners] or [
+                f"{in_sql(each)}.{in_sql(column.name[:40])}"
+                for each in dict.fromkeys(self.relation.aliases.values())
+                if each.strip()
+            ]
             raise refuse(
                 f"There is no table {shown(column.table)} in FROM.",
-                f"Write {in_sql(self.alias)}.{in_sql(column.name[:40])}.",
+                f"Write {written[0]}." if written else "Leave the table's name out.",
             )
+        return found
