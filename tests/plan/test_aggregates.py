@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.aggregates import AGGREGATES, range_of
+from sfumato.plan.aggregates import AGGREGATES, PAIRS, range_of, ways_of
+from sfumato.plan.aggregates import argument_of as bounded
 from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.facts import column_facts, refine
-from sfumato.plan.nodes import Measurement
+from sfumato.plan.facts import column_facts, facts_of, refine
+from sfumato.plan.functions import evaluate
+from sfumato.plan.nodes import AggregateCall, Measurement
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 
 COLUMNS = {
@@ -247,3 +249,170 @@ def test_unknown_columns_are_refused():
 def test_ranges_beyond_whole_floats_are_refused(name, argument):
     with pytest.raises(QueryRefused, match=r"2\*\*"):
         AGGREGATES[name].plan(argument, {"n": column_facts(Int(0, 9))})
+
+
+# ── two columns ──
+
+
+def evaluated(expression, row):
+    """The value of a measured expression on one row, in exact arithmetic; None is NULL."""
+    if isinstance(expression, Column):
+        return row[expression.name]
+    if not hasattr(expression, "function"):
+        return None if expression.value is None else Fraction(expression.value)
+    name = expression.function
+    if name == "case":
+        *pairs, default = expression.arguments
+        for condition, result in zip(pairs[::2], pairs[1::2], strict=True):
+            if evaluated(condition, row):
+                return evaluated(result, row)
+        return evaluated(default, row)
+    values = [evaluated(each, row) for each in expression.arguments]
+    if name == "is_null":
+        return values[0] is None
+    if any(each is None for each in values):
+        return None
+    return {
+        "subtract": lambda a, b: a - b,
+        "multiply": lambda a, b: a * b,
+        "abs": abs,
+        "less_equal": lambda a, b: a <= b,
+        "not": lambda a: not a,
+    }[name](*values)
+
+
+def read(measurement, rows):
+    """The integer that the engine gives for these rows, in natural units."""
+    if measurement.kind == "rows":
+        return Fraction(len(rows))
+    values = [evaluated(measurement.argument, row) for row in rows]
+    if measurement.kind == "present":
+        return Fraction(sum(each is not None for each in values))
+    units = [math.trunc(each * 2**measurement.bits) for each in values if each is not None]
+    assert all(measurement.lower <= each <= measurement.upper for each in units)
+    return Fraction(sum(units), 2**measurement.bits)
+
+
+def numbers(name, generator, count):
+    facts = COLUMNS[name]
+    values = generator.uniform(float(facts.lower), float(facts.upper), count)
+    values = np.floor(values) if facts.whole else values
+    missing = generator.random(count) < (0.3 if facts.nullable else 0)
+    return [None if gone else Fraction(float(value)) for value, gone in zip(values, missing, strict=True)]
+
+
+PAIRED = [
+    ("age", "visits"),
+    ("amount", "age"),
+    ("odd", "sym"),
+    ("tiny", "amount"),
+    ("age", "rank"),
+    ("age", "age"),
+    ("amount", "amount"),
+    ("zero", "age"),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), PAIRED)
+@pytest.mark.parametrize("function", PAIRS)
+def test_pairs_follow_from_their_measurements_over_the_rows_where_both_are_present(function, one, two):
+    generator = np.random.default_rng(5)
+    first, second = numbers(one, generator, 60), numbers(two, generator, 60)
+    rows = [{one: x, two: x if one == two else y} for x, y in zip(first, second, strict=True)]
+    (part,) = ways_of(AggregateCall(function, Column(one), Column(two)), COLUMNS)
+    e = part.estimator
+    parts = [read(part.measurements[i], rows) for i in e.parts]
+    s, t, p, *squares, n = parts
+    both = [(float(row[one]), float(row[two])) for row in rows if None not in row.values()]
+    assert n == len(both)
+    assert 20 < n <= 60
+    covariance = p / n - (s / n) * (t / n)
+    x, y = np.array(both).T
+    scale = float(e.half * e.other_half)
+    if function != "corr":
+        expected = np.cov(x, y, ddof=1 if e.sample else 0)[0, 1]
+        found = covariance * (n / (n - 1) if e.sample else 1)
+        assert float(found) == pytest.approx(expected, abs=1e-6 * scale)
+        assert float(e.lower) <= expected <= float(e.upper)
+        return
+    variances = squares[0] / n + e.shift - (s / n) ** 2, squares[1] / n + e.other_shift - (t / n) ** 2
+    assert sorted(map(float, variances)) == pytest.approx(sorted([np.var(x), np.var(y)]), rel=1e-5, abs=1e-30)
+    if all(variances):
+        found = float(covariance) / math.sqrt(variances[0] * variances[1])
+        assert found == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-5)
+
+
+@pytest.mark.parametrize("function", PAIRS)
+def test_the_order_of_a_pair_does_not_matter(function):
+    one, two = (
+        ways_of(AggregateCall(function, Column(x), Column(y)), COLUMNS)
+        for x, y in (("amount", "visits"), ("visits", "amount"))
+    )
+    assert one == two
+
+
+def test_pairs_share_their_sums_with_other_aggregates_where_nothing_is_missing():
+    (pair,) = ways_of(AggregateCall("corr", Column("age"), Column("amount")), COLUMNS)
+    (spread,) = plan("var_pop", "amount")
+    assert set(spread.measurements) & set(pair.measurements) == set(spread.measurements)
+
+
+def test_products_reach_as_far_up_as_down():
+    for one, two in PAIRED:
+        (part,) = ways_of(AggregateCall("covar_pop", Column(one), Column(two)), COLUMNS)
+        product = part.measurements[part.estimator.parts[2]]
+        assert product.lower + product.upper in (0, 1)
+    assert PAIRS["covar_pop"].plan(Column("age"), Column("rank"), COLUMNS)[0].measurements[2].bits == 1
+
+
+@pytest.mark.parametrize("function", PAIRS)
+def test_pairs_without_bounds_are_refused(function):
+    with pytest.raises(QueryRefused, match="bounds for open"):
+        ways_of(AggregateCall(function, Column("open"), Column("age")), COLUMNS)
+    with pytest.raises(QueryRefused, match="for numbers"):
+        ways_of(AggregateCall(function, Column("age"), Column("note")), COLUMNS)
+    with pytest.raises(QueryRefused, match="two columns"):
+        ways_of(AggregateCall(function, Column("age")), COLUMNS)
+    with pytest.raises(QueryRefused, match=r"2\*\*53"):
+        ways_of(AggregateCall(function, Column("huge"), Column("big")), COLUMNS)
+
+
+# ── bounds that the question gives ──
+
+
+def test_bounds_for_each_row_make_the_range():
+    bounds = ("row", Fraction(-3), Fraction(9, 2))
+    (part,) = ways_of(AggregateCall("var_pop", Column("open"), bounds=bounds), COLUMNS)
+    assert (part.estimator.center, part.estimator.half) == (Fraction(3, 4), Fraction(15, 4))
+    within = ways_of(AggregateCall("mean", Column("age"), bounds=("row", Fraction(0), Fraction(30))), COLUMNS)
+    assert (within[0].estimator.lower, within[0].estimator.upper) == (18, 30)
+
+
+def test_what_is_missing_stays_missing_under_bounds():
+    bounds = ("row", Fraction(2), Fraction(9))
+    held = bounded(AggregateCall("sum", Column("visits"), bounds=bounds), COLUMNS)
+    assert facts_of(held, COLUMNS).nullable  # LEAST and GREATEST alone would take a bound for NULL
+    found = evaluate(held, {"visits": np.ma.MaskedArray([0.0, 5.0, 50.0, 3.0], mask=[0, 0, 0, 1])})
+    assert found.tolist() == [2, 5, 9, None]
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "bounds", "match"),
+    [
+        ("count", "age", ("row", 0, 1), "no bounds for each row"),
+        ("sum", "note", ("row", 0, 1), "for numbers"),
+        ("sum", "age", ("row", 2, 1), "lower one first"),
+        ("sum", "age", ("row", 0, 2**64), "below"),
+        ("sum", "age", ("group", 0, 1), "not supported here"),
+    ],
+)
+def test_other_bounds_are_refused(function, name, bounds, match):
+    with pytest.raises(QueryRefused, match=match):
+        ways_of(
+            AggregateCall(function, Column(name), bounds=(bounds[0], *map(Fraction, bounds[1:]))), COLUMNS
+        )
+
+
+def test_what_is_not_measured_by_sums_is_refused_here():
+    with pytest.raises(QueryRefused, match="not measured by sums"):
+        ways_of(AggregateCall("max", Column("age")), COLUMNS)

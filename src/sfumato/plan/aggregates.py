@@ -34,7 +34,7 @@ __all__ = [
 
 EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std", "covar", "corr"]
 
-_LARGEST = 1.7976931348623157e308  # of all floats: what is larger in absolute value is infinite or NaN
+_LARGEST = 1e308  # what is larger in absolute value is as good as infinite, or NaN
 _ZERO = Fraction(0)
 
 
@@ -228,17 +228,17 @@ class Pair:
     def of(cls, name: str, first: Expression, second: Expression, columns: Mapping[str, Facts]) -> Pair:
         """The pair of these arguments."""
         first, second = sorted((first, second), key=lambda each: str(to_wire(each)))
-        range_of(name, first, columns)  # refused for its own sake where it has no range
-        alone = range_of(name, second, columns)
+        plain, alone = range_of(name, first, columns), range_of(name, second, columns)
         one = range_of(name, _with(first, second, columns), columns)
         two = range_of(name, _with(second, first, columns), columns)
-        return cls(one, two, one.present(), products(one, replace(two, argument=alone.argument)))
+        count = one.present() if plain.nullable else two.present()
+        return cls(one, two, count, products(one, replace(two, argument=alone.argument)))
 
 
 def _with(argument: Expression, other: Expression, columns: Mapping[str, Facts]) -> Expression:
     """The argument where the other is a number, else NULL."""
     facts = facts_of(other, columns)
-    if not facts.nullable:
+    if not facts.nullable or argument == other:
         return argument
     if facts.kind == "float":  # NaN is above all numbers, and infinite ones have no product with 0
         there = call("less_equal", call("abs", other), literal(_LARGEST))
