@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-__all__ = ["UNIT_COLUMN", "Engine", "Source", "SourceKind", "engine"]
+__all__ = ["RANK_COLUMN", "UNIT_COLUMN", "Engine", "Source", "SourceKind", "engine"]
 
 Source: TypeAlias = Any
 """Where rows are: a path, a glob, a folder, a list of paths, `file.duckdb::table`, or a frame in memory."""
@@ -35,6 +35,9 @@ SourceKind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "
 
 UNIT_COLUMN = "sfumato unit"
 """The name under which an attached table shows the ids of its units, as the source has them."""
+
+RANK_COLUMN = "sfumato rank"
+"""The name under which a prepared table shows the rank of each row among those of its unit, from 1 on."""
 
 _GROUP = "sfumato.engines"
 _BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}

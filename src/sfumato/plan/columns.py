@@ -15,6 +15,7 @@ from sfumato.plan.expressions import Column, Expression, Literal, columns_of
 from sfumato.plan.intervals import Blend
 from sfumato.plan.nodes import Output
 from sfumato.plan.noise import Noise, risk_of
+from sfumato.plan.slots import Slot
 from sfumato.plan.split import gradients
 
 __all__ = ["Form", "form_of"]
@@ -65,13 +66,15 @@ class Form:
         return min(wide, self.most)
 
 
-def form_of(output: Output, aggregates: Sequence[Estimator]) -> Form:
+def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
     """What is known about a column's noise from its expression over keys and aggregates."""
     used = {name for name in columns_of(output.expression) if name.startswith("a")}
     if not used:
         return Form(output.name, ())
     if isinstance(output.expression, Column):
         estimator = aggregates[int(output.expression.name[1:])]
+        if isinstance(estimator, Slot):
+            return Form(output.name, None)
         if estimator.kind not in ("count", "sum"):
             return _ratio(output.name, estimator)
     combined = _linear(output.expression)
@@ -81,7 +84,7 @@ def form_of(output: Output, aggregates: Sequence[Estimator]) -> Form:
     rounding = 0.0
     for index, factor in combined[0].items():
         estimator = aggregates[index]
-        if estimator.kind not in ("count", "sum"):
+        if isinstance(estimator, Slot) or estimator.kind not in ("count", "sum"):
             return Form(output.name, None)
         if estimator.whole and len(estimator.parts) > 1:
             rounding += abs(float(factor)) / 2
@@ -96,6 +99,9 @@ def _ratio(name: str, estimator: Estimator) -> Form:
         most = float(estimator.upper - estimator.lower)
     if estimator.kind == "std":  # of evenly spread numbers: half/√3
         scale = math.sqrt(3) / (2 * float(estimator.half)) if estimator.half else 0.0
+    if estimator.kind == "corr":  # one over the product of both deviations
+        spread = float(estimator.half * estimator.other_half) / 3
+        scale = 1 / spread if spread else 0.0
     terms: dict[int, float] = {}
     for part, gradient in zip(estimator.parts, gradients(estimator), strict=True):
         terms[part] = terms.get(part, 0.0) + gradient * scale

@@ -18,9 +18,12 @@ from sfumato.plan.facts import facts_of
 from sfumato.plan.functions import evaluate
 from sfumato.plan.intervals import Floats, mean_interval, variance_interval
 from sfumato.plan.measure import Estimator, Recipe
+from sfumato.plan.moments import pair_interval, pair_value
 from sfumato.plan.nodes import OrderItem, Report
 from sfumato.plan.noise import Noise, risk_of
+from sfumato.plan.outside import Outside
 from sfumato.plan.ranges import Facts
+from sfumato.plan.slots import Slot
 
 __all__ = ["Estimates", "Values", "estimate"]
 
@@ -86,13 +89,17 @@ class Estimates:
 
 
 def estimate(
-    recipe: Recipe, report: Report, noises: Sequence[Noise], noisy: Sequence[ArrayLike]
+    recipe: Recipe,
+    report: Report,
+    noises: Sequence[Noise],
+    noisy: Sequence[ArrayLike],
+    outside: Mapping[int, Outside] | None = None,
 ) -> Estimates:
     """The answer to a report from its noisy measurements: post-processing, at no cost.
 
     Means are center + S/max(n, 1) held within the declared range, and its middle where n ≤ 0; variances
-    likewise, with n − 1 for samples. Rows are filtered, sorted (ties in the report's own order of keys) and
-    cut by the released values.
+    likewise, with n − 1 for samples; covariances and correlations are 0 there. Rows are filtered, sorted
+    (ties in the report's own order of keys) and cut by the released values.
 
     Args:
         recipe: What was measured, and how each aggregate follows.
@@ -100,6 +107,7 @@ def estimate(
         noises: The law of each measurement's noise.
         noisy: The measurements in natural units, best as they were drawn, before rounding to whole numbers:
             one array each, aligned with `recipe.measured.combinations`.
+        outside: The results of the extra questions by number, aligned likewise; −1 is the selection's.
 
     Raises:
         InvalidParameter: if these do not fit together.
@@ -112,11 +120,12 @@ def estimate(
         raise InvalidParameter("Every measurement has one number for each combination of keys.")
     order = np.asarray(recipe.row_order, dtype=np.int64)
     arrays = [array[order] for array in arrays]
-    results = _results(recipe, arrays, order)
+    others = {} if outside is None else outside
+    results = _results(recipe, arrays, order, others)
     kept = _kept(report, results, len(order))
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
-    scope = _scope(recipe, chosen, tuple(noises), results)
+    scope = _scope(recipe, chosen, tuple(noises), results, others, order[kept])
     kinds = {name: _facts(name, recipe) for name in results}
     columns, bars = {}, []
     for output in report.columns:
@@ -128,7 +137,9 @@ def estimate(
     return Estimates(columns, order[kept], tuple(bars), expressions, scope)
 
 
-def _results(recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64]) -> dict[str, Values]:
+def _results(
+    recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64], outside: Mapping[int, Outside]
+) -> dict[str, Values]:
     """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
     found: dict[str, Values] = {}
     for i, at in enumerate(recipe.key_order):
@@ -136,6 +147,9 @@ def _results(recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64
         values[:] = [recipe.measured.combinations[row][at] for row in order]
         found[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
     for i, estimator in enumerate(recipe.aggregates):
+        if isinstance(estimator, Slot):
+            found[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
+            continue
         found[f"a{i}"] = np.ma.MaskedArray(_value(estimator, [arrays[part] for part in estimator.parts]))
     return found
 
@@ -144,6 +158,8 @@ def _value(estimator: Estimator, parts: list[NDArray[Any]]) -> NDArray[Any]:
     """The released value of an aggregate."""
     if estimator.kind in ("count", "sum"):
         return _affine_value(estimator, parts)
+    if estimator.kind in ("covar", "corr"):
+        return pair_value(estimator, [part.astype(np.float64) for part in parts])
     n = parts[-1].astype(np.float64)
     some = np.maximum(n, 1.0)
     half, shift = float(estimator.half), float(estimator.shift)
@@ -211,7 +227,10 @@ def _facts(name: str, recipe: Recipe) -> Facts:
     """The kind of a result; nothing is said about the values."""
     if name.startswith("a"):
         return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
-    values = recipe.measured.keys[recipe.key_order[int(name[1:])]].values
+    at = recipe.key_order[int(name[1:])]
+    values = recipe.measured.keys[at].values
+    if values is None:  # found in the data: their kind is that of the first that is not NULL
+        values = tuple(row[at] for row in recipe.measured.combinations if row[at] is not None)
     return Facts(literal(values[0]).kind if values else None)
 
 
@@ -225,7 +244,12 @@ def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], 
 
 
 def _scope(
-    recipe: Recipe, arrays: list[NDArray[Any]], noises: tuple[Noise, ...], results: Mapping[str, Values]
+    recipe: Recipe,
+    arrays: list[NDArray[Any]],
+    noises: tuple[Noise, ...],
+    results: Mapping[str, Values],
+    outside: Mapping[int, Outside],
+    rows: NDArray[np.int64],
 ) -> Scope:
     """What intervals are computed from."""
     floats = tuple(array.astype(np.float64) for array in arrays)
@@ -233,11 +257,15 @@ def _scope(
     forms = {
         f"a{i}": _form(each, len(floats))
         for i, each in enumerate(recipe.aggregates)
-        if each.kind in ("count", "sum")
+        if isinstance(each, Estimator) and each.kind in ("count", "sum")
     }
 
     def solve(name: str, risk: float) -> Box:
-        return _solved(recipe.aggregates[int(name[1:])], scope, forms.get(name), risk=risk)
+        estimator = recipe.aggregates[int(name[1:])]
+        if isinstance(estimator, Slot):
+            low, high = outside[estimator.extra].interval(estimator.place, risk)
+            return low[rows], high[rows]
+        return _solved(estimator, scope, forms.get(name), risk=risk)
 
     keys = {name: _key_array(column) for name, column in results.items() if name.startswith("k")}
     scope = Scope(floats, noises, laws, keys, forms, solve)
@@ -272,6 +300,8 @@ def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: fl
         return scope.spread(form, risk)
     parts = [scope.noisy[part] for part in estimator.parts]
     own = tuple(scope.laws[part] for part in estimator.parts)
+    if estimator.kind in ("covar", "corr"):
+        return pair_interval(estimator, parts, own, risk=risk)
     lower, upper = _range(estimator)
     center, half = float(estimator.center), float(estimator.half)
     if estimator.kind == "mean":

@@ -11,18 +11,21 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.aggregates import AGGREGATES, Estimator, EstimatorKind, Part
+from sfumato.plan.aggregates import Estimator, EstimatorKind, Part, ways_of
 from sfumato.plan.expressions import Column, Expression, to_wire
+from sfumato.plan.extras import EXTERNAL, Extra, extras_of
 from sfumato.plan.facts import Facts, refine
+from sfumato.plan.group_bounds import per_group
 from sfumato.plan.names import in_sql
-from sfumato.plan.nodes import Aggregate, AggregateCall, Measured, Measurement, Report
+from sfumato.plan.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Readable, Rows, as_rows
+from sfumato.plan.sensitivity import rows_in_group
 from sfumato.plan.size import check_sizes
+from sfumato.plan.slots import Slot
 from sfumato.plan.split import importance, least_cost
 from sfumato.schema import PrivacyUnit
 
@@ -38,23 +41,46 @@ class Recipe:
 
     Attributes:
         measured: The question: keys, combinations and measurements in canonical order.
-        aggregates: One estimator for each aggregate of the report (`a0`, …), in its order.
+        aggregates: One estimator for each aggregate of the report (`a0`, …), in its order; or where it is
+            found among the results of an extra question.
         key_order: The report's key `k{i}` is the question's key `key_order[i]`.
         row_order: The report's row r (before HAVING, ORDER BY and LIMIT) is the question's combination
             `row_order[r]`.
-        yardsticks: For each aggregate, how it would be measured if it were the only one.
+        yardsticks: For each aggregate with an estimator, how it would be measured if it were the only one.
+        extras: The questions beside it.
     """
 
     measured: Measured
-    aggregates: tuple[Estimator, ...]
+    aggregates: tuple[Estimator | Slot, ...]
     key_order: tuple[int, ...]
     row_order: tuple[int, ...]
     yardsticks: tuple[Part, ...]
+    extras: tuple[Extra, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The aggregates as they are measured."""
-        return tuple(Part(self.measured.measurements, each) for each in self.aggregates)
+        """The aggregates of the main question as they are measured."""
+        return tuple(Part(self.measured.measurements, each) for each in self.estimators)
+
+    @property
+    def estimators(self) -> tuple[Estimator, ...]:
+        """The estimators alone."""
+        return tuple(each for each in self.aggregates if isinstance(each, Estimator))
+
+    @property
+    def questions(self) -> tuple[Measured, ...]:
+        """All that is read: the main question unless it is empty, and the extra ones."""
+        main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()
+        return main + tuple(each.measured for each in self.extras)
+
+    def over(self, combinations: tuple[tuple[Any, ...], ...]) -> Recipe:
+        """The same recipe once the groups of an open question are known."""
+        measured = replace(self.measured, combinations=combinations)
+        extras = tuple(
+            replace(each, measured=replace(each.measured, combinations=combinations)) for each in self.extras
+        )
+        order = tuple(range(len(combinations)))
+        return replace(self, measured=measured, row_order=order, extras=extras)
 
 
 def recipe(report: Report, table: Readable) -> Recipe:
@@ -63,45 +89,113 @@ def recipe(report: Report, table: Readable) -> Recipe:
     Raises:
         QueryRefused: if an aggregate's argument has no range, or there are too many groups.
     """
-    node, rows_read = report.child, as_rows(table)
-    unit = rows_read.unit
+    node, read = report.child, as_rows(table)
     if not node.aggregates:
         raise QueryRefused("Nothing is measured here.", "Ask for an aggregate, such as COUNT(*).")
-    columns = _known(rows_read, node.predicate)
-    ways = [_ways(each, columns, unit) for each in node.aggregates]
+    columns = _known(read, node.predicate)
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
-    rows, row_order = _sorted_rows(node, order)
-    tool = partial(instrument, unit=unit, groups=len(rows), keyed=bool(order))
-    found = _choose(dict(zip(node.aggregates, ways, strict=True)), lambda each: tool(each).size("laplace"))
-    chosen = [found[each] for each in node.aggregates]
-    needed = {part.measurements[index] for part in chosen for index in part.estimator.parts}
-    if unit.column is not None and max(each.magnitude for each in needed) * unit.max_rows > _HEAVIEST:
+    base, row_order = _question(node, read, order)
+    unit = PrivacyUnit.from_dict(dict(base.unit))
+    slots: dict[AggregateCall, Slot] = {}
+    if base.is_open:
+        slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
+    outside = [each for each in dict.fromkeys(node.aggregates) if each.function in EXTERNAL]
+    extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
+    slots |= placed
+    inside = [each for each in node.aggregates if each not in slots]
+    ways = {each: _ways(each, columns, unit) for each in inside}
+    found = _choose(ways, lambda each: instrument(each, base).size("laplace")) if ways else {}
+    needed = {part.measurements[index] for part in found.values() for index in part.estimator.parts}
+    _check_weight(needed, unit)
+    measurements = tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire())))
+    measured = replace(base, measurements=measurements)
+    questions = (measured, *(extra.measured for extra in extras))
+    read_for = dict.fromkeys(each for question in questions for each in question.measurements)
+    asked = (
+        node.predicate,
+        *(key.expression for key in measured.keys),
+        *(each.argument for each in read_for),
+    )
+    check_sizes(each for each in asked if each is not None)
+    places = {each: index for index, each in enumerate(measured.measurements)}
+    aggregates = tuple(
+        slots[each] if each in slots else _placed(found[each], places) for each in node.aggregates
+    )
+    key_order = tuple(order.index(index) for index in range(len(order)))
+    yardsticks = tuple(ways[each][0] for each in inside)
+    return Recipe(measured, aggregates, key_order, row_order, yardsticks, extras)
+
+
+def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measured, tuple[int, ...]]:
+    """The question about these rows and keys, without measurements yet; and where the report's rows are."""
+    unit = _tightened(read.unit, node.limits)
+    keys = tuple(node.keys[index] for index in order)
+    is_open = any(key.values is None for key in keys)
+    rows, row_order = ((), ()) if is_open else _sorted_rows(node, order)
+    bounding = node.bounding or ("choose" if is_open else "reweight")
+    if unit.column is None:
+        bounding = "reweight"
+    elif is_open and bounding == "reweight":
+        raise QueryRefused(
+            "Weights fit groups that are public; those of this question are found in the data.",
+            "Leave bounding out, or list the keys.",
+        )
+    measured = Measured(
+        table=read.name,
+        version=read.version,
+        unit=tuple(unit.to_dict().items()),
+        predicate=node.predicate,
+        keys=keys,
+        combinations=rows,
+        measurements=(),
+        source=None if read.is_plain else read.source,
+        bounding=bounding,
+    )
+    return measured, row_order
+
+
+def _tightened(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:
+    groups, rows = limits
+    if unit.column is None or limits == (None, None):
+        return unit
+    if (groups or 0) > unit.max_groups or (rows or 0) > unit.max_rows:
+        raise QueryRefused(
+            f"A query may only tighten the declared limits, max_groups {unit.max_groups} and max_rows "
+            f"{unit.max_rows}.",
+            "Ask for no more than that, or have the steward declare more.",
+        )
+    fewer = unit.max_groups if groups is None else groups
+    per_group = max(1, unit.max_rows // unit.max_groups)
+    most = min(unit.max_rows, fewer * per_group) if rows is None else rows
+    return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": fewer, "max_rows": most})
+
+
+def _without_choice(base: Measured) -> Bounding:
+    return "reweight" if base.bounding == "choose" else base.bounding
+
+
+def _counts_units(each: AggregateCall, unit: PrivacyUnit) -> bool:
+    """Whether an aggregate is the number of units, where each counts once in each of its groups."""
+    if each.bounds is not None:
+        return False
+    if each.function == "count_distinct":
+        return True
+    alone = unit.column is None or rows_in_group(unit) == 1
+    return each.function == "count" and each.argument is None and alone
+
+
+def _check_weight(needed: Iterable[Measurement], unit: PrivacyUnit) -> None:
+    heaviest = max((each.magnitude for each in needed), default=0)
+    if unit.column is not None and heaviest * unit.max_rows > _HEAVIEST:
         raise QueryRefused(
             "One unit could weigh more than sums of 128 bits are sure to hold.",
             "Declare tighter bounds for the column, or a smaller max_rows.",
         )
-    measured = Measured(
-        table=rows_read.name,
-        version=rows_read.version,
-        unit=tuple(unit.to_dict().items()),
-        predicate=node.predicate,
-        keys=tuple(node.keys[index] for index in order),
-        combinations=rows,
-        measurements=tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire()))),
-        source=None if rows_read.is_plain else rows_read.source,
-    )
-    arguments = {each.argument for each in measured.measurements}
-    asked = (node.predicate, *(key.expression for key in measured.keys), *arguments)
-    check_sizes(each for each in asked if each is not None)
-    places = {each: index for index, each in enumerate(measured.measurements)}
-    aggregates = tuple(
-        replace(
-            part.estimator, parts=tuple(places[part.measurements[index]] for index in part.estimator.parts)
-        )
-        for part in chosen
-    )
-    key_order = tuple(order.index(index) for index in range(len(order)))
-    return Recipe(measured, aggregates, key_order, row_order, tuple(each[0] for each in ways))
+
+
+def _placed(part: Part, places: Mapping[Measurement, int]) -> Estimator:
+    parts = tuple(places[part.measurements[index]] for index in part.estimator.parts)
+    return replace(part.estimator, parts=parts)
 
 
 def measured_of(report: Report, table: Readable) -> Measured:
@@ -124,7 +218,9 @@ def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) 
                 else "Count rows with COUNT(*).",
             )
         each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
-    return AGGREGATES[each.function].plan(each.argument, columns)
+    if each.bounds is not None and each.bounds[0] == "group":
+        return (per_group(each, columns, unit),)
+    return ways_of(each, columns)
 
 
 def _written(expression: Expression) -> str:
@@ -189,4 +285,4 @@ def _choose(
 
 
 def _call_written(each: AggregateCall) -> str:
-    return json.dumps([each.function, None if each.argument is None else to_wire(each.argument)])
+    return json.dumps(each.to_wire())

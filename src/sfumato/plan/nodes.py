@@ -79,12 +79,23 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Aggregates over groups of public keys. `combinations`: only these tuples of key values, else all."""
+    """Aggregates over groups.
+
+    Attributes:
+        child: The rows.
+        keys: What they are grouped by.
+        aggregates: What is asked of each group.
+        combinations: Only these tuples of key values; None: all.
+        bounding: How units are held within their limits; None: as fits the keys.
+        limits: Tighter limits than the unit's own, `max_groups` and `max_rows`; None: those of the unit.
+    """
 
     child: Source | Filter
     keys: tuple[Key, ...]
     aggregates: tuple[AggregateCall, ...]
     combinations: tuple[tuple[Any, ...], ...] | None = None
+    bounding: Bounding | None = None
+    limits: tuple[int | None, int | None] = (None, None)
 
     @property
     def source(self) -> Source:
@@ -137,20 +148,23 @@ class Measurement:
 
     Attributes:
         kind: `rows` (rows of the group), `present` (rows where the argument is neither NULL nor NaN), `sum`
-            (of the argument in fixed point), `units` (distinct privacy units).
-        argument: What is summed or must be present.
+            (of the argument in fixed point), `units` (distinct privacy units), `values` (distinct values of
+            the argument), `cells` (rows in each cell of a public grid, of which the argument is the number).
+        argument: What is summed, counted or must be present.
         lower: The least value of one row in units of 2**-bits, enforced by a clamp; 0 for counts.
-        upper: The greatest one; 1 for counts.
+        upper: The greatest one; 1 for counts, the last cell for `cells`.
         bits: A unit is 2**-bits.
         whole: Whether the argument is a whole number, so that the answer is rounded to one.
+        per: What the clamp is for: each row, or a unit's total or average in each group that it counts in.
     """
 
-    kind: Literal["rows", "present", "sum", "units"]
+    kind: Literal["rows", "present", "sum", "units", "values", "cells"]
     argument: Expression | None = None
     lower: int = 0
     upper: int = 1
     bits: int = 0
     whole: bool = True
+    per: Literal["row", "total", "average"] = "row"
 
     @property
     def magnitude(self) -> int:
@@ -160,7 +174,8 @@ class Measurement:
     def to_wire(self) -> list[Any]:
         """Plain data, the same for equal measurements."""
         argument = None if self.argument is None else to_wire(self.argument)
-        return [self.kind, argument, self.lower, self.upper, self.bits, self.whole]
+        parts = [self.kind, argument, self.lower, self.upper, self.bits, self.whole]
+        return parts if self.per == "row" else [*parts, self.per]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +208,11 @@ class Measured:
     def rows(self) -> Source:
         """Where the rows come from."""
         return Scan(self.table) if self.source is None else self.source
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups there are; None: that is not public."""
+        return None if self.is_open else len(self.combinations)
 
     @property
     def is_open(self) -> bool:

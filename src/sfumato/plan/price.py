@@ -104,17 +104,16 @@ class Instrument:
         return float((found.l1 if law == "laplace" else found.l2) * self.unit)
 
 
-def instrument(measurement: Measurement, unit: PrivacyUnit, *, groups: int, keyed: bool) -> Instrument:
-    """A measurement with its sensitivity and the worth of its integers."""
-    found = sensitivity(measurement, unit, groups=groups, keyed=keyed)
-    return Instrument(measurement, found, step(measurement, unit, keyed=keyed))
+def instrument(measurement: Measurement, measured: Measured) -> Instrument:
+    """A measurement of a question with its sensitivity and the worth of its integers."""
+    unit, keyed = PrivacyUnit.from_dict(dict(measured.unit)), bool(measured.keys)
+    found = sensitivity(measurement, unit, groups=measured.groups, keyed=keyed, bounding=measured.bounding)
+    return Instrument(measurement, found, step(measurement, unit, keyed=keyed, bounding=measured.bounding))
 
 
 def instruments(measured: Measured) -> tuple[Instrument, ...]:
     """The measurements of a question, each with what decides its noise."""
-    unit, keyed = PrivacyUnit.from_dict(dict(measured.unit)), bool(measured.keys)
-    groups = len(measured.combinations)
-    return tuple(instrument(each, unit, groups=groups, keyed=keyed) for each in measured.measurements)
+    return tuple(instrument(each, measured) for each in measured.measurements)
 
 
 def price(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
 from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational, delta_of, positive, probability
+from sfumato.plan.bundle import NOTHING, Bundle, fingerprint_of, loss_of
 from sfumato.plan.columns import Form, form_of
+from sfumato.plan.extras import PricedExtra, PricedQuantiles
 from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measured, Report
 from sfumato.plan.noise import Noise
@@ -64,7 +66,7 @@ class MeasurementQuote:
     told: str
     share: float
     noise: str
-    half_width: float
+    half_width: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,6 +88,8 @@ class Quote:
         columns: What can be said about each result column.
         measurements: What is measured, in words.
         why: Why this noise was chosen.
+        extras: The questions beside the main one, each with its price.
+        selection: What selects the groups, where they are not public.
         notes: What is estimated, and on what the figures rest.
     """
 
@@ -104,6 +108,13 @@ class Quote:
     measurements: tuple[MeasurementQuote, ...]
     why: str
     notes: tuple[str, ...]
+    extras: tuple[PricedExtra, ...] = ()
+    selection: PartitionSelection | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that is asked: of the main question alone where there is no other."""
+        return fingerprint_of(self.recipe.questions)
 
     @property
     def measured(self) -> Measured:
@@ -125,7 +136,7 @@ class Quote:
     def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
         """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
         facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
-        facts.append(("groups", keys_in_words(self.measured.keys, len(self.measured.combinations))))
+        facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
         tables = (
             text_table(each, width=width, spell=spell)
@@ -143,7 +154,10 @@ class Quote:
             "measured in each group": [each.told for each in self.measurements],
             "share": [f"{each.share:.0%}" for each in self.measurements],
             "noise": [each.noise for each in self.measurements],
-            "error": [f"± {figure(each.half_width)}" for each in self.measurements],
+            "error": [
+                "depends on the data" if each.half_width is None else f"± {figure(each.half_width)}"
+                for each in self.measurements
+            ],
         }
 
     def _error_table(self) -> dict[str, list[str]]:
@@ -163,7 +177,7 @@ class Quote:
             "delta_exact": str(self.delta),
             "mechanism": self.mechanism,
             "why": self.why,
-            "groups": len(self.measured.combinations),
+            "groups": self.measured.groups,
             "confidence": float(self.confidence),
             "measurements": [
                 {"measured": each.told, "share": each.share, "noise": each.noise, "error": each.half_width}
@@ -179,7 +193,7 @@ class Quote:
                 for each in self.columns
             ],
             "notes": list(self.notes),
-            "fingerprint": self.measured.fingerprint,
+            "fingerprint": self.fingerprint,
         }
 
 
@@ -222,13 +236,21 @@ def make_quote(
     forms = [form_of(each, found.aggregates) for each in report.columns]
     # How many of the rows pass a condition is private, whatever the declared size.
     whole = read.size is not None and report.child.predicate is None
-    rows = read.size / len(found.measured.combinations) if whole and read.size is not None else None
+    groups = found.measured.groups
+    rows = read.size / groups if whole and read.size is not None and groups else None
+    bundle = Bundle.of(found)
     if epsilon is not None:
         cost = positive(epsilon, "epsilon")
-        options = _feasible(lambda law: _at_price(found, law, cost, available), laws)
-        chosen, reason = _by_error(options, found, level)
+        if bundle.main:
+            options = _feasible(
+                lambda law: _at_price(found, law, cost * bundle.main, bundle.main_delta(law, available)), laws
+            )
+            chosen, reason = _by_error(options, found, level)
+        else:
+            chosen, reason = NOTHING, "As said below: no sums are measured."
     else:
         assert error is not None
+        bundle.refuse_target()
         target = wanted(error, forms, level, None if report.child.keys else rows)
         options = _feasible(
             lambda law: cheapest(
@@ -237,9 +259,11 @@ def make_quote(
             laws,
         )
         chosen, reason = _by_price(options)
+        cost = chosen.epsilon
     if mechanism is not None:
         reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
-    return _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
+    told = _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
+    return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available)
 
 
 def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
@@ -268,11 +292,9 @@ def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) ->
 
 def _shares(found: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
     measured = found.measured
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    tool = partial(instrument, unit=unit, groups=len(measured.combinations), keyed=bool(measured.keys))
     # An aggregate that is asked for twice does not count twice.
     parts, yardsticks = zip(*dict.fromkeys(zip(found.parts, found.yardsticks, strict=True)), strict=True)
-    costs = importance(parts, yardsticks, lambda each: tool(each).size(law), law)
+    costs = importance(parts, yardsticks, lambda each: instrument(each, measured).size(law), law)
     return shares([costs[each] for each in measured.measurements], law)
 
 
@@ -304,10 +326,10 @@ def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
     risk = float(1 - confidence)
     wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
     logs = []
-    for each in found.aggregates:
+    for each in found.estimators:
         terms = zip(each.parts, gradients(each), strict=True)
         logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
-    return math.fsum(logs) / len(logs)
+    return math.fsum(logs) / max(1, len(logs))
 
 
 def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
@@ -369,6 +391,37 @@ def _told(
     )
 
 
+def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction) -> Quote:
+    """The quote with what is asked beside the main question."""
+    extras, selection = bundle.priced_extras(epsilon), bundle.selected(main.law, epsilon, delta)
+    lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
+    for each, share in zip(extras, bundle.extras, strict=True):
+        what, noise = each.told
+        lines.append(MeasurementQuote(what, float(share), noise, None))
+    notes = list(quote.notes)
+    if selection is not None:
+        what, noise = "groups that enough units share", f"kept above {selection.threshold}"
+        lines.append(
+            MeasurementQuote(what, float(bundle.selection), noise, selection.error(quote.confidence))
+        )
+        notes.append(
+            f"Groups are reported that more than {selection.threshold} units share, after noise; one of "
+            f"{selection.certain} is always reported. Others are left out, and the bars hold for those shown."
+        )
+    if any(isinstance(each, PricedQuantiles) for each in extras):
+        notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
+    return replace(
+        quote,
+        epsilon=epsilon,
+        delta=main.delta + (Fraction(0) if selection is None else selection.delta),
+        loss=loss_of(main, extras, selection),
+        measurements=tuple(lines),
+        notes=tuple(notes),
+        extras=extras,
+        selection=selection,
+    )
+
+
 def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
     width = form.width(priced.noises, confidence)
     if width is not None:
@@ -385,8 +438,15 @@ def _notes(
     read: Rows, measured: Measured, columns: Sequence[ColumnQuote], rows: float | None
 ) -> tuple[str, ...]:
     kinds = {each.kind for each in measured.measurements}
-    notes = unit_notes(read, keyed=bool(measured.keys), rows=kinds != {"units"}, units="units" in kinds)
-    if measured.keys:
+    notes = unit_notes(
+        read,
+        PrivacyUnit.from_dict(dict(measured.unit)),
+        bounding=measured.bounding,
+        keyed=bool(measured.keys),
+        rows=kinds != {"units"},
+        units="units" in kinds,
+    )
+    if measured.keys and not measured.is_open:
         notes.append(
             "Every listed key is reported, empty ones too; rows with another key or none are left out."
         )

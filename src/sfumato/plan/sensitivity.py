@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.plan.nodes import Measured, Measurement
+from sfumato.plan.nodes import Bounding, Measured, Measurement
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["WEIGHT", "Sensitivity", "sensitivities", "sensitivity", "step"]
+__all__ = ["WEIGHT", "Sensitivity", "rows_in_group", "sensitivities", "sensitivity", "step"]
 
 WEIGHT = 2**30
 """The integer weight of one whole row of a user-level unit; a unit with more rows gives each a part of it."""
@@ -39,54 +39,115 @@ class Sensitivity:
 
 
 def sensitivity(
-    measurement: Measurement, unit: PrivacyUnit, *, groups: int, keyed: bool = True
+    measurement: Measurement,
+    unit: PrivacyUnit,
+    *,
+    groups: int | None,
+    keyed: bool = True,
+    bounding: Bounding = "reweight",
 ) -> Sensitivity:
     """The exact L1 and L2 sensitivity of a measurement.
 
     Args:
         measurement: What is read.
         unit: Whose privacy is protected.
-        groups: Over how many groups it is read.
+        groups: Over how many groups it is read; None: over any number.
         keyed: Whether there are grouping keys at all; a count of units without any is not weighted.
+        bounding: How units are held within their limits.
 
     Privacy:
         Let p = max(upper, 0) and q = max(−lower, 0): a row adds a number in [−q, p] to one group, or nothing.
-        A unit's rows have weights of at most R = max_rows·WEIGHT in total (1 for row units), so the vector v
-        that a unit adds over the groups lies in the convex hull of 0, R·p·e_g and −R·q·e_g. Add or remove one
-        unit: the change is v, and a norm is largest at a vertex: R·max(p, q) in L1 and in L2.
+
+        *Weights.* A unit's rows have weights of at most R = max_rows·WEIGHT in total (1 for row units), so
+        the vector v that a unit adds over the groups lies in the convex hull of 0, R·p·e_g and −R·q·e_g. Add
+        or remove one unit: the change is v, and a norm is largest at a vertex: R·max(p, q) in L1 and in L2.
         Exchange: the change is v − v′, and a convex function of (v, v′) is largest at a pair of vertices: in
         one group R(p + q), in two groups R·2·max(p, q) in L1 and R²·max((p + q)², 2p², 2q²) in squared L2.
-        For counts (q = 0) that is the histogram's 1 and 1, or 2 and √2.
+        For counts (q = 0) that is the histogram's 1 and 1, or 2 and √2. Ranks of a prepared table leave a
+        unit at most max_rows rows of weight 1: the same with R = max_rows. Cells of a grid are groups here.
         A count of units gives each of a unit's g groups WEIGHT·k // max(g, k) with k = max_groups: at most
         WEIGHT each and k·WEIGHT in all, so the squared L2 norm is at most k·WEIGHT². Exchange moves at most
         2k such coordinates by at most WEIGHT each, in all by 2k·WEIGHT.
-        Conditions: the clamp to [lower, upper] and the weights are applied by the statement that is run. No
-        declared fact about the data is used.
+
+        *Choice.* A unit counts in at most k = max_groups groups, which are chosen by its own rows and a key,
+        and adds a number in [−q′, p′] to each: its rows there have weights of at most r·WEIGHT in total, with
+        r = max_rows // max_groups, or the clamp is on its total or average there; units count 1. So k·max in
+        L1 and k·max² in squared L2; under exchange j of the groups can be the same, j ≥ 2k − groups, where
+        the two differ by at most p′ + q′, and both norms are linear in j.
+
+        *Distinct values.* A unit vouches for at most max_rows pairs of group and value, chosen like groups; a
+        value counts where somebody vouches for it. Without the unit the counts fall by at most one for each
+        of its pairs: max_rows in L1 and, if all are in one group, in L2; twice that under exchange.
+
+        Conditions: the clamp to [lower, upper], the weights and the choice are applied by the statement that
+        is run. No declared fact about the data is used.
     """
     exchange = unit.adjacency == "exchange"
+    if measurement.kind == "values":
+        most = (unit.max_rows if unit.column is not None else 1) * (2 if exchange else 1)
+        return Sensitivity(most, most * most)
+    if bounding == "choose" and unit.column is not None:
+        return _chosen(measurement, unit, groups if keyed else 1)
     if measurement.kind == "units" and unit.column is not None:
         size = WEIGHT if keyed else 1
-        touched = min(groups, unit.max_groups * (2 if exchange else 1)) if keyed else 1
+        touched = _few(unit.max_groups * (2 if exchange else 1), groups) if keyed else 1
         return Sensitivity(touched * size, touched * size * size)
-    most, least = max(measurement.upper, 0), max(-measurement.lower, 0)
-    reach = 1 if unit.column is None else unit.max_rows * WEIGHT
+    cells = measurement.kind == "cells"
+    most, least = (1, 0) if cells else (max(measurement.upper, 0), max(-measurement.lower, 0))
+    reach = 1 if unit.column is None else unit.max_rows * (WEIGHT if bounding == "reweight" else 1)
     one = max(most, least) * reach
     if not exchange:
         return Sensitivity(one, one * one)
     both = (most + least) * reach
-    if groups == 1:
+    if groups == 1 and not cells:
         return Sensitivity(both, both * both)
     return Sensitivity(2 * one, max(both * both, 2 * one * one))
 
 
-def step(measurement: Measurement, unit: PrivacyUnit, *, keyed: bool = True) -> Fraction:
+def _few(number: int, groups: int | None) -> int:
+    return number if groups is None else min(number, groups)
+
+
+def _chosen(measurement: Measurement, unit: PrivacyUnit, groups: int | None) -> Sensitivity:
+    """Of a measurement that a unit moves in `max_groups` groups at most."""
+    if measurement.kind == "units":
+        most, least = 1, 0
+    else:
+        reach = WEIGHT * rows_in_group(unit, keyed=groups != 1) if measurement.per == "row" else 1
+        most, least = max(measurement.upper, 0) * reach, max(-measurement.lower, 0) * reach
+    touched, one = _few(unit.max_groups, groups), max(most, least)
+    if unit.adjacency != "exchange":
+        return Sensitivity(touched * one, touched * one * one)
+    shared = 0 if groups is None else max(0, 2 * touched - groups)
+    both = most + least
+    options = [
+        (same * both + 2 * (touched - same) * one, same * both * both + 2 * (touched - same) * one * one)
+        for same in (shared, touched)
+    ]
+    return Sensitivity(max(l1 for l1, _ in options), max(l2 for _, l2 in options))
+
+
+def rows_in_group(unit: PrivacyUnit, *, keyed: bool = True) -> int:
+    """How many rows a unit weighs in one of the groups that are chosen for it."""
+    return max(1, unit.max_rows // unit.max_groups) if keyed else unit.max_rows
+
+
+def step(
+    measurement: Measurement, unit: PrivacyUnit, *, keyed: bool = True, bounding: Bounding = "reweight"
+) -> Fraction:
     """What one unit of the integers is worth: the natural value is the integer times this."""
-    weighted = unit.column is not None and (keyed or measurement.kind != "units")
+    weighted = unit.column is not None and measurement.kind != "values" and bounding != "prepared"
+    if measurement.kind == "units" and (bounding == "choose" or not keyed):
+        weighted = False
+    if measurement.per != "row":
+        weighted = False
     return Fraction(1, (WEIGHT if weighted else 1) << measurement.bits)
 
 
 def sensitivities(measured: Measured) -> tuple[Sensitivity, ...]:
     """The sensitivity of each measurement of a question."""
     unit = PrivacyUnit.from_dict(dict(measured.unit))
-    groups, keyed = len(measured.combinations), bool(measured.keys)
-    return tuple(sensitivity(each, unit, groups=groups, keyed=keyed) for each in measured.measurements)
+    return tuple(
+        sensitivity(each, unit, groups=measured.groups, keyed=bool(measured.keys), bounding=measured.bounding)
+        for each in measured.measurements
+    )

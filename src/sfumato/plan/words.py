@@ -6,9 +6,10 @@ import math
 from fractions import Fraction
 
 from sfumato.plan.expressions import Column, Expression, Literal
-from sfumato.plan.nodes import Key, Measurement
+from sfumato.plan.nodes import Bounding, Key, Measurement
 from sfumato.plan.noise import Noise
 from sfumato.plan.relations import Rows
+from sfumato.plan.sensitivity import rows_in_group
 from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
@@ -86,10 +87,12 @@ def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
     assert measurement.argument is not None
     name = written(measurement.argument)
     if measurement.kind == "present":
-        return f"number of rows with {name}"
+        anyone = measurement.per == "total" and measurement.upper == 1
+        return f"number of {unit.column} with {name}" if anyone else f"number of rows with {name}"
     grain = Fraction(1, 1 << measurement.bits)
     low, high = (exact(bound * grain) for bound in (measurement.lower, measurement.upper))
-    return f"sum of {name}, each in {low}..{high}"
+    whose = {"row": "each", "total": f"each {unit.column}'s", "average": f"the average of each {unit.column}"}
+    return f"sum of {name}, {whose[measurement.per]} in {low}..{high}"
 
 
 def noise_in_words(noise: Noise) -> str:
@@ -97,28 +100,46 @@ def noise_in_words(noise: Noise) -> str:
     return f"{noise.law}, {'sd' if noise.law == 'gaussian' else 'scale'} {noise.scale:.3g}"
 
 
-def keys_in_words(keys: tuple[Key, ...], groups: int) -> str:
+def keys_in_words(keys: tuple[Key, ...], groups: int | None) -> str:
     """How many groups there are, and by what."""
     if not keys:
         return "one, of all rows"
+    if groups is None:
+        return f"those that are found, by {', '.join(written(key.expression, 30) for key in keys)}"
     return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
 
 
-def unit_notes(read: Rows, *, keyed: bool, rows: bool, units: bool) -> list[str]:
+def unit_notes(
+    read: Rows, unit: PrivacyUnit, *, bounding: Bounding, keyed: bool, rows: bool, units: bool
+) -> list[str]:
     """What one unit's rows count for: the quantity that is estimated.
 
     Args:
         read: Whose rows they are.
+        unit: The unit with the limits of the question.
+        bounding: How units are held within them.
         keyed: Whether there are groups.
         rows: Whether rows are counted or summed.
         units: Whether units are counted.
     """
-    unit = read.unit
     notes = []
     if unit.column is None and read.owner is not None:
         notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
     elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
+    elif bounding == "choose" and keyed:
+        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+        each = rows_in_group(unit)
+        weigh = "1 row" if each == 1 else f"{each} rows"
+        notes.append(
+            f"Each {unit.column} counts in at most {groups}, chosen by a keyed hash of {unit.column} and group, "
+            f"and as at most {weigh} in each; rows in others are lost, and so are rows without {unit.column}."
+        )
+    elif bounding == "prepared":
+        notes.append(
+            f"Of each {unit.column} the table was prepared to show at most {unit.max_rows} rows, chosen before "
+            "any condition: a selective WHERE sees fewer of them than it could."
+        )
     else:
         if rows:
             most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"

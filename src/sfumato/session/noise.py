@@ -9,25 +9,62 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.session.reading import Reading
+
 if TYPE_CHECKING:
     from sfumato.plan.quote import Quote
 
-__all__ = ["privatise"]
+__all__ = ["privatise", "privatise_extra", "select"]
 
 _LIMIT = 2**61  # where the mechanisms clamp integers; a clamp is 1-Lipschitz, so nothing is lost but reach
 
 
 def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any], ...]:
-    """Each measurement with its noise, in natural units.
+    """Each measurement of the main question with its noise, in natural units.
 
     Privacy:
-        Claim: the arrays together carry `quote.loss`. Each is released by its own mechanism, built for its
-        own sensitivity; scaling afterwards is post-processing.
+        Claim: the arrays together carry the main question's part of `quote.loss`. Each is released by its own
+        mechanism, built for its own sensitivity; scaling afterwards is post-processing.
     """
     return tuple(
         _noisy(values, mechanism, unit)
         for values, mechanism, unit in zip(exact, quote.mechanisms, quote.units, strict=True)
     )
+
+
+def select(found: Reading, quote: Quote) -> tuple[Reading, NDArray[np.int64]]:
+    """The groups that survive the selection, with their exact integers, and their noisy numbers of units.
+
+    Privacy:
+        Claim: the list of groups and the noisy numbers carry the loss of `quote.selection`. The groups that
+        were found are in a canonical order before noise is drawn, and those dropped leave no trace.
+    """
+    assert quote.selection is not None
+    assert found.units is not None
+    kept, noisy = quote.selection.release(np.array(found.units, dtype=np.int64))
+    places = np.flatnonzero(kept).tolist()
+    survivors = Reading(
+        tuple(found.groups[place] for place in places),
+        tuple([column[place] for place in places] for column in found.columns),
+    )
+    return survivors, noisy[kept]
+
+
+def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:
+    """What is released for an extra question.
+
+    Privacy:
+        Claim: the arrays carry `priced.loss`.
+    """
+    if isinstance(priced, PricedDistinct):
+        return (_noisy(found.columns[0], priced.mechanism, Fraction(1)),)
+    assert isinstance(priced, PricedQuantiles)
+    assert found.cells is not None
+    tree = priced.tree
+    cells = priced.selection.select_many(found.cells)
+    nodes = [_noisy(tree.counts(row), priced.bars, priced.unit) for row in found.cells]
+    return cells, np.array(nodes, dtype=np.float64).reshape(len(nodes), tree.nodes)
 
 
 def _noisy(values: Sequence[int], mechanism: Any, unit: Fraction) -> NDArray[Any]:

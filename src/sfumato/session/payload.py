@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from sfumato.errors import LedgerUnusable
 from sfumato.plan.noise import Noise
 
+if TYPE_CHECKING:
+    from sfumato.plan.quote import Quote
+
 __all__ = ["Answer"]
 
-_FORMAT = 1
+_FORMAT, _PLAIN = 2, 1  # an answer of the main question alone is written as it always was
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +33,9 @@ class Answer:
         epsilon: The price.
         delta: The price.
         mechanism: Which noise.
+        groups: The keys of the groups that were selected, where they are not public; None otherwise.
+        units: Their noisy numbers of units.
+        extras: What was released for each extra question, and its part of the price.
     """
 
     noisy: tuple[NDArray[Any], ...]
@@ -36,17 +43,39 @@ class Answer:
     epsilon: Fraction
     delta: Fraction
     mechanism: str
+    groups: tuple[tuple[Any, ...], ...] | None = None
+    units: NDArray[Any] | None = None
+    extras: tuple[tuple[Fraction, tuple[NDArray[Any], ...]], ...] = ()
+    selection: tuple[Fraction, Fraction] | None = None
 
-    def as_good_as(self, noises: Sequence[Noise], confidence: Fraction) -> bool:
-        """Whether no measurement is noisier than these."""
-        pairs = zip(self.noises, noises, strict=True)
-        return all(mine.quantile(confidence) <= other.quantile(confidence) for mine, other in pairs)
+    def as_good_as(self, quote: Quote) -> bool:
+        """Whether no measurement is noisier, and no part had a lower price, than this quote would have."""
+        pairs = zip(self.noises, quote.noises, strict=True)
+        level = quote.confidence
+        if not all(mine.quantile(level) <= other.quantile(level) for mine, other in pairs):
+            return False
+        asked = quote.selection
+        if asked is not None and (
+            self.selection is None or self.selection[0] < asked.epsilon or self.selection[1] < asked.delta
+        ):
+            return False
+        extras = zip(self.extras, quote.extras, strict=True)
+        return all(mine[0] >= other.epsilon for mine, other in extras)
 
     def to_bytes(self) -> bytes:
         """Text that `from_bytes` reads back to the last bit."""
+        more: dict[str, Any] = {}
+        if self.groups is not None or self.extras:
+            more = {
+                "groups": None if self.groups is None else [list(map(_key, row)) for row in self.groups],
+                "units": None if self.units is None else self.units.tolist(),
+                "selection": None if self.selection is None else list(map(str, self.selection)),
+                "extras": [[str(price), [_table(each) for each in arrays]] for price, arrays in self.extras],
+            }
         return json.dumps(
             {
-                "format": _FORMAT,
+                "format": _FORMAT if more else _PLAIN,
+                **more,
                 "epsilon": str(self.epsilon),
                 "delta": str(self.delta),
                 "mechanism": self.mechanism,
@@ -65,8 +94,9 @@ class Answer:
         """
         try:
             stored = json.loads(data)
-            if stored["format"] != _FORMAT:
+            if stored["format"] not in (_FORMAT, _PLAIN):
                 raise ValueError("another format")
+            groups, units, selection = (stored.get(name) for name in ("groups", "units", "selection"))
             return cls(
                 tuple(_read(each) for each in stored["noisy"]),
                 tuple(
@@ -76,6 +106,13 @@ class Answer:
                 Fraction(stored["epsilon"]),
                 Fraction(stored["delta"]),
                 stored["mechanism"],
+                None if groups is None else tuple(tuple(map(_unkey, row)) for row in groups),
+                None if units is None else np.array(units, dtype=np.int64),
+                tuple(
+                    (Fraction(price), tuple(_untable(each) for each in arrays))
+                    for price, arrays in stored.get("extras", ())
+                ),
+                None if selection is None else (Fraction(selection[0]), Fraction(selection[1])),
             )
         except (ValueError, KeyError, TypeError):
             raise LedgerUnusable(
@@ -97,3 +134,25 @@ def _read(stored: dict[str, Sequence[Any]]) -> NDArray[Any]:
     if "whole" in stored:
         return np.array(stored["whole"], dtype=np.int64)
     return np.array([float.fromhex(text) for text in stored["float"]], dtype=np.float64)
+
+
+def _table(array: NDArray[Any]) -> dict[str, Any]:
+    return {"shape": list(array.shape), **_written(array.reshape(-1))}
+
+
+def _untable(stored: dict[str, Any]) -> NDArray[Any]:
+    return _read(stored).reshape(stored["shape"])
+
+
+def _key(value: Any) -> Any:
+    """A key as plain data: dates and floats are marked, everything else is itself."""
+    if isinstance(value, datetime.date):
+        return {"date": value.isoformat()}
+    return {"float": value.hex()} if isinstance(value, float) else value
+
+
+def _unkey(value: Any) -> Any:
+    if isinstance(value, dict):
+        day = value.get("date")
+        return float.fromhex(value["float"]) if day is None else datetime.date.fromisoformat(day)
+    return value

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sfumato.errors import AccessDenied
 from sfumato.numeric.exact import Rational
 from sfumato.plan.quote import Quote, make_quote
 from sfumato.plan.relations import rows_of
-from sfumato.session.noise import privatise
+from sfumato.session.noise import privatise, privatise_extra, select
 from sfumato.session.payload import Answer
+from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 
 if TYPE_CHECKING:
     from sfumato.plan.nodes import Report
     from sfumato.session.session import Session
 
-__all__ = ["Query"]
+__all__ = ["Query", "answered"]
+
+Groups: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 class Query:
@@ -96,29 +99,57 @@ class Query:
             EngineFailed: if the read fails; the price stays paid.
         """
         quote = self.quote(epsilon, delta=delta, error=error, confidence=confidence, mechanism=mechanism)
-        session, measured = self._session, quote.measured
-        session.vault.check(measured)
+        session, questions = self._session, quote.recipe.questions
+        session.vault.check(questions)
         dataset = session.dataset_of(self.report).name
-        with session.question(measured.fingerprint):
+        with session.question(quote.fingerprint):
             if not session.balance(dataset).open:
                 raise AccessDenied(
                     "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
                 )
-            for receipt, payload in session.ledger.recall(dataset, measured.fingerprint):
+            for receipt, payload in session.ledger.recall(dataset, quote.fingerprint):
                 answer = Answer.from_bytes(payload)
-                if answer.as_good_as(quote.noises, quote.confidence):
+                if answer.as_good_as(quote):
                     return Release(quote, answer, receipt, free=True)
             memo = {
                 "epsilon": str(quote.epsilon),
                 "delta": str(quote.delta),
                 "mechanism": quote.mechanism,
-                "table": measured.table,
+                "table": quote.measured.table,
             } | ({} if self.text is None else {"sql": self.text})
             receipt = session.ledger.debit(
-                dataset, quote.loss, fingerprint=measured.fingerprint, analyst=session.analyst, memo=memo
+                dataset, quote.loss, fingerprint=quote.fingerprint, analyst=session.analyst, memo=memo
             )
-            # The exact integers have no name here: a frame that outlives an error must not hold them.
-            noisy = privatise(session.vault.read(measured, receipt), quote)
-            answer = Answer(noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism)
+
+            def read(place: int, over: Groups | None) -> Reading:
+                return session.vault.read(questions, receipt, place=place, over=over)
+
+            answer = answered(quote, read)
             session.ledger.record(receipt, answer.to_bytes())
         return Release(quote, answer, receipt, free=False)
+
+
+def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Answer:
+    """The private answer to all questions of a quote, each read once and made private at once.
+
+    Exact integers have no name here for longer than a line: a frame that outlives an error must not hold
+    them.
+    """
+    groups: Groups | None = None
+    units = None
+    main = int(len(quote.recipe.questions) > len(quote.extras))
+    noisy: tuple[Any, ...] = ()
+    if main and quote.selection is not None:
+        survivors, units = select(read(0, None), quote)
+        groups, noisy = survivors.groups, privatise(survivors.columns, quote)
+        del survivors
+    elif main:
+        noisy = privatise(read(0, None).columns, quote)
+    extras = tuple(
+        (each.epsilon, privatise_extra(read(place, groups), each))
+        for place, each in enumerate(quote.extras, start=main)
+    )
+    selection = None if quote.selection is None else (quote.selection.epsilon, quote.selection.delta)
+    return Answer(
+        noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism, groups, units, extras, selection
+    )

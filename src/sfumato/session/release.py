@@ -13,6 +13,7 @@ from sfumato.errors import MissingExtra
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
 from sfumato.plan.expressions import Column
+from sfumato.plan.outside import Outside, Selected, outside_of
 from sfumato.render import html_table, key, shown, text_table, with_bar
 
 if TYPE_CHECKING:
@@ -40,7 +41,15 @@ class Release:
 
     @cached_property
     def _estimates(self) -> Estimates:
-        return estimate(self.quote.recipe, self.quote.report, self._answer.noises, self._answer.noisy)
+        answer, found = self._answer, self.quote.recipe
+        outside: dict[int, Outside] = {
+            place: outside_of(priced, arrays)
+            for place, (priced, (_, arrays)) in enumerate(zip(self.quote.extras, answer.extras, strict=True))
+        }
+        if answer.groups is not None and answer.units is not None and self.quote.selection is not None:
+            found = found.over(answer.groups)
+            outside[-1] = Selected(self.quote.selection, answer.units)
+        return estimate(found, self.quote.report, answer.noises, answer.noisy, outside)
 
     @cached_property
     def table(self) -> pa.Table:

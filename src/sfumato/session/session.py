@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
+from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Dataset, Ledger, Receipt
 from sfumato.plan.builder import Selection
-from sfumato.schema import PrivateTable
+from sfumato.schema import Enum, PrivateTable, PublicTable, Text, dataset_of, owners
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.parse import parse
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from sfumato.plan.nodes import Report
 
 __all__ = ["Session", "declaration_of"]
+
+_MOST_VALUES = 10_000
 
 
 class Session:
@@ -43,7 +46,7 @@ class Session:
 
     def __init__(
         self,
-        *tables: PrivateTable,
+        *tables: PrivateTable | PublicTable,
         budget: Budget | None = None,
         ledger: str | Path | Ledger | None = None,
         engine: Engine | None = None,
@@ -52,7 +55,7 @@ class Session:
         """Open the ledger, find or open the budget of each table's dataset, and attach the sources.
 
         Args:
-            *tables: At least one, with different names.
+            *tables: At least one private one, and any public ones, with different names.
             budget: What may be spent on each dataset in all. May be left out for a ledger that has it.
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
@@ -63,9 +66,10 @@ class Session:
             LedgerMismatch: if the ledger has another budget, unit or bounds on record.
             SourceUnusable: if a source cannot be opened or lacks a declared column.
         """
-        if not tables or not all(isinstance(table, PrivateTable) for table in tables):
+        private = [table for table in tables if isinstance(table, PrivateTable)]
+        if not private or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
             raise InvalidParameter("A session takes one or more PrivateTable: Session(visits, budget=…).")
-        self.tables = {table.name: table for table in tables}
+        self.tables: dict[str, Any] = {table.name: table for table in tables}
         if len({name.lower() for name in self.tables}) != len(tables):
             raise InvalidParameter("Two tables of a session have the same name.")
         self.analyst = analyst
@@ -75,18 +79,18 @@ class Session:
         self._questions: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         try:
-            _unambiguous(self.ledger, {table.dataset for table in tables})
+            _unambiguous(self.ledger, {dataset_of(table, private) for table in private})
             self._datasets = {
                 name: self.ledger.register(name, declaration_of(members), budget)
-                for name, members in _by_dataset(tables).items()
+                for name, members in _by_dataset(private).items()
             }
             self._engine = engine if engine is not None else _default_engine()
             for table in tables:
-                _attach(self._engine, table)
+                self.tables[table.name] = _attach(self._engine, table)
         except BaseException:
             self.close()
             raise
-        self.vault = Vault(self._engine, self.tables)
+        self.vault = Vault(self._engine, self.tables, self._salts())
 
     def sql(self, text: str) -> Query:
         """A question in SQL.
@@ -103,11 +107,20 @@ class Session:
             raise QueryRefused(
                 f"There is no table {str(name)[:60]!r}.", f"There is {', '.join(self.tables)}."
             )
-        return Selection(self.tables[known[name.lower()]], lambda report: Query(self, report))
+        table = self.tables[known[name.lower()]]
+        if not isinstance(table, PrivateTable):
+            raise QueryRefused(f"{table.name} is public: read it directly.", "Ask a private table.")
+        return Selection(table, lambda report: Query(self, report))
 
     def dataset_of(self, report: Report) -> Dataset:
         """Whose budget a plan draws on."""
-        return self._datasets[self.tables[report.child.table].dataset]
+        private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
+        return self._datasets[dataset_of(self.tables[report.child.table], private)]
+
+    def _salts(self) -> dict[str, int]:
+        """The key of the hash that chooses groups, for each private table: that of its dataset."""
+        private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
+        return {table.name: _salt(self._datasets[dataset_of(table, private)].salt) for table in private}
 
     def balance(self, dataset: str | None = None) -> Balance:
         """What is spent and left of a dataset's budget, by its own gate; for the session's analyst if any."""
@@ -163,16 +176,22 @@ def _unambiguous(ledger: Ledger, names: set[str]) -> None:
                 )
 
 
-def _by_dataset(tables: tuple[PrivateTable, ...]) -> dict[str, list[PrivateTable]]:
+def _salt(minted: bytes) -> int:
+    """63 bits that belong to a dataset and are no part of its fingerprints."""
+    return int.from_bytes(hashlib.sha256(b"choice of groups" + minted).digest()[:8], "big") >> 1
+
+
+def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]:
     members: dict[str, list[PrivateTable]] = {}
     for table in tables:
-        members.setdefault(table.dataset, []).append(table)
+        members.setdefault(dataset_of(table, tables), []).append(table)
     return members
 
 
 def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
     """What the ledger keeps on record: whose privacy, which bounds, which state of the data."""
-    units = {(table.unit.column, table.unit.adjacency) for table in members}
+    roots = [owners(table, members)[-1] for table in members]
+    units = {(root.unit.column, root.unit.adjacency) for root in roots}
     if len(units) > 1:
         raise InvalidParameter("Tables that share a dataset must protect the same unit.")
     column, adjacency = units.pop()
@@ -183,6 +202,11 @@ def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
                 "max_groups": table.unit.max_groups,
                 "max_rows": table.unit.max_rows,
                 "columns": {name: kind.to_dict() for name, kind in table.schema.items()},
+                **(
+                    {"via": {"table": table.unit.table, "on": [list(pair) for pair in table.unit.on]}}
+                    if table.unit.is_via
+                    else {}
+                ),
             }
             for table in members
         },
@@ -196,6 +220,19 @@ def _default_engine() -> Engine:
     return DuckDB()
 
 
-def _attach(engine: Engine, table: PrivateTable) -> None:
+def _attach(engine: Engine, table: PrivateTable | PublicTable) -> PrivateTable | PublicTable:
+    """Attach a table; a public one comes back with the values of its text columns, which anyone may know."""
     kinds = {name: kind.kind for name, kind in table.schema.items()}
-    engine.attach(table.name, table.source, kinds, unit=table.unit.column)
+    if isinstance(table, PrivateTable):
+        engine.attach(table.name, table.source, kinds, unit=None if table.unit.is_via else table.unit.column)
+        return table
+    engine.attach(table.name, table.source, kinds)
+    if table.key and not engine.is_unique(table.name, table.key):
+        raise SourceUnusable(f"The key of the public table {table.name} is not unique; declare one that is.")
+    schema = dict(table.schema)
+    for name, kind in table.schema.items():
+        if isinstance(kind, Text) and (values := engine.values(table.name, name, _MOST_VALUES)):
+            schema[name] = Enum(*values)
+    return PublicTable(
+        table.name, source=table.source, schema=schema, key=table.key or None, version=table.version
+    )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
+from sfumato.plan.bundle import fingerprint_of
+from sfumato.session.reading import Reading, reading
 from sfumato.sql.lower import lower
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sfumato.engines.base import Engine
     from sfumato.ledger import Receipt
     from sfumato.plan.nodes import Measured
-    from sfumato.schema import PrivateTable
 
 __all__ = ["Vault"]
 
@@ -29,46 +29,67 @@ class Vault:
         and a receipt exists only after its debit was committed and anchored.
     """
 
-    def __init__(self, engine: Engine, tables: Mapping[str, PrivateTable]) -> None:
+    def __init__(
+        self, engine: Engine, tables: Mapping[str, Any], salts: Mapping[str, int] | None = None
+    ) -> None:
         self._engine, self._tables = engine, tables
-        self._used: set[tuple[int, str]] = set()
-        self._made: tuple[Measured, Any] | None = None
+        self._salts = {} if salts is None else salts
+        self._used: set[tuple[int, str, int]] = set()
+        self._made: dict[int, tuple[Measured, Any]] = {}
         self._lock = threading.Lock()
 
-    def check(self, measured: Measured) -> None:
-        """Make the statement without running it, so that what cannot be asked is refused before it is paid.
+    def check(self, questions: Sequence[Measured]) -> None:
+        """Make the statements without running them: what cannot be asked is refused before it is paid.
 
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
-        self._made = measured, self._statement(measured)
+        self._made = {place: (each, self._statement(each)) for place, each in enumerate(questions)}
 
-    def read(self, measured: Measured, receipt: Receipt) -> tuple[list[int], ...]:
-        """The exact integers of each measurement, aligned with the public keys; empty groups are 0.
+    def read(
+        self,
+        questions: Sequence[Measured],
+        receipt: Receipt,
+        *,
+        place: int = 0,
+        over: tuple[tuple[Any, ...], ...] | None = None,
+    ) -> Reading:
+        """The exact integers of one of the questions that a receipt was paid for.
+
+        Args:
+            questions: All that was paid for together.
+            receipt: What paid for it.
+            place: Which of them to read; each can be read once.
+            over: The groups that were selected, for a question whose groups are not public.
 
         Raises:
-            AccessDenied: for a receipt of another question, or one that was used before.
+            AccessDenied: for a receipt of other questions, or one that was used for this before.
             EngineFailed: if the engine cannot finish; the price stays paid.
         """
-        if receipt.kind != "debit" or receipt.fingerprint != measured.fingerprint:
+        if receipt.kind != "debit" or receipt.fingerprint != fingerprint_of(questions):
             raise AccessDenied("This receipt was not paid for this question.")
         with self._lock:
-            mark = (receipt.number, receipt.mac)
+            mark = (receipt.number, receipt.mac, place)
             if mark in self._used:
                 raise AccessDenied("This receipt was used before: every read is paid for by itself.")
             self._used.add(mark)
-        return self._fetch(measured)
+        measured = questions[place]
+        return self._read(measured if over is None else _closed(measured, over), place)
 
     def _statement(self, measured: Measured) -> Any:
-        return lower(measured, self._tables, dialect=self._engine.dialect)
+        salt = self._salts.get(measured.table, 0)
+        return lower(measured, self._tables, dialect=self._engine.dialect, salt=salt)
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
-        made = self._made  # what `check` made, if this is what it was made for
+        return self._read(measured, 0).columns
+
+    def _read(self, measured: Measured, place: int) -> Reading:
+        made = self._made.get(place)  # what `check` made, if this is what it was made for
         statement = made[1] if made is not None and made[0] is measured else self._statement(measured)
         # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
         # exception: the refusal is made here and raised once the handlers are left.
         try:
-            return _align(self._engine.fetch(statement), measured)
+            return reading(self._engine.fetch(statement), measured)
         except EngineFailed as known:
             refusal = type(known)(*known.args)
         except KeyboardInterrupt:
@@ -78,18 +99,10 @@ class Vault:
         raise refusal
 
 
-def _align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
-    groups = len(measured.combinations)
-    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
-    if measured.keys:
-        keys: list[list[Any]] = [answer.column(f"k{i}").to_pylist() for i in range(len(measured.keys))]
-        place = {combination: row for row, combination in enumerate(measured.combinations)}
-        rows = [place.get(key) for key in zip(*keys, strict=True)]
-    else:
-        rows = list(range(answer.num_rows))
-    aligned = tuple([0] * groups for _ in columns)
-    for source, target in zip(columns, aligned, strict=True):
-        for row, value in zip(rows, source, strict=True):
-            if row is not None and value is not None:
-                target[row] += int(value)
-    return aligned
+def _closed(measured: Measured, over: tuple[tuple[Any, ...], ...]) -> Measured:
+    """A question about groups that are public now."""
+    keys = tuple(
+        replace(key, values=tuple(dict.fromkeys(row[i] for row in over)))
+        for i, key in enumerate(measured.keys)
+    )
+    return replace(measured, keys=keys, combinations=over)

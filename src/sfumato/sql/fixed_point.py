@@ -12,7 +12,7 @@ from sfumato.plan.nodes import Measurement
 from sfumato.sql.expressions import lower_expression
 from sfumato.sql.typed import Typed
 
-__all__ = ["fixed_point", "is_present", "weighted"]
+__all__ = ["clamped", "fixed_point", "is_present", "weighted"]
 
 _EXACT = 2**53  # integers up to here are floats, so both ends of the clamp are exact
 
@@ -72,6 +72,22 @@ def _clamp(
             exp.If(this=inside, true=within.copy()),
             exp.If(this=below, true=_integer(lower)),
             exp.If(this=above, true=_integer(upper)),
+        ]
+    )
+
+
+def clamped(number: exp.Expr, lower: int, upper: int) -> exp.Expr:
+    """A whole number of any size within [lower, upper]; NULL for NULL."""
+    low, high = exp.Literal.number(lower), exp.Literal.number(upper)
+    if lower < 0:
+        low = exp.Neg(this=exp.Literal.number(-lower))
+    if upper < 0:
+        high = exp.Neg(this=exp.Literal.number(-upper))
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.LT(this=number.copy(), expression=low), true=low.copy()),
+            exp.If(this=exp.GT(this=number.copy(), expression=high), true=high.copy()),
+            exp.If(this=exp.Is(this=number.copy(), expression=exp.Null()).not_(), true=number.copy()),
         ]
     )
 

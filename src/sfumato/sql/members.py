@@ -22,12 +22,24 @@ _FEW = 16  # so many values are listed even if they are a range
 def among(columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[tuple[Any, ...]]) -> exp.Expr:
     """True where the keys' values, given as columns, are one of the public combinations."""
     listed = [tuple(dict.fromkeys(row[i] for row in combinations)) for i in range(len(keys))]
+    if any(value is None for values in listed for value in values):  # NULL equals nothing, listed or not
+        parts = [_one_of_or_null(column, values) for column, values in zip(columns, listed, strict=True)]
+        return exp.and_(*parts, copy=False)
     every = math.prod(map(len, listed)) == len(set(combinations))
     if every or len(keys) == 1:
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
     rows = [exp.Tuple(expressions=[lower_expression(literal(each)) for each in row]) for row in combinations]
     return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=rows)
+
+
+def _one_of_or_null(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
+    """A row passes whose value is listed; with several keys, also where each is listed in another group."""
+    others = tuple(value for value in values if value is not None)
+    missing = exp.Is(this=_whole(column.copy()), expression=exp.Null())
+    if len(others) == len(values):
+        return _one_of(column, values)
+    return exp.paren(exp.or_(_one_of(column, others), missing, copy=False)) if others else missing
 
 
 def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:

@@ -1,0 +1,22 @@
+"""Where an aggregate is found that the main question does not measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Slot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where an aggregate of a report is found.
+
+    Attributes:
+        extra: Which of the extra questions; −1: the selection of groups.
+        place: Which of its results.
+        whole: Whether it is a whole number.
+    """
+
+    extra: int
+    place: int = 0
+    whole: bool = False

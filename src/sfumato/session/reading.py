@@ -1,0 +1,102 @@
+"""What an engine returned for a question, put in the order of its groups: exact, and never shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.sql.lower import CELL, UNITS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato.plan.nodes import Measured
+
+__all__ = ["Reading", "align", "reading"]
+
+_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Reading:
+    """The exact integers of a question.
+
+    Attributes:
+        groups: The combinations of keys, in a canonical order.
+        columns: One list of integers for each measurement, aligned with them; empty for cells.
+        units: The number of units of each group, where groups are not public.
+        cells: Groups × cells of weights, where cells are counted.
+    """
+
+    groups: tuple[tuple[Any, ...], ...]
+    columns: tuple[list[int], ...]
+    units: list[int] | None = None
+    cells: NDArray[Any] | None = None
+
+
+def reading(answer: pa.Table, measured: Measured) -> Reading:
+    """The answer to a question's statement, whatever order its rows came in."""
+    if measured.is_open:
+        return _found(answer, measured)
+    if any(each.kind == "cells" for each in measured.measurements):
+        return Reading(measured.combinations, (), cells=_cells(answer, measured))
+    return Reading(measured.combinations, align(answer, measured))
+
+
+def align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
+    """The integers of each measurement, aligned with the public keys; empty groups are 0."""
+    groups = len(measured.combinations)
+    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    rows = _rows(answer, measured)
+    aligned = tuple([0] * groups for _ in columns)
+    for source, target in zip(columns, aligned, strict=True):
+        for row, value in zip(rows, source, strict=True):
+            if row is not None and value is not None:
+                target[row] += int(value)
+    return aligned
+
+
+def _rows(answer: pa.Table, measured: Measured) -> list[int | None]:
+    """Which of the public groups each row of an answer is about."""
+    if not measured.keys:
+        return [0] * answer.num_rows
+    place = {combination: row for row, combination in enumerate(measured.combinations)}
+    return [place.get(key) for key in _keys(answer, measured)]
+
+
+def _keys(answer: pa.Table, measured: Measured) -> list[tuple[Any, ...]]:
+    keys: list[list[Any]] = [answer.column(f"k{i}").to_pylist() for i in range(len(measured.keys))]
+    return list(zip(*keys, strict=True))
+
+
+def _found(answer: pa.Table, measured: Measured) -> Reading:
+    """Groups that were found in the data, sorted: nothing of the order in which they came is left."""
+    keys = _keys(answer, measured)
+    order = sorted(range(len(keys)), key=lambda row: [(each is None, _sortable(each)) for each in keys[row]])
+    units = answer.column(UNITS).to_pylist()
+    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    return Reading(
+        tuple(keys[row] for row in order),
+        tuple([int(column[row] or 0) for row in order] for column in columns),
+        units=[int(units[row]) for row in order],
+    )
+
+
+def _sortable(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
+    weights = [int(value or 0) for value in answer.column("m0").to_pylist()]
+    wide = np.int64 if sum(weights) < _LIMIT else object
+    width = measured.measurements[0].upper + 1
+    found = np.zeros((len(measured.combinations), width), dtype=wide)
+    for row, cell, weight in zip(
+        _rows(answer, measured), answer.column(CELL).to_pylist(), weights, strict=True
+    ):
+        if row is not None:
+            found[row, int(cell)] += weight
+    return found
