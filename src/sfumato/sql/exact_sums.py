@@ -30,7 +30,7 @@ from sfumato.sql.typed import Typed
 __all__ = ["Recipe", "recipe"]
 
 _WIDE, _FINE = 53, 24  # without bounds: up to 2**53 in units of 2**-24; 2**49 rows fit in 128 bits
-_BIGGEST = 2**63 - 1
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _LARGEST = Fraction(2**1023)
 _FINEST = 1000
 
@@ -114,7 +114,7 @@ def _ends(facts: Facts) -> tuple[exp.Expr | None, exp.Expr | None]:
 
 
 def _whole(bound: int | None) -> exp.Expr | None:
-    if bound is None or not -_BIGGEST <= bound <= _BIGGEST:
+    if bound is None or not _LEAST <= bound <= _MOST:
         return None
     return exp.cast(exp.Literal.number(bound), "BIGINT")
 
@@ -172,7 +172,7 @@ def _huge(end: float, bits: int) -> exp.Expr:
 
 def _saturated(columns: Sequence[exp.Expr]) -> exp.Expr:
     total = columns[0]
-    high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_BIGGEST, -_BIGGEST))
+    high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_MOST, _LEAST))
     return exp.Case(
         ifs=[
             exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
