@@ -188,6 +188,20 @@ def test_each_boundary_is_missed_as_often_as_told(law: str, level: str) -> None:
         check(noise <= narrow, 1 - risk)
 
 
+@pytest.mark.parametrize("scale", [0.2, 0.5, 1.0, 3.0])
+def test_geometric_widths_hold_exactly_for_one_and_two_nodes(scale: float) -> None:
+    # Lattices are where a continuous stand-in would be too narrow: P(X > w) jumps at whole numbers.
+    support = np.arange(-400, 401)
+    one = np.exp(-np.abs(support) / scale) * math.tanh(0.5 / scale)
+    two = np.convolve(one, one)
+    for risk in np.linspace(0.01, 0.45, 23).tolist():
+        size = np.ones((1, 1))
+        width = cdf._geometric_widths(size, size, scale, risk)[0]
+        assert one[support > width].sum() <= risk
+        width = cdf._geometric_widths(size, 2 * size, scale, risk)[0]
+        assert two[np.arange(-800, 801) > width].sum() <= risk
+
+
 # --- intervals ----------------------------------------------------------------------------------------
 
 CELLS = 120
