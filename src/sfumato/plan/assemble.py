@@ -16,6 +16,7 @@ from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
 from sfumato.plan.normal import conjunction, normal
 from sfumato.plan.relations import Readable, Rows, as_rows
+from sfumato.plan.unbounded import unbounded
 
 __all__ = ["Assembly", "settled"]
 
@@ -114,8 +115,9 @@ class Assembly:
         limit: int | None = None,
         offset: int = 0,
         combinations: tuple[tuple[Any, ...], ...] | None = None,
+        strict: bool = True,
     ) -> Report:
-        """The finished plan.
+        """The finished plan; unless `strict`, also one whose numbers have no bounds yet.
 
         Raises:
             QueryRefused: if nothing is aggregated, or an aggregate has no bounds.
@@ -137,7 +139,8 @@ class Assembly:
         child = source if self.predicate is None else Filter(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations)
         report = Report(aggregate, outputs, having, order, limit, offset)
-        measured_of(report, self.rows)
+        if strict or not unbounded(report, self.rows):
+            measured_of(report, self.rows)
         return report
 
     def _values(self, key: Expression) -> tuple[Any, ...] | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from sfumato.plan.expressions import Expression, to_wire
@@ -35,6 +36,7 @@ __all__ = [
     "Aggregate",
     "AggregateCall",
     "AggregateName",
+    "Bar",
     "Block",
     "Bounding",
     "Filter",
@@ -131,6 +133,25 @@ class OrderItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Bar:
+    """A column of the result that holds one end of another column's intervals.
+
+    Attributes:
+        position: Where it stands among all columns.
+        name: What it is called.
+        column: Whose intervals they are.
+        upper: Whether it is the upper end.
+        level: At which confidence.
+    """
+
+    position: int
+    name: str
+    column: str
+    upper: bool
+    level: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What the analyst sees: post-processing of the aggregates, at no cost."""
 
@@ -140,6 +161,7 @@ class Report:
     order: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int = 0
+    bars: tuple[Bar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,13 +132,14 @@ def unit_notes(
         each = rows_in_group(unit)
         weigh = "1 row" if each == 1 else f"{each} rows"
         notes.append(
-            f"Each {unit.column} counts in at most {groups}, chosen by a keyed hash of {unit.column} and group, "
-            f"and as at most {weigh} in each; rows in others are lost, and so are rows without {unit.column}."
+            f"Each {unit.column} counts in at most {groups}, chosen by a keyed hash of {unit.column} and "
+            f"group, and as at most {weigh} in each; rows in others are lost, and so are rows without "
+            f"{unit.column}."
         )
     elif bounding == "prepared":
         notes.append(
-            f"Of each {unit.column} the table was prepared to show at most {unit.max_rows} rows, chosen before "
-            "any condition: a selective WHERE sees fewer of them than it could."
+            f"Of each {unit.column} at most {unit.max_rows} rows count, chosen when the table was prepared "
+            "and before any condition: a selective WHERE sees fewer of them than it could."
         )
     else:
         if rows:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sfumato.errors import AccessDenied
-from sfumato.numeric.exact import Rational
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter
+from sfumato.numeric.exact import Rational, positive
+from sfumato.plan.nodes import Bounding
 from sfumato.plan.quote import Quote, make_quote
 from sfumato.plan.relations import rows_of
+from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
+from sfumato.plan.words import exact as shown_exact
+from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select
 from sfumato.session.payload import Answer
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
+from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
     from sfumato.plan.nodes import Report
@@ -32,10 +38,33 @@ class Query:
         text: The SQL it was written in, if it was.
     """
 
-    __slots__ = ("_session", "report", "text")
+    __slots__ = ("_asking", "_session", "report", "text")
 
-    def __init__(self, session: Session, report: Report, text: str | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        report: Report,
+        text: str | None = None,
+        asking: Asking | None = None,
+    ) -> None:
         self._session, self.report, self.text = session, report, text
+        self._asking = Asking(report) if asking is None else asking
+
+    def _check_affordable(self, report: Report, epsilon: Rational | None, delta: Rational | None) -> None:
+        """Refuse before bounds are bought what could not be paid afterwards."""
+        balance = self._session.balance(self._session.dataset_of(report).name)
+        price = self._asking.epsilon if epsilon is None else epsilon
+        if price is not None and positive(price, "epsilon") > balance.remaining:
+            raise BudgetExceeded(
+                f"This would cost epsilon {float(positive(price, 'epsilon')):.6g} with its bounds, and "
+                f"{float(balance.remaining):.6g} is left; nothing was spent."
+            )
+        del delta
+
+    @property
+    def explain(self) -> bool:
+        """Whether the text asks for its quote alone."""
+        return self._asking.explain
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})" if self.text is not None else f"Query({self.report!r})"
@@ -48,6 +77,8 @@ class Query:
         error: Mapping[str, Rational] | Rational | None = None,
         confidence: Rational = 0.95,
         mechanism: str | None = None,
+        bounding: Bounding | None = None,
+        bounds: Literal["auto"] | None = None,
     ) -> Quote:
         """What the answer would cost and how far off it would be. Free: no row is read, nothing is spent.
 
@@ -58,9 +89,62 @@ class Query:
             error: Half-widths by column, or one for all: the least epsilon that reaches them is found.
             confidence: At which the half-widths hold.
             mechanism: "laplace" or "gaussian", to take the choice into your own hands.
+            bounding: "reweight" or "choose": whether units in too many groups have their rows weighted down
+                or some of their groups chosen; the two estimate different things.
+            bounds: "auto": bounds for numbers that have none are bought with a fifth of the price, and serve
+                later questions too.
         """
-        session = self._session
-        gate = session.dataset_of(self.report).budget
+        report, notes = self._planned(bounding), list(self._asking.notes)
+        if bounds is not None:
+            report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=False)
+            notes += more
+        return self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
+
+    def _planned(self, bounding: Bounding | None) -> Report:
+        """The plan with the wanted way of bounding."""
+        if bounding is None:
+            return self.report
+        if bounding not in ("reweight", "choose"):
+            raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')
+        return replace(self.report, child=replace(self.report.child, bounding=bounding))
+
+    def _with_bounds(
+        self, report: Report, epsilon: Rational | None, bounds: str, *, pay: bool
+    ) -> tuple[Report, Rational, tuple[str, ...]]:
+        """The plan with bounds for what has none, what is left of the price, and what to say about it."""
+        price = self._asking.epsilon if epsilon is None else epsilon
+        if bounds != "auto" or price is None:
+            raise InvalidParameter('bounds is "auto", and needs a price: release(epsilon=1, bounds="auto").')
+        exact, rows = positive(price, "epsilon"), rows_of(report.child.source, self._session.tables)
+        if pay:
+            found: Bounds | None = buy_bounds(self._session, report, rows, exact)
+        else:
+            found = known_bounds(self._session, report, rows, exact)
+        if found is None:
+            part = exact * SHARE
+            assumed = bounded(report, dict.fromkeys(unbounded(report, rows), FALLBACK))
+            told = (
+                f"Bounds would be bought first, for epsilon {shown_exact(part)} of the price; the errors "
+                "above are for numbers from 0 to 1 and grow with the bounds that are found."
+            )
+            return assumed, exact - part, (told,)
+        return found.report, exact - found.spent, found.notes
+
+    def _quoted(
+        self,
+        report: Report,
+        epsilon: Rational | None,
+        delta: Rational | None,
+        error: Mapping[str, Rational] | Rational | None,
+        confidence: Rational,
+        mechanism: str | None,
+        notes: Sequence[str],
+    ) -> Quote:
+        session, asking = self._session, self._asking
+        if epsilon is None and error is None:
+            epsilon = asking.epsilon
+        delta = asking.delta if delta is None else delta
+        gate = session.dataset_of(report).budget
         allowed = Fraction(gate.delta) / 100 if delta is None else delta
         why = None
         if mechanism is None and gate.accountant != "basic" and allowed:
@@ -68,9 +152,9 @@ class Query:
                 "gaussian",
                 f"Gaussian: a budget kept by {gate.accountant} is charged least for it.",
             )
-        return make_quote(
-            self.report,
-            rows_of(self.report.child.source, session.tables),
+        quote = make_quote(
+            report,
+            rows_of(report.child.source, session.tables),
             epsilon=epsilon,
             delta=allowed or None,
             error=error,
@@ -78,6 +162,7 @@ class Query:
             mechanism=mechanism,
             why=why,
         )
+        return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
     def release(
         self,
@@ -87,6 +172,8 @@ class Query:
         error: Mapping[str, Rational] | Rational | None = None,
         confidence: Rational = 0.95,
         mechanism: str | None = None,
+        bounding: Bounding | None = None,
+        bounds: Literal["auto"] | None = None,
     ) -> Release:
         """The private answer, paid for before a row is read; the arguments are those of `quote`.
 
@@ -98,7 +185,14 @@ class Query:
             AccessDenied: for a revoked analyst or a closed budget; nothing was spent.
             EngineFailed: if the read fails; the price stays paid.
         """
-        quote = self.quote(epsilon, delta=delta, error=error, confidence=confidence, mechanism=mechanism)
+        report, notes = self._planned(bounding), list(self._asking.notes)
+        if bounds is not None:
+            if error is not None:
+                raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
+            self._check_affordable(report, epsilon, delta)
+            report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=True)
+            notes += more
+        quote = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
         session, questions = self._session, quote.recipe.questions
         session.vault.check(questions)
         dataset = session.dataset_of(self.report).name

@@ -13,8 +13,11 @@ from sfumato.errors import MissingExtra
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
 from sfumato.plan.expressions import Column
+from sfumato.plan.facts import facts_of
+from sfumato.plan.nodes import Key
 from sfumato.plan.outside import Outside, Selected, outside_of
 from sfumato.render import html_table, key, shown, text_table, with_bar
+from sfumato.schema import PrivacyUnit
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -54,7 +57,19 @@ class Release:
     @cached_property
     def table(self) -> pa.Table:
         """Keys and released values."""
-        return pa.table({name: self._column(name) for name in self._estimates.columns})
+        return pa.table(self._with_bars({name: self._column(name) for name in self._estimates.columns}))
+
+    def _with_bars(self, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """The columns, with those between them that were asked for as ends of intervals."""
+        listed = list(columns.items())
+        for bar in self.quote.report.bars:
+            ends = (
+                self._estimates.interval(bar.column, bar.level)
+                if bar.column in self._estimates.intervals
+                else (np.full(len(self._estimates.rows), np.nan),) * 2
+            )
+            listed.insert(bar.position, (bar.name, _numbers(ends[int(bar.upper)])))
+        return dict(listed)
 
     def error(self, confidence: Rational = _CONFIDENCE) -> pa.Table:
         """The same rows with half-widths instead of values: each value is this close with this confidence.
@@ -87,13 +102,20 @@ class Release:
         values = self._estimates.columns[name]
         missing = np.ma.getmaskarray(values)
         if values.dtype == object:  # keys and text: their type is public, whatever rows are left
-            keys = {f"k{i}": key.values for i, key in enumerate(self.quote.report.child.keys)}
+            keys = {f"k{i}": key for i, key in enumerate(self.quote.report.child.keys)}
             expression = next(each.expression for each in self.quote.report.columns if each.name == name)
             known = keys.get(expression.name) if isinstance(expression, Column) else None
-            kind = pa.array(known[:1]).type if known else pa.string()
+            kind = pa.string()
+            if known is not None:
+                kind = pa.array(known.values[:1]).type if known.values else self._kind(known)
             plain = [None if absent else each for each, absent in zip(values.data, missing, strict=True)]
             return pa.array(plain, kind)
         return pa.array(values.data, mask=missing)
+
+    def _kind(self, key: Key) -> pa.DataType:
+        """The type of a key whose values are not public."""
+        kinds = {"integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_(), "float": pa.float64()}
+        return kinds.get(str(facts_of(key.expression, self.quote.rows.columns).kind), pa.string())
 
     @property
     def epsilon(self) -> Any:
@@ -166,9 +188,12 @@ class Release:
     @property
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
-        unit = self.quote.rows.unit
+        unit = PrivacyUnit.from_dict(dict(self.quote.measured.unit))
         if unit.column is None:
             return ""
+        if self.quote.measured.bounding == "choose" and self.quote.measured.keys:
+            many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+            return f"Each {unit.column} counts in at most {many}; the bars do not cover that cut."
         most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
         return f"Each {unit.column} counts as at most {most}; the bars do not cover that cut."
 

@@ -16,7 +16,8 @@ from sfumato.plan.builder import Selection
 from sfumato.schema import Enum, PrivateTable, PublicTable, Text, dataset_of, owners
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
-from sfumato.sql.parse import parse
+from sfumato.sql.asking import ask
+from sfumato.sql.parameters import Values
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
@@ -92,13 +93,18 @@ class Session:
             raise
         self.vault = Vault(self._engine, self.tables, self._salts())
 
-    def sql(self, text: str) -> Query:
-        """A question in SQL.
+    def sql(self, text: str, parameters: Values = None) -> Query:
+        """A question in SQL, also in GoogleSQL's or Snowflake's words.
+
+        Args:
+            text: One SELECT.
+            parameters: Values for `?` and `$1` in order, or for `$name`, `:name` and `@name` by name.
 
         Raises:
             QueryRefused: with the reason and the nearest thing that would work.
         """
-        return Query(self, parse(text, self.tables), text)
+        asking = ask(text, self.tables, parameters)
+        return Query(self, asking.report, text, asking)
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""

@@ -20,7 +20,7 @@ from sfumato.sql.shape_refusals import SUBQUERIES
 from sfumato.sql.subqueries import names_of, with_views
 from sfumato.sql.text import read
 
-__all__ = ["parse"]
+__all__ = ["parse", "parse_tree"]
 
 _READ = {
     *("expressions", "from_", "joins", "with_", "where", "group", "having", "order", "limit", "offset"),
@@ -40,22 +40,27 @@ def parse(text: str, tables: Known) -> Report:
         QueryRefused: if the text is anything else, with the reason and the nearest thing that would work. The
             message depends on the text and on what is declared, never on data.
     """
+    return parse_tree(read(text), tables)
+
+
+def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Report:
+    """The same for a text that was read already; unless `strict`, also where numbers have no bounds yet."""
     try:
-        return _parse(read(text), tables)
+        return _parse(select, tables, strict=strict)
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
 
 
-def _parse(select: exp.Select, tables: Known) -> Report:
+def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     check(select, _READ)
     scope = Scope(read_from(select, with_views(select, names_of(tables))))
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():
-        return _pruned(_report(select, scope))
+        return _pruned(_report(select, scope, strict=strict))
 
 
-def _report(select: exp.Select, scope: Scope) -> Report:
+def _report(select: exp.Select, scope: Scope, *, strict: bool) -> Report:
     columns = selected(select, scope)
     relation = scope.relation.where(condition(select.args.get("where"), scope))
     assert not isinstance(relation.source, Public)
@@ -69,7 +74,9 @@ def _report(select: exp.Select, scope: Scope) -> Report:
     kept = None if having is None else results.condition(scope.resolved(having.this))
     order = _order(select.args.get("order"), outputs, results)
     limit, offset = _limit(select.args.get("limit")), _count(select.args.get("offset"), "OFFSET")
-    return results.assembly.report(outputs, having=kept, order=order, limit=limit, offset=offset or 0)
+    return results.assembly.report(
+        outputs, having=kept, order=order, limit=limit, offset=offset or 0, strict=strict
+    )
 
 
 def _pruned(report: Report) -> Report:

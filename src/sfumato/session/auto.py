@@ -1,0 +1,139 @@
+"""Bounds that are bought: a noisy histogram of sizes, kept in the ledger for all later questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.mechanisms import Laplace
+from sfumato.plan.autobounds import choose_bounds, clamped_share
+from sfumato.plan.nodes import AggregateCall, Measured, Report
+from sfumato.plan.noise import Noise
+from sfumato.plan.price import instrument
+from sfumato.plan.relations import Rows
+from sfumato.plan.unbounded import FALLBACK, GRID, bounded, sizes_of, unbounded
+from sfumato.session.payload import Answer
+
+if TYPE_CHECKING:
+    from sfumato.session.session import Session
+
+__all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds"]
+
+SHARE = Fraction(1, 5)
+"""The part of a price that goes into finding bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A report with the bounds that were found for it.
+
+    Attributes:
+        report: With bounds for each aggregate.
+        spent: What was paid for them now; 0 where the ledger had them.
+        notes: What was found, in words.
+    """
+
+    report: Report
+    spent: Fraction
+    notes: tuple[str, ...]
+
+
+def known_bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction) -> Bounds | None:
+    """The report with bounds that were bought before, if all of them were; free."""
+    return _bounds(session, report, rows, epsilon, pay=False)
+
+
+def buy_bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction) -> Bounds:
+    """The report with bounds for all that has none, bought with a part of this price unless they are known.
+
+    Args:
+        session: Whose ledger pays.
+        report: The plan.
+        rows: What it reads.
+        epsilon: The whole price; `SHARE` of it is for the bounds.
+    """
+    found = _bounds(session, report, rows, epsilon, pay=True)
+    assert found is not None
+    return found
+
+
+def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, pay: bool) -> Bounds | None:
+    calls = unbounded(report, rows)
+    arguments = {each: each.argument for each in calls if each.argument is not None}
+    distinct = list(dict.fromkeys(arguments.values()))
+    spent, notes = Fraction(0), []
+    chosen: dict[AggregateCall, tuple[Fraction, Fraction]] = {}
+    for argument in distinct:
+        question = sizes_of(argument, rows)
+        answer = _recalled(session, report, question)
+        if answer is None:
+            if not pay:
+                return None
+            price = epsilon * SHARE / len(distinct)
+            answer = _bought(session, report, question, price)
+            spent += price
+        histogram, scale = np.asarray(answer.noisy[0]), answer.noises[0].scale
+        for each in (call for call in calls if arguments[call] == argument):
+            weight = float(rows.unit.max_rows) if rows.unit.column is not None else 1.0
+            found = choose_bounds(
+                histogram,
+                scale,
+                GRID,
+                epsilon=float(epsilon * (1 - SHARE)) / len(report.child.aggregates),
+                weight=weight,
+                fallback=FALLBACK,
+                goal="sum" if each.function == "sum" else "mean",
+            )
+            chosen[each] = (found.lower, found.upper)
+            touched = clamped_share(histogram, scale, GRID, lower=found.lower, upper=found.upper)
+            notes.append(
+                f"{found.told} About {touched.share:.1%} of the rows lie outside ({touched.low:.1%} to "
+                f"{touched.high:.1%} at 0.95 confidence) and are clamped."
+            )
+    return Bounds(bounded(report, chosen), spent, tuple(dict.fromkeys(notes)))
+
+
+def _mechanism(question: Measured, epsilon: Fraction) -> tuple[Laplace, Fraction]:
+    tool = instrument(question.measurements[0], question)
+    return Laplace(epsilon, tool.sensitivity.l1), tool.unit
+
+
+def _recalled(session: Session, report: Report, question: Measured) -> Answer | None:
+    """The best histogram that the ledger has."""
+    dataset = session.dataset_of(report).name
+    answers = [
+        Answer.from_bytes(payload) for _, payload in session.ledger.recall(dataset, question.fingerprint)
+    ]
+    return min(answers, key=lambda each: each.noises[0].scale, default=None)
+
+
+def _bought(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Answer:
+    """A noisy histogram of sizes, paid for and kept.
+
+    Privacy:
+        Claim: carries the loss of its Laplace noise: a unit's rows weigh at most max_rows over all cells.
+        What is chosen from it is post-processing.
+    """
+    mechanism, unit = _mechanism(question, epsilon)
+    session.vault.check((question,))
+    dataset = session.dataset_of(report).name
+    with session.question(question.fingerprint):
+        memo = {"epsilon": str(epsilon), "delta": "0", "mechanism": "laplace", "table": question.table}
+        receipt = session.ledger.debit(
+            dataset,
+            mechanism.loss,
+            fingerprint=question.fingerprint,
+            analyst=session.analyst,
+            memo=memo | {"bounds": "auto"},
+        )
+        cells = session.vault.read((question,), receipt).cells
+        assert cells is not None
+        noisy = np.asarray(mechanism.release(cells[0])) * float(unit)
+        del cells
+        noise = replace(Noise.of(mechanism, unit), rounding=0.0)
+        answer = Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
+        session.ledger.record(receipt, answer.to_bytes())
+    return answer

@@ -1,0 +1,128 @@
+"""From a text with all it says to a plan: the query, and the price, limits and intervals that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.plan.measure import measured_of
+from sfumato.plan.names import in_sql
+from sfumato.plan.nodes import Bar, Report
+from sfumato.plan.relations import rows_of
+from sfumato.sql.dialects import Asked, understand
+from sfumato.sql.intervals import interval_call
+from sfumato.sql.parameters import Values
+from sfumato.sql.parse import parse_tree
+from sfumato.sql.refusals import nearest, refuse
+
+__all__ = ["Asking", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a text asks for.
+
+    Attributes:
+        report: The plan.
+        epsilon: The price that the text itself names, if any.
+        delta: Its other half.
+        explain: Whether only the quote is wanted.
+        notes: What the analyst should know about the way the text was read.
+    """
+
+    report: Report
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    explain: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Asking:
+    """The plan of one text over these tables, and what else it says.
+
+    Args:
+        text: SQL, also GoogleSQL's `SELECT WITH DIFFERENTIAL_PRIVACY`, or behind `EXPLAIN`.
+        tables: The private and public tables by name.
+        parameters: Values for `?`, `$1`, `$name`, `:name` and `@name`.
+
+    Raises:
+        QueryRefused: if it cannot be answered, with the reason and the nearest thing that would work.
+        InvalidParameter: if the values are not those that the text has parameters for.
+    """
+    asked = understand(text, parameters)
+    places, select = _without_intervals(asked.select)
+    report = parse_tree(select, tables, strict=False)
+    report = replace(report, bars=tuple(_bar(place, report) for place in places))
+    if asked.google:
+        report = _as_google_means(report, asked, tables)
+    return Asking(report, asked.epsilon, asked.delta, asked.explain, asked.notes)
+
+
+def _without_intervals(select: exp.Select) -> tuple[list[tuple[int, str, str, str, Fraction]], exp.Select]:
+    """The columns that are ends of intervals, and the query without them."""
+    found: list[tuple[int, str, str, str, Fraction]] = []
+    kept: list[exp.Expr] = []
+    for position, each in enumerate(select.expressions):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        wanted = interval_call(inner)
+        if wanted is None:
+            kept.append(each)
+            continue
+        end, column, level = wanted
+        name = each.alias if isinstance(each, exp.Alias) else f"dp_interval_{end}({column})"
+        found.append((position, name, end, column, level))
+    if found:
+        select = select.copy()
+        select.set("expressions", [each.copy() for each in kept])
+    return found, select
+
+
+def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
+    position, name, end, column, level = place
+    spelt = {each.name.lower(): each.name for each in report.columns}
+    if column.lower() not in spelt:
+        raise refuse(
+            f"DP_INTERVAL_{end.upper()} takes the alias of a column, and {column[:40]!r} is none here.",
+            nearest(column, list(spelt.values())) or "Give the aggregate an alias: COUNT(*) AS n.",
+        )
+    return Bar(position, name, spelt[column.lower()], end == "high", level)
+
+
+def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) -> Report:
+    """With GoogleSQL's clause a unit counts in a limited number of groups, which are chosen for it."""
+    rows = rows_of(report.child.source, tables)
+    _check_unit(asked.unit_column, rows.owner)
+    if asked.group_selection_epsilon is not None or asked.min_units is not None:
+        raise refuse(
+            "group_selection_epsilon and min_privacy_units_per_group are not supported.",
+            "Leave them out: the price is shared out by itself, and HAVING filters groups.",
+        )
+    is_open = any(key.values is None for key in report.child.keys)
+    if asked.public_groups and is_open:
+        raise refuse(
+            "PUBLIC_GROUPS needs groups whose values are public.",
+            "Join the public table that lists them, or leave group_selection_strategy out.",
+        )
+    child = replace(report.child, bounding="choose", limits=(asked.max_groups, asked.max_rows))
+    told = replace(report, child=child)
+    measured_of(told, rows)
+    return told
+
+
+def _check_unit(written: str | None, owner: str | None) -> None:
+    if written is None:
+        return
+    if owner is None:
+        raise refuse(
+            "Each row is a privacy unit here; there is no privacy_unit_column.",
+            "Leave privacy_unit_column out.",
+        )
+    if written.lower() != owner.lower():
+        raise refuse(
+            f"privacy_unit_column must be the declared one, {in_sql(owner)}.",
+            f"Write privacy_unit_column={in_sql(owner)}, or leave it out.",
+        )
