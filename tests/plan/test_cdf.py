@@ -83,8 +83,9 @@ def test_unusable_trees_are_refused() -> None:
     for cells, branching in ((0, 16), (5, 1), (-3, 4)):
         with pytest.raises(InvalidParameter):
             Tree(cells, branching)
-    with pytest.raises(InvalidValue):
-        Tree(3).counts([1, 2])
+    for weights in ([1, 2], [1, 2, 3, 4], [1, 2, 0.5], np.ones(3), [1, 2, True]):
+        with pytest.raises(InvalidValue):
+            Tree(3).counts(weights)  # type: ignore[arg-type]
 
 
 # --- forms and widths ---------------------------------------------------------------------------------

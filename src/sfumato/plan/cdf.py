@@ -95,12 +95,17 @@ class Tree:
             weights: One integer for each cell.
 
         Raises:
-            InvalidValue: if there are not as many weights as cells.
+            InvalidValue: if the weights are not as many integers as there are cells.
         """
-        exact = [int(weight) for weight in weights]
-        if len(exact) != self.cells:
-            raise InvalidValue("A tree sums one weight for each of its cells.")
-        return [sum(exact[i : i + span]) for span in self.spans for i in range(0, self.cells, span)]
+        exact = np.asarray(weights).tolist() if isinstance(weights, np.ndarray) else list(weights)
+        whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in exact)
+        if len(exact) != self.cells or not whole:
+            raise InvalidValue("A tree sums one integer for each of its cells.")
+        levels = [[int(weight) for weight in exact]]
+        while len(levels) < self.levels:
+            finer = levels[0]
+            levels.insert(0, [sum(finer[i : i + self._fan]) for i in range(0, len(finer), self._fan)])
+        return [count for level in levels for count in level]
 
     def cdf(self, noisy: ArrayLike) -> Floats:
         """The share of weight up to each cell, groups × cells, from noisy nodes: monotone, from 0 to 1.
