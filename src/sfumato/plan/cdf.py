@@ -97,11 +97,11 @@ class Tree:
         Raises:
             InvalidValue: if the weights are not as many integers as there are cells.
         """
-        exact = np.asarray(weights).tolist() if isinstance(weights, np.ndarray) else list(weights)
-        whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in exact)
+        exact = weights.tolist() if isinstance(weights, np.ndarray) else list(weights)
+        whole = all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, exact)))
         if len(exact) != self.cells or not whole:
             raise InvalidValue("A tree sums one integer for each of its cells.")
-        levels = [[int(weight) for weight in exact]]
+        levels = [list(map(int, exact))]
         while len(levels) < self.levels:
             finer = levels[0]
             levels.insert(0, [sum(finer[i : i + self._fan]) for i in range(0, len(finer), self._fan)])
