@@ -165,8 +165,6 @@ def test_declared_unit_column_is_a_column_too() -> None:
 
 
 def test_no_units_to_count_where_rows_are_units() -> None:
-    with pytest.raises(QueryRefused, match=r"COUNT\(\*\)"):
-        ask("SELECT COUNT(DISTINCT age) FROM visits", BY_ROW)
     with pytest.raises(QueryRefused, match="no declared column"):
         ask("SELECT COUNT(DISTINCT user_id) FROM visits", BY_ROW)
 
@@ -256,11 +254,7 @@ def test_suggestions_can_be_followed_to_the_letter():
     parse(
         'SELECT "Gebühr in €", COUNT(*) FROM fees WHERE "Gebühr in €" IN (1, 2, 3) GROUP BY 1', {"fees": fees}
     )
-    assert "WHERE \"order\" IN ('a', 'b')" in refusal('SELECT "order", COUNT(*) FROM fees GROUP BY 1', fees)
     parse("SELECT \"order\", COUNT(*) FROM fees WHERE \"order\" IN ('a', 'b') GROUP BY 1", {"fees": fees})
-    days = refusal("SELECT day, COUNT(*) FROM fees GROUP BY 1", fees)
-    assert "start and end" in days
-    assert "enum" not in days.lower()
     assert 'GREATEST("Gebühr in €", 0)' in refusal('SELECT SUM("Gebühr in €") FROM fees', fees)
     assert 'Did you mean "Gebühr in €"?' in refusal("SELECT SUM(Gebühr) FROM fees", fees)
 

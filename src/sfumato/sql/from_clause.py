@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.names import in_sql
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.sql.joins import join
 from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, shown
-from sfumato.sql.relation import Named, Relation, table_relation
+from sfumato.sql.relation import Named, Relation, check_size, table_relation
 from sfumato.sql.shape_refusals import JOINS
 
 __all__ = ["Known", "Names", "read_from"]
@@ -20,7 +21,6 @@ __all__ = ["Known", "Names", "read_from"]
 Known: TypeAlias = Mapping[str, PrivateTable | PublicTable]
 """The declared tables by name."""
 
-_MOST = 32
 _SIDES = {"", "LEFT", "RIGHT"}
 
 
@@ -62,8 +62,8 @@ def read_from(select: exp.Select, names: Names) -> Relation:
     joins = [*_inner_joins(clause.this), *(select.args.get("joins") or ())]
     for each in joins:
         found = _with(found, each, _item(each.this, names, used))
-        if isinstance(found, Relation) and found.size > _MOST:
-            raise refuse(f"The query reads tables more than {_MOST} times.", "Ask it in parts.")
+        if isinstance(found, Relation):
+            check_size(found)
     if isinstance(found, Relation):
         return found
     if len(found.relations) > 1:
@@ -102,6 +102,15 @@ def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
             raise refuse(*JOINS["parentheses"])
     else:
         node = _bare(node)
+    if isinstance(node, exp.Lateral):
+        raise refuse(*TABLE_PARTS["laterals"])
+    if not isinstance(node, exp.Subquery) and not (
+        isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+    ):
+        raise refuse(
+            "FROM takes the name of a table, or a subquery.",
+            f"There is {', '.join(list(names.tables)[:12])}.",
+        )
     for name, value in node.args.items():
         if value and name not in ("this", "alias", "joins"):
             raise refuse(*TABLE_PARTS.get(name, ("This form of FROM is not supported.", FORM)))
@@ -111,14 +120,7 @@ def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
     given = "" if alias is None else alias.name
     if isinstance(node, exp.Subquery):
         relation = names.subquery(node.this, names)
-        return relation.called(_alias(given or f" {len(used) + 1}", used))
-    if isinstance(node, exp.Lateral):
-        raise refuse(*TABLE_PARTS["laterals"])
-    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise refuse(
-            "FROM takes the name of a table, or a subquery.",
-            f"There is {', '.join(list(names.tables)[:12])}.",
-        )
+        return relation.called(_alias(given or " " * (len(used) + 1), used))
     view = names.views.get(node.name.lower())
     if view is not None:
         return view().called(_alias(given or node.name, used), node.name)
@@ -144,7 +146,7 @@ def _alias(alias: str, used: set[str]) -> str:
 
 
 def _with(left: Relation | _Public, node: exp.Join, right: Relation) -> Relation | _Public:
-    side = _side(node)
+    side = _side(node, left, right)
     left, right, conditions = _conditions(left, node, right, side)
     if not conditions:
         raise refuse(*JOINS["nothing"])
@@ -166,22 +168,31 @@ def _with(left: Relation | _Public, node: exp.Join, right: Relation) -> Relation
     return _in_order(_gathered(left, right, conditions), *left.relations, right)
 
 
-def _side(node: exp.Join) -> str:
+def _side(node: exp.Join, left: Relation | _Public, right: Relation) -> str:
     for name, value in node.args.items():
         if value and name not in ("this", "on", "using", "side", "kind", "method", "joins"):
             raise refuse(*JOINS["form"])
     kind, side, method = (str(node.args.get(name) or "").upper() for name in ("kind", "side", "method"))
     if method:
         raise refuse(*JOINS.get(method.lower(), JOINS["form"]))
-    if kind in ("CROSS", "SEMI", "ANTI"):
+    if kind == "CROSS" or not (kind or side or node.args.get("on") or node.args.get("using")):
+        raise _crossed(left, right)
+    if kind in ("SEMI", "ANTI"):
         raise refuse(*JOINS[kind.lower()])
     if side == "FULL":
         raise refuse(*JOINS["full"])
     if kind not in ("", "INNER", "OUTER") or side not in _SIDES:
         raise refuse(*JOINS["form"])
-    if not (kind or side or node.args.get("on") or node.args.get("using")):
-        raise refuse(*JOINS["cross"])
     return side
+
+
+def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
+    reason, fix = JOINS["cross"]
+    units = [each for each in _columns(left) if each.is_unit], right.units
+    if all(units):
+        one, other = units[0][0].written, units[1][0].written
+        return refuse(reason, f"Write … JOIN … ON {one} = {other}.")
+    return refuse(reason, fix)
 
 
 def _conditions(

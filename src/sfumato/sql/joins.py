@@ -106,6 +106,7 @@ class _Asked:
             tree = scope.resolved(each)
             sides = _unit_sides(tree, scope, left)
             if sides is None:
+                _check_values(tree, scope)
                 found.append(scope.scalar(tree))
             else:
                 units |= sides == {True, False}
@@ -124,6 +125,16 @@ class _Asked:
                     across.append(term)
         ordered = sorted(dict.fromkeys(equal), key=repr)
         return cls(units, tuple(ordered), tuple(one), tuple(other), tuple(across))
+
+
+def _check_values(tree: exp.Expr, scope: Scope) -> None:
+    columns = [scope.column(each) for each in tree.find_all(exp.Column)]
+    for each in columns:
+        if each is not None and each.is_unit and each.meaning is None:
+            raise refuse(
+                f"In ON, {each.written} can only be equal to the privacy unit of the other side.",
+                "Write that equality, and further conditions after AND.",
+            )
 
 
 def _unit_sides(tree: exp.Expr, scope: Scope, left: Relation) -> set[bool] | None:

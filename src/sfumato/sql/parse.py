@@ -12,6 +12,7 @@ from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
 from sfumato.sql.clauses import by_ordinal, check, condition, key_trees, selected
 from sfumato.sql.from_clause import Known, read_from
+from sfumato.sql.levels import Levels, take_levels
 from sfumato.sql.refusals import refuse
 from sfumato.sql.results import Results
 from sfumato.sql.scope import Scope
@@ -52,21 +53,23 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
 
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
+    levels, select = take_levels(select)
     check(select, _READ)
     scope = Scope(read_from(select, with_views(select, names_of(tables))))
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():
-        return _pruned(_report(select, scope, strict=strict))
+        return _pruned(_report(select, scope, levels, strict=strict))
 
 
-def _report(select: exp.Select, scope: Scope, *, strict: bool) -> Report:
+def _report(select: exp.Select, scope: Scope, levels: Levels, *, strict: bool) -> Report:
     columns = selected(select, scope)
     relation = scope.relation.where(condition(select.args.get("where"), scope))
     assert not isinstance(relation.source, Public)
     source, predicate = pushed(relation.source, relation.predicate)
     trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
-    keys = list(dict.fromkeys(map(scope.scalar, trees)))
+    scalars = list(map(scope.scalar, trees))
+    keys = list(dict.fromkeys(scalars))
     results = Results(scope, rows_of(source, relation.known), predicate, keys)
     outputs = tuple(Output(name, results.expression(tree)) for name, tree in columns)
     _check_distinct(select.args.get("distinct"), outputs, len(keys))
@@ -75,8 +78,22 @@ def _report(select: exp.Select, scope: Scope, *, strict: bool) -> Report:
     order = _order(select.args.get("order"), outputs, results)
     limit, offset = _limit(select.args.get("limit")), _count(select.args.get("offset"), "OFFSET")
     return results.assembly.report(
-        outputs, having=kept, order=order, limit=limit, offset=offset or 0, strict=strict
+        outputs,
+        having=kept,
+        order=order,
+        limit=limit,
+        offset=offset or 0,
+        strict=strict,
+        levels=_levels(levels, scalars, keys),
     )
+
+
+def _levels(levels: Levels, scalars: list[Expression], keys: list[Expression]) -> tuple[tuple[int, ...], ...]:
+    """The grouping sets over the keys; an expression that is listed twice is one key."""
+    if levels and max((place for level in levels for place in level), default=-1) >= len(scalars):
+        raise refuse("A constant cannot stand in ROLLUP or CUBE.", "Leave it out.")
+    places = [keys.index(each) for each in scalars]
+    return tuple(dict.fromkeys(tuple(sorted({places[place] for place in level})) for level in levels))
 
 
 def _pruned(report: Report) -> Report:

@@ -16,17 +16,13 @@ __all__ = ["AGGREGATES", "CLAUSES", "FORM", "NODES", "TABLE_PARTS", "nearest", "
 
 FORM = "A query looks like SELECT country, COUNT(*) FROM visits WHERE age >= 18 GROUP BY country."
 
-_ONE_TABLE = "Ask one table; a column that would come from another must be added to it by the steward."
-_PLAIN = "Put the conditions into WHERE and the expressions into SELECT directly."
 _ROLLUP = "Ask each grouping as a query of its own, or add up the released groups."
 
 CLAUSES: dict[str, tuple[str, str]] = {
-    "with_": ("WITH is not supported.", _PLAIN),
-    "joins": ("Joins are not supported.", _ONE_TABLE),
-    "laterals": ("LATERAL is not supported.", _ONE_TABLE),
+    "laterals": ("LATERAL is not supported.", "Join a subquery on the privacy unit."),
     "pivots": ("PIVOT is not supported.", "Use GROUP BY, or COUNT(*) FILTER (WHERE …) for each column."),
-    "windows": ("WINDOW is not supported.", "Use GROUP BY."),
-    "qualify": ("QUALIFY is not supported.", "Use HAVING, which filters the released groups."),
+    "windows": ("WINDOW is not supported.", "Write OVER (PARTITION BY user_id …) out, in a subquery."),
+    "qualify": ("QUALIFY stands in subqueries.", "Use HAVING, which filters the released groups."),
     "sample": ("SAMPLE is not supported: the noise is for the whole table.", "Leave it out."),
     "into": ("SELECT INTO is not supported: nothing is written.", "Leave INTO out."),
     "locks": ("FOR UPDATE is not supported: nothing is written.", "Leave it out."),
@@ -41,9 +37,10 @@ TABLE_PARTS: dict[str, tuple[str, str]] = {
 """What may not stand with a table's name."""
 
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Window: ("Window functions (OVER) are not supported.", "Use GROUP BY."),
-    exp.Query: ("Subqueries are not supported.", _PLAIN),
-    exp.Exists: ("Subqueries are not supported.", _PLAIN),
+    exp.Window: (
+        "Window functions (OVER) stand in a subquery, where each looks at the rows of one unit.",
+        "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY user_id ORDER BY day) AS n FROM t).",
+    ),
     exp.Placeholder: ("Parameters are not supported.", "Write the value into the query."),
     exp.Parameter: ("Parameters are not supported.", "Write the value into the query."),
     exp.SessionParameter: ("Parameters are not supported.", "Write the value into the query."),

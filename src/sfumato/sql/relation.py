@@ -16,10 +16,22 @@ from sfumato.plan.facts import Facts, column_facts
 from sfumato.plan.names import in_sql
 from sfumato.plan.normal import conjunction
 from sfumato.plan.relations import block_facts
-from sfumato.plan.sources import Block, PerUnit, Public, Scan, Source, tables_of
+from sfumato.plan.sources import Block, Joined, PerUnit, Public, Scan, Source, United, tables_of
 from sfumato.schema import PrivateTable, PublicTable
 
-__all__ = ["Named", "Origin", "Relation", "both", "called_after", "facts_within", "fresh", "table_relation"]
+__all__ = [
+    "Named",
+    "Origin",
+    "Relation",
+    "both",
+    "called_after",
+    "check_size",
+    "facts_within",
+    "fresh",
+    "table_relation",
+]
+
+_MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +105,6 @@ class Relation:
         return next(each for each in self._tables() if isinstance(each, PrivateTable))
 
     @property
-    def size(self) -> int:
-        """How many times tables are read."""
-        return _leaves(self.source)
-
-    @property
     def units(self) -> tuple[Named, ...]:
         """The columns that say whose the rows are."""
         return tuple(each for each in self.columns if each.is_unit)
@@ -128,6 +135,28 @@ class Relation:
         aliases = {each.lower(): alias for each in (*others, alias)}
         return replace(self, columns=columns, aliases=aliases)
 
+    def tells_unit(self, expressions: Iterable[Expression]) -> bool:
+        """Whether rows that agree in these belong to one unit: a pointer on the way to owners is among them.
+
+        That rests on pointers that fit one row, as declared. Where one fits several, the owners are told
+        apart all the same: nothing about privacy follows from this.
+        """
+        columns: dict[tuple[int, str], set[str]] = {}
+        for each in expressions:
+            origin = self.origins.get(each.name) if isinstance(each, Column) else None
+            if origin is not None:
+                columns.setdefault((origin.use, origin.table), set()).add(origin.column)
+        return any(
+            pointer <= found
+            for (_, table), found in columns.items()
+            for pointer in _pointers(table, self.known)
+        )
+
+    def refused(self, sentences: tuple[str, str]) -> QueryRefused:
+        """A refusal, with this unit's name in the examples."""
+        reason, fix = sentences
+        return QueryRefused(reason, fix.replace("user_id", self.unit_name))
+
     @contextmanager
     def in_words(self) -> Iterator[None]:
         """Have refusals speak of columns as the query calls them."""
@@ -140,16 +169,20 @@ class Relation:
             raise QueryRefused(reason, fix) from None
 
     def _told(self, text: str) -> str:
-        counts: dict[str, int] = {}
+        given = [each.name.lower() for each in self.columns]
+        names: dict[str, str] = {}
         for each in self.columns:
-            counts[each.name.lower()] = counts.get(each.name.lower(), 0) + 1
-        for each in self.columns:
-            if isinstance(each.meaning, Column) and each.meaning.name != each.name:
-                spelt = each.written if counts[each.name.lower()] > 1 else in_sql(each.name)
-                inner = re.escape(each.meaning.name)
-                pattern = rf'"{inner}"|\'{inner}\'' + ("" if " " in inner else rf"|\b{inner}\b")
-                text = re.sub(pattern, lambda _, spelt=spelt: spelt, text)  # type: ignore[misc]
-        return text
+            if isinstance(each.meaning, Column):
+                spelt = each.written if given.count(each.name.lower()) > 1 else in_sql(each.name)
+                names.setdefault(in_sql(each.meaning.name), spelt)
+                if " " in each.meaning.name:  # a name that was made here
+                    text = text.replace(repr(each.meaning.name), repr(each.name))
+        if not names:
+            return text
+        listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        # Where these messages put columns: in calls and after a few words.
+        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )"
+        return re.sub(rf"(?:{places})(?:{listed})(?![\w.(])", lambda found: names[found[0]], text)
 
     def _tables(self) -> Iterator[PrivateTable | PublicTable]:
         return (self.known[name] for name in tables_of(self.source))
@@ -161,9 +194,9 @@ def table_relation(
     """The rows of one table, with its declared columns and its unit's."""
     private = isinstance(table, PrivateTable)
     unit = table.unit.column if isinstance(table, PrivateTable) else None
-    folded = None if unit is None else unit.lower()
-    columns = [Named(name, alias, Column(name), name.lower() == folded) for name in table.schema]
-    if unit is not None and not any(each.is_unit for each in columns):
+    ids = _ids(table, known) if isinstance(table, PrivateTable) else set()
+    columns = [Named(name, alias, Column(name), name.lower() in ids) for name in table.schema]
+    if unit is not None and not any(each.name.lower() == unit.lower() for each in columns):
         columns.insert(0, Named(unit, alias, None, is_unit=True))
     made = Relation(
         source=Scan(table.name) if private else Public(table.name),
@@ -174,6 +207,28 @@ def table_relation(
         origins={name: Origin(0, table.name, name) for name in table.schema},
     )
     return made.called(alias, table.name)
+
+
+def _pointers(table: str, known: Mapping[str, PrivateTable | PublicTable]) -> Iterator[set[str]]:
+    """The sets of columns of a table that point to an owner, or by which others point to its rows."""
+    for each in known.values():
+        if isinstance(each, PrivateTable) and each.unit.is_via:
+            if each.name == table:
+                yield {here for here, _ in each.unit.on}
+            if each.unit.table == table:
+                yield {there for _, there in each.unit.on}
+
+
+def _ids(table: PrivateTable, known: Mapping[str, PrivateTable | PublicTable]) -> set[str]:
+    """The columns that hold the units' ids, in small letters: the unit's own, or a pointer to it."""
+    unit = table.unit
+    if not unit.is_via:
+        return set() if unit.column is None else {unit.column.lower()}
+    above = known.get(str(unit.table))
+    if not isinstance(above, PrivateTable) or above.unit.is_via or len(unit.on) != 1:
+        return set()
+    ((here, there),) = unit.on
+    return {here.lower()} if there.lower() in _ids(above, known) else set()
 
 
 def facts_within(source: Source | Public, names: Iterable[str], known: Mapping[str, Any]) -> dict[str, Facts]:
@@ -201,10 +256,21 @@ def fresh(name: str, taken: Collection[str]) -> str:
     return candidate
 
 
-def _leaves(source: Any) -> int:
+def check_size(relation: Relation) -> None:
+    """Refuse what reads tables too often, or in too many steps.
+
+    Raises:
+        QueryRefused: if it does.
+    """
+    if _nodes(relation.source) > _MOST:
+        raise QueryRefused(f"The query takes more than {_MOST} steps to read its rows.", "Ask it in parts.")
+
+
+def _nodes(source: Source | Public) -> int:
     if isinstance(source, Scan | Public):
         return 1
-    parts = getattr(source, "parts", None) or (
-        (source.left, source.right) if hasattr(source, "left") else (source,)
-    )
-    return sum(_leaves(part.source) for part in parts)
+    if isinstance(source, Joined):
+        return 1 + _nodes(source.left.source) + _nodes(source.right.source)
+    if isinstance(source, United):
+        return 1 + sum(_nodes(part.source) for part in source.parts)
+    return 1 + _nodes(source.source)

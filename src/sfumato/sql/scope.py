@@ -144,7 +144,7 @@ class Scope:
         name = in_sql(column.name)
         return refuse(
             f"{column.name} serves only as the privacy unit of {self.table.name}.",
-            f"COUNT(DISTINCT {name}) counts the units.",
+            f"COUNT(DISTINCT {name}) counts the units; a subquery may GROUP BY it.",
         )
 
     def _meaning(self, column: exp.Column, alias_first: bool) -> exp.Expr:
@@ -170,15 +170,17 @@ class Scope:
         fix = nearest(name, list(dict.fromkeys(listed)))
         if column.this.args.get("quoted") and not column.table:
             fix = f"Text is written in single quotes. {fix}"
-        raise refuse(f"{self._shown(table)} no declared column {shown(name)}.", fix)
+        raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
 
     def _shown(self, table: str | None) -> str:
         tables = list(dict.fromkeys(each.table for each in self.relation.columns))
         named = [table] if table is not None else tables
         spelt = [self._declared(each) for each in named if each.strip()]
-        if len(tables) > 1 and table is None:
-            return f"{', '.join(spelt[:6])} have"
-        return f"{spelt[0]} has" if spelt else "The subquery in FROM has"
+        if len(named) > 1:
+            return f"{', '.join(spelt[:6])} have no declared"
+        if not spelt:
+            return "The subquery in FROM has no"
+        return f"{spelt[0]} has no declared" if spelt[0] in self.relation.known else f"{spelt[0]} has no"
 
     def _declared(self, alias: str) -> str:
         """The name of the table behind an alias, where it is one."""

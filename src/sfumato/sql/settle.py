@@ -35,7 +35,7 @@ def pushed(source: Source, predicate: Expression | None) -> tuple[Source, Expres
     if isinstance(source, Scan):
         return source, predicate
     if isinstance(source, United):
-        return United(tuple(_with(part, terms(predicate)) for part in source.parts)), None
+        return United(tuple(_with(part, ()) for part in source.parts)), predicate
     left = {name for name, _ in source.left.columns}
     right = set() if source.outer else {name for name, _ in source.right.columns}
     before: list[Expression] = []

@@ -14,7 +14,7 @@ from sfumato.sql.clauses import check, condition, has_aggregate, key_trees, sele
 from sfumato.sql.from_clause import Known, Names, read_from
 from sfumato.sql.joins import check_same_units
 from sfumato.sql.refusals import refuse
-from sfumato.sql.relation import Named, Relation, called_after, facts_within
+from sfumato.sql.relation import Named, Relation, called_after, check_size, facts_within
 from sfumato.sql.scope import Scope
 from sfumato.sql.shape_refusals import SUBQUERIES, UNIONS
 from sfumato.sql.unit_results import UnitResults
@@ -82,7 +82,9 @@ def read_query(query: exp.Expr, names: Names) -> Relation:
     names = with_views(query, names)
     scope = Scope(read_from(query, names))
     with scope.relation.in_words():
-        return _selected(query, scope)
+        found = _selected(query, scope)
+    check_size(found)
+    return found
 
 
 def _present(node: exp.Expr) -> set[str]:
@@ -157,7 +159,7 @@ def _aggregated(
         shown = {each.meaning for each in made.columns}
         plain = set(map(Column, results.keys))
         if distinct.args.get("on") or not made.units or not plain <= shown:
-            raise refuse(*SUBQUERIES["distinct"])
+            raise scope.relation.refused(SUBQUERIES["distinct"])
     return made
 
 
@@ -178,7 +180,7 @@ def _distinct(query: exp.Select, scope: Scope, columns: list[tuple[str, exp.Expr
         return replace(_named(scope, columns), distinct=True)
     trees = [tree for _, tree in columns]
     if not any(map(scope.is_unit, trees)):
-        raise refuse(*SUBQUERIES["distinct"])
+        raise scope.relation.refused(SUBQUERIES["distinct"])
     keyed = [tree for tree in trees if tree.find(exp.Column)]
     return _per_unit(scope, columns, UnitResults(scope, keyed, []))
 
@@ -202,12 +204,15 @@ def _united(query: exp.SetOperation, names: Names) -> Relation:
             raise refuse(*UNIONS["unit"])
     named = [_united_name([each.meaning for each in row]) for row in rows]
     source = United(tuple(_block(each, named) for each in parts))
-    facts = facts_within(source, [name for name in dict.fromkeys(named) if name is not None], first.known)
     columns = tuple(
         Named(row[0].name, "", None if name is None else Column(name), is_unit=row[0].is_unit)
         for row, name in zip(rows, named, strict=True)
     )
-    return Relation(source, None, columns, facts, first.known)
+    made = Relation(source, None, columns, {}, first.known)
+    check_size(made)
+    with made.in_words():
+        present = [name for name in dict.fromkeys(named) if name is not None]
+        return replace(made, facts=facts_within(source, present, first.known))
 
 
 def _united_name(meanings: Sequence[Expression | None]) -> str | None:

@@ -43,9 +43,9 @@ class UnitResults:
         self._scope = scope
         if relation.is_public:
             raise refuse(*PER_UNIT["public"])
-        if not any(map(scope.is_unit, keys)):
-            raise self._without_unit()
         others = {scope.scalar(each) for each in keys if not scope.is_unit(each)}
+        if not any(map(scope.is_unit, keys)) and not relation.tells_unit(others):
+            raise self._without_unit()
         calls = {unit_aggregate(each, scope) for tree in trees for each in _aggregates(tree)}
         if len(calls) > _MOST:
             raise refuse(

@@ -38,7 +38,7 @@ def with_windows(scope: Scope, trees: Sequence[exp.Expr]) -> tuple[Scope, list[e
     """
     relation = scope.relation
     if relation.is_public:
-        raise refuse(*WINDOWS["public"])
+        raise scope.relation.refused(WINDOWS["public"])
     calls = {_call(node, scope) for tree in trees for node in tree.find_all(exp.Window)}
     assert not isinstance(relation.source, Public)
     names: dict[WindowCall, str] = {}
@@ -71,53 +71,54 @@ def _written(part: Any) -> str:
 
 def _call(node: exp.Window, scope: Scope) -> WindowCall:
     if node.args.get("alias") is not None:
-        raise refuse(*WINDOWS["named"])
+        raise scope.relation.refused(WINDOWS["named"])
     if any(each.find(exp.Window) for each in node.iter_expressions()):
-        raise refuse(*WINDOWS["nested"])
+        raise scope.relation.refused(WINDOWS["nested"])
     partition = _partition(node.args.get("partition_by") or (), scope)
     order = _order(node.args.get("order"), scope)
     whole = _is_whole(node.args.get("spec"))
     name = type(node.this).__name__.lower()
     if name in _RANKS or name in _SHIFTS:
         if node.args.get("spec") is not None:
-            raise refuse(*WINDOWS["frame"])
+            raise scope.relation.refused(WINDOWS["frame"])
         if not order:
-            raise refuse(*WINDOWS["order"])
+            raise scope.relation.refused(WINDOWS["order"])
         if name in _RANKS:
             if node.this.expressions:
-                raise refuse(*WINDOWS["form"])
+                raise scope.relation.refused(WINDOWS["form"])
             return WindowCall(_RANKS[name], None, partition, order)
         return _shift(_SHIFTS[name], node.this, scope, partition, order)
     call = _aggregate(node.this, scope)
     if order and not whole:
-        raise refuse(*WINDOWS["running"])
+        raise scope.relation.refused(WINDOWS["running"])
     if node.args.get("spec") is not None and not whole:
-        raise refuse(*WINDOWS["frame"])
+        raise scope.relation.refused(WINDOWS["frame"])
     return WindowCall(_OVER[call.function], call.argument, partition)
 
 
 def _aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
     if isinstance(node, exp.FirstValue | exp.LastValue | exp.NthValue):
-        raise refuse(*WINDOWS["first"])
-    if not isinstance(node, exp.AggFunc | exp.Filter | exp.Anonymous):
-        raise refuse(*WINDOWS["form"])
+        raise scope.relation.refused(WINDOWS["first"])
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if not isinstance(inner, exp.Count | exp.CountIf | exp.Sum | exp.Avg | exp.Min | exp.Max | exp.Anonymous):
+        raise scope.relation.refused(WINDOWS["form"])
     call = unit_aggregate(node, scope)
     if call.function not in _OVER:
-        raise refuse(*WINDOWS["form"])
+        raise scope.relation.refused(WINDOWS["form"])
     return call
 
 
 def _partition(listed: Iterable[exp.Expr], scope: Scope) -> tuple[Expression, ...]:
     trees = list(listed)
-    if not any(map(scope.is_unit, trees)):
+    keys = {scope.scalar(each) for each in trees if not scope.is_unit(each)}
+    if not any(map(scope.is_unit, trees)) and not scope.relation.tells_unit(keys):
         unit = scope.relation.unit_name
         if scope.table.unit.is_row:
-            raise refuse(*WINDOWS["rows"])
+            raise scope.relation.refused(WINDOWS["rows"])
         raise refuse(
             "A window that is not PARTITION BY the privacy unit looks at the rows of others.",
             f"Write OVER (PARTITION BY {unit} …).",
         )
-    keys = {scope.scalar(each) for each in trees if not scope.is_unit(each)}
     return tuple(sorted(keys, key=_written))
 
 
@@ -125,7 +126,7 @@ def _order(order: exp.Expr | None, scope: Scope) -> tuple[tuple[Expression, bool
     found: dict[Expression, bool] = {}
     for each in () if order is None else order.expressions:
         if not isinstance(each, exp.Ordered) or each.args.get("with_fill") or each.args.get("nulls_first"):
-            raise refuse(*WINDOWS["nulls"])
+            raise scope.relation.refused(WINDOWS["nulls"])
         if scope.is_unit(each.this):
             continue  # the same for all rows of a window
         found.setdefault(scope.scalar(each.this), bool(each.args.get("desc")))
@@ -141,14 +142,14 @@ def _shift(
 ) -> WindowCall:
     offset = node.args.get("offset")
     if node.args.get("default") is not None:
-        raise refuse(*WINDOWS["default"])
+        raise scope.relation.refused(WINDOWS["default"])
     steps = 1
     if offset is not None:
         if not (isinstance(offset, exp.Literal) and not offset.is_string and offset.this.isdigit()):
-            raise refuse(*WINDOWS["offset"])
+            raise scope.relation.refused(WINDOWS["offset"])
         steps = int(offset.this) if len(offset.this) < 5 else _FURTHEST + 1
         if steps > _FURTHEST:
-            raise refuse(*WINDOWS["offset"])
+            raise scope.relation.refused(WINDOWS["offset"])
     return WindowCall(function, scope.scalar(node.this), partition, order, steps)
 
 
