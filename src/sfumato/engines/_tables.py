@@ -8,8 +8,9 @@ from typing import Any
 
 from sfumato.engines._csv import read_header
 from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
+from sfumato.engines._prepared import METADATA, Note, read_note
 from sfumato.engines._types import cast, identifies, kind_of
-from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
@@ -40,6 +41,7 @@ class _Scan:
         seen: The state of those files when Arrow learned what is in them, if it remembers that.
         whole: Whether every read must use all columns.
         hidden: Columns that DuckDB adds and that are not the source's, in lower case.
+        note: What a prepared file says about itself.
     """
 
     text: str
@@ -51,6 +53,7 @@ class _Scan:
     seen: tuple[Stamp, ...] | None = None
     whole: bool = False
     hidden: frozenset[str] = frozenset()
+    note: Note | None = None
 
     def prepare(self, connection: Any, name: str) -> str:
         """Attach or register what is needed; the text to put after FROM."""
@@ -75,6 +78,7 @@ class Table:
         select: The columns of the view.
         inner: What DuckDB calls the columns of the source that it uses.
         has_unit: Whether the ids of units are among the columns.
+        is_prepared: Whether the ranks of rows are, too.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Table:
     select: tuple[str, ...]
     inner: tuple[str, ...]
     has_unit: bool
+    is_prepared: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -133,10 +138,11 @@ def plan_table(
         SourceUnusable: if it cannot be opened, a column is missing or cannot have its kind, or one is
             declared under the name that is kept for the unit.
     """
-    if any(each.casefold() == UNIT_COLUMN for each in columns):
-        raise SourceUnusable(
-            f'{located.shown}: the name "{UNIT_COLUMN}" is kept for the unit; rename that column.'
-        )
+    for kept, what in ((UNIT_COLUMN, "the unit"), (RANK_COLUMN, "ranks")):
+        if any(each.casefold() == kept for each in columns):
+            raise SourceUnusable(
+                f'{located.shown}: the name "{kept}" is kept for {what}; rename that column.'
+            )
     wanted = [*columns] if unit is None else [*columns, unit]
     if isinstance(located, Files) and located.format == "arrow":
         located = read_arrow_files(located.paths, located.partitions, located.shown)
@@ -144,6 +150,8 @@ def plan_table(
         scan, found = _pick(connection, located, wanted)
     else:
         scan = _scan(connection, located)
+        if scan.note is not None and unit is not None:
+            scan.note.check(columns, unit, located.shown)
         held = _columns(connection, scan, located.shown)
         names = [column.name for column in held]
         found = [held[_position(each, names, located.shown)] for each in wanted]
@@ -151,10 +159,15 @@ def plan_table(
         f"{_expression(column, public, kind, located.shown)} AS {quoted(public)}"
         for (public, kind), column in zip(columns.items(), found, strict=False)
     ]
-    if unit is not None:
+    is_prepared = scan.note is not None and unit is not None
+    if is_prepared:
+        select += [quoted(UNIT_COLUMN), quoted(RANK_COLUMN)]
+    elif unit is not None:
         select.append(f"{_expression(found[-1], unit, None, located.shown)} AS {quoted(UNIT_COLUMN)}")
     inner = dict.fromkeys(quoted(column.inner) for column in found)
-    return Table(name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner), unit is not None)
+    return Table(
+        name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner), unit is not None, is_prepared
+    )
 
 
 def quoted(name: str) -> str:
@@ -239,6 +252,9 @@ def _columns(connection: Any, scan: _Scan, shown: str) -> tuple[Column, ...]:
         rows = []
     if not rows:
         raise SourceUnusable(f"{shown} cannot be opened; check that it is whole and readable.")
+    if scan.note is not None:
+        shown_as = [(scan.note.public_name(row[0]), row) for row in rows]
+        return tuple(Column(name, row[0], row[1]) for name, row in shown_as if name is not None)
     names = (*scan.names, *(row[0] for row in rows[len(scan.names) :]))
     found = [Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True)]
     known, added = found[: len(scan.names)], found[len(scan.names) :]
@@ -324,21 +340,25 @@ def _csv(files: Files) -> _Scan:
 
 
 def _database(connection: Any, database: Database) -> _Scan:
-    scan = _Scan("", paths=(), database=database.path)
+    scan, alias = _Scan("", paths=(), database=database.path), _alias(database.path)
     tables: list[tuple[str, str]] = []
     try:
         scan.prepare(connection, "source")
         tables = connection.execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?",
-            [_alias(database.path)],
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
         ).fetchall()
     except Exception:  # its text may hold data
         tables = []
+    note: Note | None = None
+    if ("main", METADATA) in tables:
+        note = read_note(connection, f"{quoted(alias)}.main.{quoted(METADATA)}", database.shown)
+        tables.remove(("main", METADATA))
     if database.table is not None:
         tables = [each for each in tables if database.table in (each[1], f"{each[0]}.{each[1]}")]
     if len(tables) != 1:
         raise SourceUnusable(
             f"{database.shown} must lead to one table of a DuckDB file; name it, as in shop.duckdb::visits."
         )
-    path = ".".join(quoted(part) for part in (_alias(database.path), *tables[0]))
-    return _Scan(path, database=database.path)
+    path = ".".join(quoted(part) for part in (alias, *tables[0]))
+    is_it = note is not None and tables[0] == ("main", note.table)
+    return _Scan(path, database=database.path, note=note if is_it else None)

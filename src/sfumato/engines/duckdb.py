@@ -233,6 +233,12 @@ class DuckDB:
         self._check_public(name)
         return bool(self.fetch(statement).num_rows == 0)
 
+    def is_prepared(self, name: str) -> bool:
+        """Whether an attached table shows the ranks of its rows as `RANK_COLUMN`: see `engines.prepare`."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return table is not None and table.is_prepared
+
     def close(self) -> None:
         """Give back memory and the folder of spilled data; a second call does nothing."""
         with self._lock:

@@ -1,0 +1,77 @@
+"""What a prepared file says about itself, and whether it serves what is declared now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.errors import SourceUnusable
+from sfumato.schema import Kind
+
+__all__ = ["FORMAT", "METADATA", "Note", "read_note"]
+
+FORMAT = 1
+"""How prepared files are laid out; another meaning of any part of them has another number."""
+
+METADATA = "sfumato prepared"
+"""The table of a prepared file that holds its note: no other file has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a prepared file holds.
+
+    Attributes:
+        table: The table with the rows.
+        unit: The column whose values are the units; the file has it under `UNIT_COLUMN`.
+        columns: The other columns, with what they were declared to hold.
+    """
+
+    table: str
+    unit: str
+    columns: Mapping[str, Kind]
+
+    def public_name(self, inner: str) -> str | None:
+        """What a column of the file is called to the outside; None: it is not shown."""
+        if inner == UNIT_COLUMN:
+            declared = {each.casefold() for each in self.columns}
+            return None if self.unit.casefold() in declared else self.unit
+        return None if inner == RANK_COLUMN else inner
+
+    def check(self, columns: Mapping[str, Kind], unit: str, shown: str) -> None:
+        """Refuse a declaration that the file was not prepared for.
+
+        Raises:
+            SourceUnusable: if the unit is another column, or a column is missing or held something else.
+        """
+        again = "prepare the table again"
+        if unit.casefold() != self.unit.casefold():
+            raise SourceUnusable(f'{shown} was prepared for another unit than "{unit[:100]}"; {again}.')
+        held = {name.casefold(): kind for name, kind in self.columns.items()}
+        for name, kind in columns.items():
+            if held.get(name.casefold()) != kind:
+                raise SourceUnusable(
+                    f'{shown} was prepared without the column "{name[:100]}" as {kind}; {again}.'
+                )
+
+
+def read_note(connection: Any, place: str, shown: str) -> Note:
+    """The note in a table of an attached prepared file.
+
+    Raises:
+        SourceUnusable: if it has none that this version understands.
+    """
+    note: Note | None = None
+    try:
+        ((text,),) = connection.execute(f"SELECT note FROM {place}").fetchall()
+        data = json.loads(text)
+        if data["format"] == FORMAT:
+            note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]))
+    except Exception:  # its text may hold data
+        note = None
+    if note is None:
+        raise SourceUnusable(f"{shown} was not prepared by this version; prepare the table again.")
+    return note

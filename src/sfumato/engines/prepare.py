@@ -1,0 +1,281 @@
+"""Tables prepared once, so that holding units within their limits later is a plain filter.
+
+A prepared file is a DuckDB file with two tables: the rows that belong to a unit, those of one unit side by
+side and numbered, and a line that says what they are. Whoever attaches it sees the declared columns, the ids
+of units unchanged, and the rank of each row under the name `RANK_COLUMN`: the rows of rank 1 to k are k rows
+of each unit, chosen as if by lot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines._prepared import FORMAT, METADATA
+from sfumato.engines._run import run
+from sfumato.engines._tables import Table, plan_table, quoted
+from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.sources import Database, Files, Located, locate
+from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.random import salt as new_salt
+from sfumato.schema import Kind, PrivateTable
+
+__all__ = ["Prepared", "prepare", "rank"]
+
+_SUFFIXES = (".duckdb", ".ddb")
+_FAILED = "could not be prepared; check that its source is whole and that there is room on the disk."
+
+
+class _Interrupted(Cancelled):
+    """Ctrl-C while a table was prepared."""
+
+    headline = "Interrupted; nothing was written."
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared file.
+
+    Attributes:
+        path: Where it is.
+        table: Whose rows it has.
+        unit: The column whose values are the units.
+        columns: The declared columns.
+        bytes: How large it is.
+    """
+
+    path: Path
+    table: str
+    unit: str
+    columns: tuple[str, ...]
+    bytes: int
+
+
+def prepare(
+    table: PrivateTable,
+    path: str | Path,
+    *,
+    salt: bytes | None = None,
+    force: bool = False,
+    threads: int | None = None,
+    memory: str | None = None,
+    timeout: float | None = None,
+) -> Prepared:
+    """Write a table's rows to a DuckDB file, clustered by unit and ranked within it.
+
+    The file takes the table's place as `source`. It is complete or not there: it is written under another
+    name, in a folder that only its owner may enter, and renamed once it is on the disk.
+
+    Args:
+        table: What to prepare; its unit must be a column of its own.
+        path: Where to, ending in `.duckdb`.
+        salt: The key of the hash that ranks; by default a new one. With the same salt and the same rows the
+            ranks are the same.
+        force: Whether to write over an existing file, which is never one that the table is read from.
+        threads: How many threads to use; by default one a core.
+        memory: How much memory, like `"4GB"`; the rest goes to the disk.
+        timeout: How many seconds it may take.
+
+    Privacy:
+        Claim: the rank of a row is a function of the salt and the rows of its own unit. So a filter
+        `rank <= k` leaves each unit the same rows of its own, at most k, whatever rows others have: adding or
+        removing a unit adds or removes at most k rows. Reason: a row's place among those of its unit follows
+        from a hash of the salt, the id as the source has it and all its columns, ties broken by the columns
+        themselves; rows that tie even there are the same row. Neither position, arrival, threads nor a number
+        given to the unit enter. Floats are stored in one form (zero without a sign, one NaN), since an order
+        cannot tell the forms apart.
+        Condition: DuckDB's `hash` is a function of its arguments. Not needed for the claim: that the ranks
+        are uniform, for which the hash is taken twice (once, it is nearly linear in its arguments).
+
+    Raises:
+        InvalidParameter: for a path of another kind or in use, or a table whose units are rows or are named
+            in another table.
+        SourceUnusable: if the rows cannot be read, or the file cannot be written.
+        Cancelled: on Ctrl-C; nothing is written.
+    """
+    unit = _unit_of(table)
+    located = locate(table.source)
+    target = _target(path, located, force=force)
+    key = new_salt(32) if salt is None else _checked(salt)
+    kinds = {name: column.kind for name, column in table.schema.items()}
+    with DuckDB(threads=threads, memory=memory, timeout=timeout) as engine, _private_folder(target) as folder:
+        draft = folder / "draft"
+        connection = engine._connect()
+        try:
+            planned = plan_table(connection, table.name, located, kinds, unit=unit)
+            work = _writer(connection, planned, draft, statement(table.name, kinds, key), _note(table, key))
+            whole = _run(work, connection.interrupt, timeout)
+        finally:
+            connection.close()
+        if not whole:
+            raise SourceUnusable(f"{located.shown} {_FAILED}")
+        _move(draft, target, force=force)
+    return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size)
+
+
+def statement(name: str, kinds: Mapping[str, Kind], salt: bytes) -> str:
+    """The SELECT over an attached table whose rows a prepared file has, in their order."""
+    columns = [quoted(each) for each in kinds]
+    shown = [_one_form(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
+    unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
+    rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
+    listed = ", ".join([unit, *columns])
+    ranked = f"SELECT {listed}, {rank(columns, _number(salt))} AS {ranks} FROM ({rows}) AS r"
+    return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+
+
+def rank(columns: Sequence[str], salt: str) -> str:
+    """SQL for the rank of a row among those of its unit.
+
+    Args:
+        columns: All columns that there are beside the unit, quoted.
+        salt: SQL for a BIGINT.
+    """
+    unit = quoted(UNIT_COLUMN)
+    hashed = f"hash(hash({', '.join([salt, unit, *columns])}))"  # once alone it is nearly linear
+    return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
+
+
+def _one_form(column: str, kind: Kind) -> str:
+    """Of values that no order tells apart always the same one: the tie would be broken by position."""
+    if kind != "float":
+        return column
+    nan = "CAST('nan' AS DOUBLE)"
+    return f"CASE WHEN isnan({column}) THEN {nan} ELSE {column} + CAST(0 AS DOUBLE) END AS {column}"
+
+
+def _number(salt: bytes) -> str:
+    """63 bits of a salt, as SQL."""
+    bits = int.from_bytes(hashlib.sha256(b"ranks of rows" + salt).digest()[:8], "big") >> 1
+    return f"CAST({bits} AS BIGINT)"
+
+
+def _note(table: PrivateTable, salt: bytes) -> str:
+    """What the file says about itself; of the salt no more than whether another one is the same."""
+    note = {
+        "format": FORMAT,
+        "table": table.name,
+        "unit": table.unit.column,
+        "columns": {name: column.kind for name, column in table.schema.items()},
+        "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
+    }
+    return json.dumps(note, ensure_ascii=False)
+
+
+def _writer(connection: Any, table: Table, draft: Path, select: str, note: str) -> Callable[[], bool]:
+    """What reads the rows and writes the file; true if it is whole."""
+
+    def work() -> bool:
+        before = table.stamps()
+        table.create(connection)
+        connection.execute("SET preserve_insertion_order = true")  # it is the order that is written
+        place = str(draft).replace("'", "''")
+        connection.execute(f"ATTACH '{place}' AS prepared")
+        connection.execute(f"CREATE TABLE prepared.main.{quoted(table.name)} AS {select}")
+        connection.execute(f"CREATE TABLE prepared.main.{quoted(METADATA)} (note VARCHAR)")
+        connection.execute(f"INSERT INTO prepared.main.{quoted(METADATA)} VALUES (?)", [note])
+        connection.execute("CHECKPOINT prepared")
+        connection.execute("DETACH prepared")
+        return before == table.stamps() and not table.is_stale()
+
+    return work
+
+
+def _run(work: Callable[[], bool], interrupt: Callable[[], object], timeout: float | None) -> bool:
+    """Whether it ran through; the exception of a failure ends in the thread that it arose in."""
+    stopped = False
+    try:
+        return run(work, interrupt, timeout=timeout)
+    except Cancelled:
+        stopped = True
+    except EngineFailed:
+        pass
+    if stopped:
+        raise _Interrupted("Preparing was interrupted; what was written so far is removed.")
+    return False
+
+
+def _unit_of(table: PrivateTable) -> str:
+    if not isinstance(table, PrivateTable):
+        raise InvalidParameter("prepare takes a PrivateTable.")
+    if table.unit.is_via:
+        raise InvalidParameter(
+            f"The units of {table.name} are named in another table; write them to a column of its own first."
+        )
+    if table.unit.column is None:
+        raise InvalidParameter(f"Each row of {table.name} is a unit: there is nothing to prepare.")
+    return table.unit.column
+
+
+def _checked(salt: bytes) -> bytes:
+    if not isinstance(salt, bytes) or not salt:
+        raise InvalidParameter("salt must be bytes, or None.")
+    return salt
+
+
+def _target(path: str | Path, located: Located, *, force: bool) -> Path:
+    target = Path(os.path.abspath(os.fspath(path)))
+    if target.suffix.lower() not in _SUFFIXES:
+        raise InvalidParameter(f"A prepared file's name ends in {' or '.join(_SUFFIXES)}.")
+    if not target.parent.is_dir():
+        raise InvalidParameter(f"There is no folder for {target.name[:100]}; make it first.")
+    if any(os.path.realpath(each) == os.path.realpath(target) for each in _read_from(located)):
+        raise InvalidParameter("The table is read from that file; name another one.")
+    _check_free(target, force=force)
+    return target
+
+
+def _check_free(target: Path, *, force: bool) -> None:
+    if os.path.lexists(target) and not (force and target.is_file()):
+        raise InvalidParameter(f"{target.name[:100]} is there already; --force (force=True) writes over it.")
+
+
+def _read_from(located: Located) -> tuple[str, ...]:
+    if isinstance(located, Database):
+        return (located.path,)
+    return located.paths if isinstance(located, Files) else located.files
+
+
+@contextlib.contextmanager
+def _private_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that its owner alone may enter; gone afterwards with all that is in it."""
+    made: str | None = None
+    with contextlib.suppress(OSError):
+        made = tempfile.mkdtemp(prefix=".sfumato-", dir=target.parent)
+    if made is None:
+        raise SourceUnusable(f"{target.name[:100]} cannot be written there; check the folder's permissions.")
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _move(draft: Path, target: Path, *, force: bool) -> None:
+    """Give a whole file its name, on the disk before anybody can find it."""
+    _check_free(target, force=force)
+    moved = False
+    with contextlib.suppress(OSError):
+        os.chmod(draft, 0o600)
+        _sync(draft)
+        os.replace(draft, target)
+        moved = True
+        _sync(target.parent)
+    if not moved:
+        raise SourceUnusable(f"{target.name[:100]} cannot be written there; check the folder's permissions.")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
