@@ -270,9 +270,12 @@ def evaluated(expression, row):
     values = [evaluated(each, row) for each in expression.arguments]
     if name == "is_null":
         return values[0] is None
+    if name in ("least", "greatest"):
+        return (min if name == "least" else max)(each for each in values if each is not None)
     if any(each is None for each in values):
         return None
     return {
+        "and": lambda *both: all(both),
         "subtract": lambda a, b: a - b,
         "multiply": lambda a, b: a * b,
         "abs": abs,

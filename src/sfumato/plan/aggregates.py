@@ -34,7 +34,7 @@ __all__ = [
 
 EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std", "covar", "corr"]
 
-_LARGEST = 1e308  # what is larger in absolute value is as good as infinite, or NaN
+_LARGEST = 1e308  # what is larger in absolute value is as good as infinite
 _ZERO = Fraction(0)
 
 
@@ -210,7 +210,7 @@ class Pair:
     """Two columns over the rows where both are present, in an order that does not depend on the question's.
 
     Each column is made missing where the other is; where the other never is, its sums are those that AVG and
-    VARIANCE measure.
+    VARIANCE measure. Infinite numbers count as missing here, unless nothing may be missing.
 
     Attributes:
         first: One column where the other is present.
@@ -229,22 +229,28 @@ class Pair:
         """The pair of these arguments."""
         first, second = sorted((first, second), key=lambda each: str(to_wire(each)))
         plain, alone = range_of(name, first, columns), range_of(name, second, columns)
-        one = range_of(name, _with(first, second, columns), columns)
-        two = range_of(name, _with(second, first, columns), columns)
+        there = _there((first, second), columns)
+        one = range_of(name, _only(there, first) if alone.nullable and first != second else first, columns)
+        two = range_of(name, _only(there, second) if plain.nullable and first != second else second, columns)
         count = one.present() if plain.nullable else two.present()
-        return cls(one, two, count, products(one, replace(two, argument=alone.argument)))
+        sides = replace(one, argument=plain.argument), replace(two, argument=alone.argument)
+        return cls(one, two, count, products(*sides, there))
 
 
-def _with(argument: Expression, other: Expression, columns: Mapping[str, Facts]) -> Expression:
-    """The argument where the other is a number, else NULL."""
-    facts = facts_of(other, columns)
-    if not facts.nullable or argument == other:
-        return argument
-    if facts.kind == "float":  # NaN is above all numbers, and infinite ones have no product with 0
-        there = call("less_equal", call("abs", other), literal(_LARGEST))
-    else:
-        there = call("not", call("is_null", other))
-    return call("case", there, argument, Constant(None, None))
+def _only(there: Expression | None, argument: Expression) -> Expression:
+    return argument if there is None else call("case", there, argument, Constant(None, None))
+
+
+def _there(arguments: tuple[Expression, ...], columns: Mapping[str, Facts]) -> Expression | None:
+    """Whether all of these are numbers; None where none of them can be missing."""
+    conditions: list[Expression] = []
+    for argument in dict.fromkeys(arguments):
+        facts = facts_of(argument, columns)
+        if facts.nullable and facts.kind == "float":  # NaN is above all numbers
+            conditions.append(call("less_equal", call("abs", argument), literal(_LARGEST)))
+        elif facts.nullable:
+            conditions.append(call("not", call("is_null", argument)))
+    return conditions[0] if len(conditions) == 1 else call("and", *conditions) if conditions else None
 
 
 @dataclass(frozen=True, slots=True)

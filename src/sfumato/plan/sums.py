@@ -77,8 +77,16 @@ class Range:
         return _sum(square, -shift, most - shift, grid), shift
 
 
-def products(first: Range, second: Range) -> Measurement:
-    """The sum of the products of both distances from the middles: at most reach times reach, either way."""
+def products(first: Range, second: Range, there: Expression | None) -> Measurement:
+    """The sum of the products of both distances from the middles: at most reach times reach, either way.
+
+    Both numbers are held within their ranges first, as they are in the sums of each.
+
+    Args:
+        first: One column.
+        second: The other one.
+        there: Whether a row has both, if some may be missing.
+    """
     centers = first.middle, second.middle
     most = first.reach(centers[0]) * second.reach(centers[1])
     if most > _EXACT:
@@ -89,8 +97,23 @@ def products(first: Range, second: Range) -> Measurement:
     grid = None
     if first.whole and second.whole:
         grid = sum(center.denominator != 1 for center in centers)
-    product = call("multiply", _less(first.argument, centers[0]), _less(second.argument, centers[1]))
+    factors = (
+        _less(_within(each.argument, each.lower, each.upper), center)
+        for each, center in zip((first, second), centers, strict=True)
+    )
+    product = call("multiply", *factors)
+    if there is not None:
+        product = call("case", there, product, Constant(None, None))
     return _sum(product, -most, most, grid)
+
+
+def _within(argument: Expression, lower: Fraction, upper: Fraction) -> Expression:
+    """The argument held within bounds; what is missing becomes one of them."""
+    whole = lower.denominator == upper.denominator == 1
+    low, high = (
+        Constant(int(end), "integer") if whole else Constant(float(end), "float") for end in (lower, upper)
+    )
+    return call("least", call("greatest", argument, low), high)
 
 
 def held(argument: Expression, lower: Fraction, upper: Fraction, columns: Mapping[str, Facts]) -> Expression:
@@ -106,11 +129,7 @@ def held(argument: Expression, lower: Fraction, upper: Fraction, columns: Mappin
         raise QueryRefused(
             "The bounds for each row are not understood.", "Write the lower one first, both below 2**63."
         )
-    whole = lower.denominator == upper.denominator == 1
-    low, high = (
-        Constant(int(end), "integer") if whole else Constant(float(end), "float") for end in (lower, upper)
-    )
-    value = call("least", call("greatest", argument, low), high)
+    value = _within(argument, lower, upper)
     if not facts.nullable:
         return value
     return call("case", call("not", call("is_null", argument)), value, Constant(None, None))
