@@ -116,6 +116,7 @@ class Assembly:
         offset: int = 0,
         combinations: tuple[tuple[Any, ...], ...] | None = None,
         strict: bool = True,
+        levels: tuple[tuple[int, ...], ...] = (),
     ) -> Report:
         """The finished plan; unless `strict`, also one whose numbers have no bounds yet.
 
@@ -137,7 +138,7 @@ class Assembly:
             )
         source = self.rows.source
         child = source if self.predicate is None else Filter(source, self.predicate)
-        aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations)
+        aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
         report = Report(aggregate, outputs, having, order, limit, offset)
         if strict or not unbounded(report, self.rows):
             measured_of(report, self.rows)

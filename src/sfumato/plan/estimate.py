@@ -23,6 +23,7 @@ from sfumato.plan.nodes import OrderItem, Report
 from sfumato.plan.noise import Noise, risk_of
 from sfumato.plan.outside import Outside
 from sfumato.plan.ranges import Facts
+from sfumato.plan.reconcile import reconciled
 from sfumato.plan.slots import Slot
 
 __all__ = ["Estimates", "Values", "estimate"]
@@ -121,7 +122,14 @@ def estimate(
     order = np.asarray(recipe.row_order, dtype=np.int64)
     arrays = [array[order] for array in arrays]
     others = {} if outside is None else outside
-    results = _results(recipe, arrays, order, others)
+    agreed = arrays
+    if recipe.measured.levels:
+        agreed = reconciled(recipe.measured, arrays)
+        # Intervals are around the measurements. With Gaussian noise, the estimates that agree have Gaussian
+        # errors of no more variance (Gauss, Markov), and intervals of the same width hold around them.
+        if all(noise.law == "gaussian" for noise in noises):
+            arrays = reconciled(recipe.measured, arrays, rounded=False)
+    results = _results(recipe, agreed, order, others)
     kept = _kept(report, results, len(order))
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]

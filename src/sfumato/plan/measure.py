@@ -32,6 +32,7 @@ from sfumato.schema import PrivacyUnit
 __all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
 
 _MOST_ROWS = 1_000_000
+_NOT_ADDED = EXTERNAL | {"count_distinct"}
 _HEAVIEST = 2**60  # times 2**30 of weight: 2**37 units of this weight fit in 128 bits
 
 
@@ -99,6 +100,8 @@ def recipe(report: Report, table: Readable) -> Recipe:
     slots: dict[AggregateCall, Slot] = {}
     if base.is_open:
         slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
+    if base.levels:
+        _check_levels(node, base)
     outside = [each for each in dict.fromkeys(node.aggregates) if each.function in EXTERNAL]
     extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
     slots |= placed
@@ -131,7 +134,20 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     unit = _tightened(read.unit, node.limits)
     keys = tuple(node.keys[index] for index in order)
     is_open = any(key.values is None for key in keys)
-    rows, row_order = ((), ()) if is_open else _sorted_rows(node, order)
+    levels = tuple(tuple(sorted(order.index(key) for key in level)) for level in node.levels)
+    if levels and is_open:
+        raise QueryRefused(
+            "ROLLUP, CUBE and GROUPING SETS need keys with public values.",
+            "List the values in WHERE, have the columns declared as enums, or ask each grouping by itself.",
+        )
+    rows: tuple[tuple[Any, ...], ...] = ()
+    row_order: tuple[int, ...] = ()
+    if is_open:
+        pass
+    elif levels:
+        rows, row_order = _stacked(node, order, levels)
+    else:
+        rows, row_order = _sorted_rows(node, order)
     bounding = node.bounding or ("choose" if is_open else "reweight")
     if unit.column is None:
         bounding = "reweight"
@@ -150,8 +166,36 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         measurements=(),
         source=None if read.is_plain else read.source,
         bounding=bounding,
+        levels=levels,
     )
     return measured, row_order
+
+
+def _stacked(
+    node: Aggregate, order: Sequence[int], levels: Sequence[tuple[int, ...]]
+) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
+    """The groups of all levels, one level after the other, with None for keys that a level leaves out."""
+    lists = [tuple(dict.fromkeys(node.keys[index].values or ())) for index in order]
+    count = sum(math.prod(len(lists[key]) for key in level) for level in levels)
+    if count > _MOST_ROWS:
+        raise QueryRefused(
+            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.",
+            "Group by fewer keys.",
+        )
+    rows: list[tuple[Any, ...]] = []
+    for level in levels:
+        columns = [values if key in level else (None,) for key, values in enumerate(lists)]
+        rows += itertools.product(*columns)
+    return tuple(rows), tuple(range(len(rows)))
+
+
+def _check_levels(node: Aggregate, base: Measured) -> None:
+    """Levels are added up from the finest groups, which fits weighted rows alone."""
+    if base.bounding != "reweight" or any(each.function in _NOT_ADDED for each in node.aggregates):
+        raise QueryRefused(
+            "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
+            "Ask distinct counts and quantiles for each grouping by itself.",
+        )
 
 
 def _tightened(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:

@@ -90,6 +90,7 @@ class Aggregate:
         combinations: Only these tuples of key values; None: all.
         bounding: How units are held within their limits; None: as fits the keys.
         limits: Tighter limits than the unit's own, `max_groups` and `max_rows`; None: those of the unit.
+        levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
     """
 
     child: Source | Filter
@@ -98,6 +99,7 @@ class Aggregate:
     combinations: tuple[tuple[Any, ...], ...] | None = None
     bounding: Bounding | None = None
     limits: tuple[int | None, int | None] = (None, None)
+    levels: tuple[tuple[int, ...], ...] = ()
 
     @property
     def source(self) -> Source:
@@ -214,6 +216,8 @@ class Measured:
         measurements: What is read for each of them, sorted and without repetitions.
         source: Where the rows come from; None: they are those of the table itself.
         bounding: How units are held within their limits.
+        levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
+            the keys that its level leaves out.
     """
 
     table: str
@@ -225,6 +229,7 @@ class Measured:
     measurements: tuple[Measurement, ...]
     source: Source | None = None
     bounding: Bounding = "reweight"
+    levels: tuple[tuple[int, ...], ...] = ()
 
     @property
     def rows(self) -> Source:
@@ -248,6 +253,8 @@ class Measured:
             more["source"] = source_to_wire(self.source)
         if self.bounding != "reweight":
             more["bounding"] = self.bounding
+        if self.levels:
+            more["levels"] = [list(each) for each in self.levels]
         if self.is_open:
             more["open"] = [key.values is None for key in self.keys]
         return more | {

@@ -14,7 +14,7 @@ from sfumato.loss import GaussianLoss, PrivacyLoss, compose
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
 from sfumato.plan.nodes import Measured, Measurement
 from sfumato.plan.noise import Noise
-from sfumato.plan.sensitivity import Sensitivity, sensitivity, step
+from sfumato.plan.sensitivity import Sensitivity, sensitivity_in, step
 from sfumato.plan.split import Mechanics
 from sfumato.schema import PrivacyUnit
 
@@ -107,7 +107,7 @@ class Instrument:
 def instrument(measurement: Measurement, measured: Measured) -> Instrument:
     """A measurement of a question with its sensitivity and the worth of its integers."""
     unit, keyed = PrivacyUnit.from_dict(dict(measured.unit)), bool(measured.keys)
-    found = sensitivity(measurement, unit, groups=measured.groups, keyed=keyed, bounding=measured.bounding)
+    found = sensitivity_in(measurement, measured, unit)
     return Instrument(measurement, found, step(measurement, unit, keyed=keyed, bounding=measured.bounding))
 
 

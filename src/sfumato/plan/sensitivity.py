@@ -9,7 +9,7 @@ from fractions import Fraction
 from sfumato.plan.nodes import Bounding, Measured, Measurement
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["WEIGHT", "Sensitivity", "rows_in_group", "sensitivities", "sensitivity", "step"]
+__all__ = ["WEIGHT", "Sensitivity", "rows_in_group", "sensitivities", "sensitivity", "sensitivity_in", "step"]
 
 WEIGHT = 2**30
 """The integer weight of one whole row of a user-level unit; a unit with more rows gives each a part of it."""
@@ -147,7 +147,19 @@ def step(
 def sensitivities(measured: Measured) -> tuple[Sensitivity, ...]:
     """The sensitivity of each measurement of a question."""
     unit = PrivacyUnit.from_dict(dict(measured.unit))
-    return tuple(
-        sensitivity(each, unit, groups=measured.groups, keyed=bool(measured.keys), bounding=measured.bounding)
-        for each in measured.measurements
+    return tuple(sensitivity_in(each, measured, unit) for each in measured.measurements)
+
+
+def sensitivity_in(measurement: Measurement, measured: Measured, unit: PrivacyUnit) -> Sensitivity:
+    """The sensitivity of a measurement over all groups of a question, on all its levels.
+
+    Privacy:
+        The groups of one level are a partition of the same weighted rows, or what is left of one after some
+        were dropped, so that each level by itself has the sensitivity of `sensitivity`; over n levels both
+        the absolute and the squared differences add up.
+    """
+    found = sensitivity(
+        measurement, unit, groups=measured.groups, keyed=bool(measured.keys), bounding=measured.bounding
     )
+    count = max(1, len(measured.levels))
+    return Sensitivity(found.l1 * count, found.l2_squared * count)

@@ -48,6 +48,8 @@ def reading(answer: pa.Table, measured: Measured) -> Reading:
 
 def align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
     """The integers of each measurement, aligned with the public keys; empty groups are 0."""
+    if measured.levels:
+        return _levels(answer, measured)
     groups = len(measured.combinations)
     columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
     rows = _rows(answer, measured)
@@ -56,6 +58,20 @@ def align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
         for row, value in zip(rows, source, strict=True):
             if row is not None and value is not None:
                 target[row] += int(value)
+    return aligned
+
+
+def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
+    """The same on several levels: each finest group is added to one group of every level."""
+    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    place = {combination: row for row, combination in enumerate(measured.combinations)}
+    aligned = tuple([0] * len(measured.combinations) for _ in columns)
+    for source, key in enumerate(_keys(answer, measured)):
+        for level in measured.levels:
+            row = place.get(tuple(value if i in level else None for i, value in enumerate(key)))
+            if row is not None:
+                for target, column in zip(aligned, columns, strict=True):
+                    target[row] += int(column[source] or 0)
     return aligned
 
 

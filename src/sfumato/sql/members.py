@@ -19,8 +19,13 @@ __all__ = ["among"]
 _FEW = 16  # so many values are listed even if they are a range
 
 
-def among(columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[tuple[Any, ...]]) -> exp.Expr:
-    """True where the keys' values, given as columns, are one of the public combinations."""
+def among(
+    columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[tuple[Any, ...]] | None
+) -> exp.Expr:
+    """True where the keys' values, given as columns, are one of the public combinations; None: of all."""
+    if combinations is None:
+        parts = [_one_of(column, key.values or ()) for column, key in zip(columns, keys, strict=True)]
+        return exp.and_(*parts, copy=False)
     listed = [tuple(dict.fromkeys(row[i] for row in combinations)) for i in range(len(keys))]
     if any(value is None for values in listed for value in values):  # NULL equals nothing, listed or not
         parts = [_one_of_or_null(column, values) for column, values in zip(columns, listed, strict=True)]
