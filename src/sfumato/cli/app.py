@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import ask, ledger, listing, story, tables, words
+from sfumato.cli import ask, ledger, listing, prepare, story, tables, words
 from sfumato.cli.failures import tell
 from sfumato.cli.output import emit_json, is_terminal, say
 
@@ -56,6 +56,7 @@ app = typer.Typer(
 app.command("demo")(story.demo)
 app.command("init")(tables.init)
 app.command("schema")(tables.schema)
+app.command("prepare")(prepare.prepare)
 app.command("quote")(ask.quote)
 app.command("query")(ask.query)
 app.command("explain")(words.explain)

@@ -1,0 +1,94 @@
+"""`sfumato prepare`: a table written once so that holding units within their limits is a plain filter."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli.failures import reported
+from sfumato.cli.opening import read_catalog
+from sfumato.cli.options import ConfigOption, JsonOption
+from sfumato.cli.output import emit_json, paragraph, say, spinner
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.catalog import Catalog
+    from sfumato.schema import PrivateTable
+
+__all__ = ["prepare"]
+
+
+class _WhichTable(InvalidParameter):
+    """No table was named where there are several."""
+
+    headline = "Which table?"
+
+
+@reported
+def prepare(
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="Which table; may be left out if there is one.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to; else TABLE.prepared.duckdb."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    config: ConfigOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Write a table once, ranked within units, for the steward: later reads are faster."""
+    from sfumato.engines.prepare import prepare as write
+
+    catalog = read_catalog(config)
+    chosen = _chosen(catalog, table)
+    folder = catalog.path.parent
+    target = folder / f"{chosen.name}.prepared.duckdb" if output is None else output
+    limits = catalog.engine
+    with spinner("preparing", quiet=json_):
+        made = write(
+            chosen, target, force=force, threads=limits.threads, memory=limits.memory, timeout=limits.timeout
+        )
+    source = os.path.relpath(made.path, folder.absolute())
+    if json_:
+        emit_json(
+            {
+                "path": str(made.path),
+                "table": made.table,
+                "unit": made.unit,
+                "columns": list(made.columns),
+                "bytes": made.bytes,
+                "source": source,
+            }
+        )
+        return
+    say(f"Wrote {made.path}.", style="good")
+    say()
+    paragraph(
+        "It has the rows of the table, readable by you alone, and is for the steward's eyes like its source. "
+        f"To ask it, write this into [tables.{chosen.name}] of {catalog.path.name}:"
+    )
+    say()
+    say(f"  source = {json.dumps(source, ensure_ascii=False)}")
+    say()
+    paragraph(
+        f"Prepare it again when the data or the declared columns change. A unit counts with {_few(chosen)} "
+        "chosen as if by lot before any WHERE: a selective question finds fewer rows than it could."
+    )
+
+
+def _few(table: PrivateTable) -> str:
+    most = table.unit.max_rows
+    return f"the same {most} rows" if most > 1 else "the same row"
+
+
+def _chosen(catalog: Catalog, name: str | None) -> PrivateTable:
+    if name is not None:
+        return catalog.table(name)
+    if len(catalog.tables) == 1:
+        return catalog.tables[0]
+    raise _WhichTable(f"Say which table: one of {', '.join(sorted(each.name for each in catalog.tables))}.")
