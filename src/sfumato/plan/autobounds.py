@@ -17,8 +17,8 @@ Compared with thresholding alone (Wilson et al. 2020, "Differentially private SQ
 contribution", and Google's ApproxBounds with its octaves): that takes the edges of the outermost cells above
 a threshold, so rows in cells too thin to be seen are clamped away. With 5,000 to 50,000 rows, a histogram at
 ε = 0.1 and a sum at ε = 1, its total error over the best in hindsight was on average 9 to 13 on log-normal
-data, 6 to 11 on Pareto data, 5 to 6 on units with Zipf numbers of rows, and on few rows it found nothing. This
-choice was at 1.1 to 2.3 there, 1.2 over all kinds that were tried; four cells an octave paid: with one, 1.4.
+data, 6 to 11 on Pareto data, 5 to 6 on units with Zipf numbers of rows, and on few rows it found nothing.
+This choice was at 1.1 to 2.3 there, 1.2 over all that was tried; with one cell an octave, not four, at 1.4.
 """
 
 from __future__ import annotations
@@ -37,16 +37,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, probability
 from sfumato.plan.expressions import Expression, call, literal
 
-__all__ = [
-    "GROUP_CELLS",
-    "Chosen",
-    "Goal",
-    "LogGrid",
-    "Share",
-    "choose_bounds",
-    "choose_groups",
-    "clamped_share",
-]
+__all__ = ["GROUP_CELLS", "Chosen", "Goal", "LogGrid", "Share",
+           "choose_bounds", "choose_groups", "clamped_share"]  # fmt: skip
 
 Floats: TypeAlias = NDArray[np.float64]
 Goal: TypeAlias = Literal["sum", "mean"]
@@ -57,7 +49,8 @@ _ROOT = math.sqrt(2)  # the standard deviation of Laplace noise over its scale
 _FREE = 0.01  # of the price of noise: what the shorter side of a sum's range pays, to stay legible
 
 # Tails: log-density −s·t − q·t²/2 in octaves t beyond the last seen cell, ended after so many cells.
-_SLOPES = (-4, -2.8, -1.4, -0.7, -0.35, 0, 0.35, 0.7, 0.9, 1.1, 1.4, 1.75, 2.1, 2.8, 3.5, 5, 7, 10)
+_SLOPES = (-4, -2.8, -1.4, -0.7, -0.35, 0, 0.35, 0.7, 0.9, 1.1, 1.4, 1.75, 2.1, 2.8, 3.5, 5, 7, 10, 14, 20,
+           28)  # fmt: skip
 _CURVES = (0, 0.06, 0.12, 0.25, 0.5, 1, 2, 4, 8, 16, 32)
 _ENDLESS = 10**6
 _ENDS = (0, 1, 2, 3, 4, 6, 8, 12, 16, _ENDLESS)
@@ -116,12 +109,15 @@ class LogGrid:
         """
         size = call("abs", argument)
         exponent = call("floor", call("log2", size))
-        part = call("floor", call("multiply", _over_power(size, exponent), literal(self.parts)))
+        power = call("power", literal(2.0), call("negate", exponent))
+        part = call("floor", call("multiply", call("multiply", size, power), literal(self.parts)))
         offset = literal(1 - self.parts * (self.lowest + 1))
         place = call("add", call("add", call("multiply", exponent, literal(self.parts)), part), offset)
         signed = call("add", literal(self.side), call("multiply", call("sign", argument), place))
-        held = call("greatest", literal(0), call("least", literal(self.cells - 1), signed))
-        inner = call("case", call("less", size, literal(2.0**self.lowest)), literal(self.side), held)
+        held = call("greatest", literal(0.0), call("least", literal(float(self.cells - 1)), signed))
+        inner = call(
+            "case", call("less", size, literal(2.0**self.lowest)), literal(self.side), call("floor", held)
+        )
         return call(
             "case",
             call("less_equal", argument, literal(-(2.0**self.highest))),
@@ -143,10 +139,6 @@ class LogGrid:
             place = (exponent - 1 - self.lowest) * self.parts + np.floor((2 * part - 1) * self.parts) + 1
             found = self.side + np.where(size < 2.0**self.lowest, 0, np.sign(x) * place)
         return np.where(np.isnan(x), -1, np.nan_to_num(found)).astype(np.int64)
-
-
-def _over_power(size: Expression, exponent: Expression) -> Expression:
-    return call("divide", size, call("power", literal(2.0), exponent))
 
 
 @functools.lru_cache(maxsize=16)
@@ -187,7 +179,9 @@ def choose_bounds(
     """The clamp with the least expected error of a later sum or average, from a noisy histogram alone.
 
     A sum's noise grows with the larger of |lower| and |upper|, so its range always holds 0 and the shorter
-    side is generous; an average's noise grows with upper − lower, so both are drawn close.
+    side is generous; an average's noise grows with upper − lower, so both are drawn close. From 5,000 rows
+    on, a histogram at ε/10 brought the total error of sums on average within twice that of the best clamp in
+    hindsight, within three times where tails are very heavy (log-normal with σ = 2, Pareto with 1.2).
 
     Privacy:
         Claim: costs nothing beyond the histogram. Conditions: no other argument depends on the data. Source:
@@ -257,6 +251,7 @@ def _positive(**parameters: float) -> None:
             raise InvalidParameter(f"{name} must be greater than 0 and finite.")
 
 
+@functools.lru_cache(maxsize=1024)
 def _reach(count: int, risk: float) -> float:
     """What the sum of `count` Laplace variables of scale 1 exceeds with probability at most `risk`.
 
@@ -448,7 +443,7 @@ def choose_groups(noisy: ArrayLike, scale: float, *, epsilon: float, groups: int
         groups: How many groups there will be; without it, as many as the busiest units are seen to have.
 
     Returns:
-        The end of a cell; 1 where nothing could be seen.
+        The end of a cell, or `groups` if that is less; 1 where nothing could be seen.
     """
     y = _histogram(noisy, len(GROUP_CELLS))
     _positive(scale=scale, epsilon=epsilon)
@@ -462,4 +457,5 @@ def choose_groups(noisy: ArrayLike, scale: float, *, epsilon: float, groups: int
     middles = np.array([first + end for first, end in GROUP_CELLS[: len(y)]]) / 2
     lost = np.maximum(middles - ends[:, np.newaxis], 0.0) @ y
     cost = (groups or ends[-1]) * _ROOT * ends / epsilon + np.maximum(lost, 0.0)
-    return int(ends[int(np.argmin(cost))])
+    k = int(ends[int(np.argmin(cost))])
+    return k if groups is None else min(k, groups)
