@@ -80,8 +80,8 @@ def test_a_planted_bug_turns_it_red(name):
 def test_a_session_reads_the_same_integers_and_finishes_every_answer(number):
     """The whole path on the real engine: same rows, same integers, and no failure after the noise either."""
     world = make_world(f"path {number}")
-    unit, schema = world.table.unit, world.table.schema
-    table = PrivateTable("people", source=world.base, unit=unit, schema=schema)
+    unit, schema = world.tables["people"].unit, world.tables["people"].schema
+    table = PrivateTable("people", source=world.base["people"], unit=unit, schema=schema)
     draw, answered, bench = random.Random(f"path {number}"), 0, Bench(world)
     with Session(table, budget=Budget(epsilon=1000, delta=1e-3)) as session:
         for _ in range(30):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import duckdb
 from sqlglot import exp
 
-from random_queries import make_query
+from random_queries import Asked, make_query
 from random_tables import Side, World, make_world
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.duckdb import _SETTINGS
@@ -20,9 +20,14 @@ from sfumato.plan import sensitivity as claims
 from sfumato.plan.expressions import Call, Column, Literal
 from sfumato.plan.measure import recipe
 from sfumato.plan.nodes import AggregateCall, Measured, Report
-from sfumato.session import vault as vaults
-from sfumato.sql.parse import parse
-from sfumato.testing.queries import exact_units
+from sfumato.plan.relations import rows_of
+from sfumato.plan.sensitivity import Sensitivity
+from sfumato.plan.unbounded import bounded, sizes_of, unbounded
+from sfumato.schema import PrivacyUnit
+from sfumato.session.reading import Reading, reading
+from sfumato.session.vault import Vault, _closed
+from sfumato.sql.asking import ask
+from sfumato.sql.lower import CELL, UNITS
 
 __all__ = ["Bench", "Outcome", "examine"]
 
@@ -67,39 +72,45 @@ class _Answer:
 
 
 class Bench:
-    """A world's table and its neighbours side by side in one engine, with the settings of the real one.
+    """A world's tables and their neighbours side by side in one engine, with the settings of the real one.
 
-    It is the engine of a vault: one read of the vault runs the statement on the table and, as branches of the
-    same statement, on some neighbours.
+    It is the engine of a vault: one read of the vault runs the statement on the tables and, as branches of
+    the same statement, on some neighbours.
     """
 
     dialect = "duckdb"
 
-    def __init__(self, world: World, *, optimised: bool = True) -> None:
+    def __init__(self, world: World, *, optimised: bool = True, salt: int = 0) -> None:
         self.world = world
-        self.vault = vaults.Vault(self, {"people": world.table})
+        self.vault = Vault(self, world.tables, dict.fromkeys(world.tables, salt))
         self.reads = 0
         self.neighbours: Sequence[Side] = ()
         self.answers: list[_Answer] = []
+        self.groups: list[tuple[Any, ...]] = []  # that an open question found
         self._connection = duckdb.connect(config={**_SETTINGS, "threads": 1})
-        for name, rows in [("people", world.base), *((each.name, each.rows) for each in world.sides)]:
-            self._connection.register("incoming", rows)
-            ids = (
-                "" if world.table.unit.column is None else f', "{world.table.unit.column}" AS "{UNIT_COLUMN}"'
-            )
-            self._connection.execute(f'CREATE TABLE "{name}" AS SELECT *{ids} FROM incoming')
-            self._connection.unregister("incoming")
+        self._fill(world.base)
+        for side in world.sides:
+            self._fill(side.rows, f" {side.name}")
         if not optimised:
             self._connection.execute("PRAGMA disable_optimizer")
+
+    def _fill(self, rows: Mapping[str, Any], suffix: str = "") -> None:
+        for name, incoming in rows.items():
+            self._connection.register("incoming", incoming)
+            unit = getattr(self.world.tables[name], "unit", None)
+            named = unit is not None and unit.column is not None and not unit.is_via
+            ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
+            self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS SELECT *{ids} FROM incoming')
+            self._connection.unregister("incoming")
 
     def close(self) -> None:
         self._connection.close()
 
     def fetch(self, statement: exp.Expression) -> Any:
-        """The answer of the table itself; those of the neighbours are kept."""
+        """The answer of the tables themselves; those of the neighbours are kept."""
         self.reads += 1
         text = statement.sql("duckdb")
-        texts = [text, *(text.replace('"people"', f'"{side.name}"') for side in self.neighbours)]
+        texts = [text, *(self._moved(text, side) for side in self.neighbours)]
         found = self._connection.execute(
             " UNION ALL ".join(f"SELECT {i} AS side, * FROM ({each}) AS s{i}" for i, each in enumerate(texts))
         )
@@ -108,43 +119,94 @@ class Bench:
         self.answers = [_Answer(names, [row[1:] for row in rows if row[0] == i]) for i in range(len(texts))]
         return self.answers[0]
 
+    @staticmethod
+    def _moved(text: str, side: Side) -> str:
+        for name in side.rows:
+            text = text.replace(f'"{name}"', f'"{name} {side.name}"')
+        return text
+
     def check(self, measured: Measured, neighbours: Sequence[Side]) -> tuple[float, list[str]]:
         """The greatest part of a claimed sensitivity that was reached, and which claims were broken."""
         self.neighbours, self.reads = neighbours, 0
-        base = exact_units(self.vault, measured)
+        base = _vectors(self.vault._read(measured, 0), measured)
         broken = self._leaks(measured)
-        claimed = claims.sensitivities(measured)
+        claimed = _claims(measured)
+        if measured.is_open:
+            self.groups = [
+                *dict.fromkeys(key for each in self.answers for key in reading(each, measured).groups)
+            ]
         most = 0.0
         for side, answer in zip(neighbours, self.answers[1:], strict=True):
-            other = vaults._align(answer, measured)
-            for place, claim in enumerate(claimed):
-                moves = [a - b for a, b in zip(base[place], other[place], strict=True)]
-                l1, l2_squared = sum(map(abs, moves)), sum(move * move for move in moves)
+            other = _vectors(reading(answer, measured), measured)
+            for (name, mine), (_, new), claim in zip(base, other, claimed, strict=True):
+                l1, l2_squared = _moves(mine, new)
                 if not side.moves:
-                    claim = claims.Sensitivity(0, 0)
-                else:
+                    claim = Sensitivity(0, 0)
+                elif claim.l1:
                     most = max(most, l1 / claim.l1)
                 if l1 > claim.l1 or l2_squared > claim.l2_squared:
                     broken.append(
-                        f"{side.name}: measurement {place} of {measured.measurements[place].kind} moves by "
-                        f"{l1} in L1 (claimed {claim.l1}), {l2_squared} in squared L2 ({claim.l2_squared})"
+                        f"{side.name}: measurement {name} moves by {l1} in L1 (claimed {claim.l1}), "
+                        f"{l2_squared} in squared L2 ({claim.l2_squared})"
                     )
         return most, broken
 
     def _leaks(self, measured: Measured) -> list[str]:
         """What left the engine and was not asked for."""
         keys = [f"k{i}" for i in range(len(measured.keys))]
-        expected = [*keys, *(f"m{i}" for i in range(len(measured.measurements)))]
+        cells = [CELL] if any(each.kind == "cells" for each in measured.measurements) else []
+        units = [UNITS] if measured.is_open else []
+        expected = [*keys, *cells, *(f"m{i}" for i in range(len(measured.measurements))), *units]
         found = [] if self.reads == 1 else [f"{self.reads} reads for one question"]
         public = set(measured.combinations)
         for answer in self.answers:
             if answer.column_names != expected:
                 found.append(f"columns {answer.column_names} instead of {expected}")
-            elif set(zip(*(answer.column(key).to_pylist() for key in keys), strict=True)) - public:
-                found.append("a key that is not public left the engine")
-            elif not keys and answer.num_rows != 1:
+            elif not keys and not cells and answer.num_rows != 1:
                 found.append(f"{answer.num_rows} rows for one number")
+            elif keys and not measured.is_open:
+                left = set(zip(*(answer.column(key).to_pylist() for key in keys), strict=True)) - public
+                # Where NULL is among the groups, keys are only told apart one by one.
+                listed = [{row[i] for row in public} for i in range(len(keys))]
+                loose = any(None in values for values in listed)
+                if any(not loose or any(map(_other, row, listed)) for row in left):
+                    found.append("a key that is not public left the engine")
         return found
+
+
+def _other(value: Any, listed: set[Any]) -> bool:
+    return value not in listed
+
+
+Vector = dict[Any, int]
+
+
+def _vectors(found: Reading, measured: Measured) -> list[tuple[str, Vector]]:
+    """What was read for each measurement: by group, or by group and cell."""
+    if found.cells is not None:
+        places = zip(*found.cells.nonzero(), strict=True)
+        return [("0 of cells", {place: int(found.cells[place]) for place in places})]
+    named = [f"{i} of {each.kind}" for i, each in enumerate(measured.measurements)]
+    columns = [dict(zip(found.groups, column, strict=True)) for column in found.columns]
+    vectors = list(zip(named, columns, strict=True))
+    if found.units is not None:
+        vectors.append(("of units for the selection", dict(zip(found.groups, found.units, strict=True))))
+    return vectors
+
+
+def _claims(measured: Measured) -> list[Sensitivity]:
+    """The claim for each of the vectors; for a selection that a unit counts once in its groups."""
+    found = list(claims.sensitivities(measured))
+    if measured.is_open:
+        unit = PrivacyUnit.from_dict(dict(measured.unit))
+        most = unit.max_groups * (2 if unit.adjacency == "exchange" else 1)
+        found.append(Sensitivity(most, most))
+    return found
+
+
+def _moves(first: Vector, second: Vector) -> tuple[int, int]:
+    moves = [first.get(key, 0) - second.get(key, 0) for key in first.keys() | second.keys()]
+    return sum(map(abs, moves)), sum(move * move for move in moves)
 
 
 def examine(
@@ -173,7 +235,8 @@ def examine(
         bench = Bench(make_world(f"{seed}/{part}", adjacency=adjacency), optimised=draw.random() < 0.4)
         try:
             for _ in range(min(_QUERIES, count - part)):
-                total.add(_one(bench, draw, plain=plain, about=about))
+                asked = make_query(draw, bench.world.tables["people"], plain=plain)
+                total.add(_one(bench, draw, asked) if about in asked.text else Outcome(asked=1))
                 if stop and total.broken:
                     return total
         finally:
@@ -181,17 +244,12 @@ def examine(
     return total
 
 
-def _one(bench: Bench, draw: random.Random, *, plain: bool, about: str) -> Outcome:
-    table = bench.world.table
-    asked = make_query(draw, table, plain=plain)
+def _one(bench: Bench, draw: random.Random, asked: Asked) -> Outcome:
     sides = list(bench.world.sides)
     neighbours = sides[:2] + draw.sample(sides[2:], draw.randint(0, 1))
     outcome = Outcome(asked=1)
-    if about not in asked.text:
-        return outcome
     try:
-        report = parse(asked.text, {"people": table})
-        measured = recipe(report, table).measured
+        report, questions = _questions(asked, bench.world.tables)
     except QueryRefused:
         return outcome
     except Exception as error:
@@ -199,21 +257,47 @@ def _one(bench: Bench, draw: random.Random, *, plain: bool, about: str) -> Outco
         return outcome
     outcome.accepted = 1
     outcome.texts.append(asked.text)
-    _survey(report, measured, outcome)
+    _survey(report, questions, outcome)
     if asked.hopeless:
         outcome.broken.append(f"accepted: {asked.text}")
-    try:
-        reached, broken = bench.check(measured, neighbours)
-    except Exception as error:
-        reached, broken = 0.0, [repr(error)]
+    reached = 0.0
+    for measured in questions:
+        try:
+            part, broken = bench.check(_readable(measured, bench.groups, draw), neighbours)
+        except Exception as error:
+            part, broken = 0.0, [repr(error)]
+        reached = max(reached, part)
+        unit = PrivacyUnit.from_dict(dict(measured.unit))
+        outcome.broken += [f"{each}; {unit!r}; {measured.bounding}; {asked.text}" for each in broken]
     outcome.reached = int(reached >= 0.5)
-    outcome.broken += [f"{each}; {table.unit}; {asked.text}" for each in broken]
     return outcome
 
 
-def _survey(report: Report, measured: Measured, outcome: Outcome) -> None:
+def _questions(asked: Asked, tables: Mapping[str, Any]) -> tuple[Report, tuple[Measured, ...]]:
+    """The plan of a text, and all that is read for it; with `auto` also for bounds that are bought first."""
+    report = ask(asked.text, tables, asked.parameters).report
+    rows = rows_of(report.child.source, tables)
+    sizes: list[Measured] = []
+    if asked.auto:
+        calls = unbounded(report, rows)
+        sizes = [sizes_of(each.argument, rows) for each in calls if each.argument is not None]
+        report = bounded(report, dict.fromkeys(calls, asked.auto))
+    if asked.bounding is not None:
+        report = replace(report, child=replace(report.child, bounding=asked.bounding))
+    return report, (*dict.fromkeys(sizes), *recipe(report, rows).questions)
+
+
+def _readable(measured: Measured, groups: list[tuple[Any, ...]], draw: random.Random) -> Measured:
+    """The question as it is read: extra ones about groups that were found are about some of them."""
+    if not measured.is_open or all(each.kind not in ("cells", "values") for each in measured.measurements):
+        return measured
+    return _closed(measured, tuple(sorted(draw.sample(groups, min(len(groups), 8)), key=repr)))
+
+
+def _survey(report: Report, questions: Sequence[Measured], outcome: Outcome) -> None:
     """Count each kind of node once a query, so that figures are of queries."""
-    found = list(_parts(report)) + [f"measures {each.kind}" for each in measured.measurements]
+    found = list(_parts(report))
+    found += [f"measures {part.kind}" for each in questions for part in each.measurements]
     for clause in ("having", "limit", "offset"):
         if getattr(report, clause) not in (None, 0):
             found.append(clause)

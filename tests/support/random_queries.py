@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 from sfumato.schema import Float, Int, PrivateTable, Text
 
@@ -110,32 +112,44 @@ _RESULTS = (
     "GREATEST({0}, {1}, 0)", "{0} + 2 * {1}",
 )  # fmt: skip
 REFUSED = (
-    "SELECT * FROM people", "SELECT n_pos FROM people", "SELECT MIN(n_pos) FROM people",
-    "SELECT MEDIAN(n_pos) FROM people", "SELECT SUM(n_free) FROM people", "SELECT AVG(f_free) FROM people",
-    "SELECT COUNT(*) FROM people GROUP BY name", "SELECT COUNT(*) FROM people GROUP BY f_pos",
-    "SELECT COUNT(DISTINCT grp) FROM people", "SELECT SUM(DISTINCT n_pos) FROM people",
-    "SELECT COUNT(*) FROM people JOIN people AS o USING (uid)",
-    "SELECT COUNT(*) FROM (SELECT * FROM people)", "SELECT COUNT(*) OVER () FROM people",
+    "SELECT * FROM people", "SELECT n_pos FROM people", "SELECT SUM(n_free) FROM people",
+    "SELECT AVG(f_free) FROM people", "SELECT SUM(DISTINCT n_pos) FROM people",
+    "SELECT COUNT(*) FROM people JOIN people AS o ON people.n_pos = o.n_pos",
+    "SELECT COUNT(*) FROM people, people AS o", "SELECT COUNT(*) OVER () FROM people",
+    "SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 3)",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT grp FROM people)",
     "SELECT COUNT(*) FROM people WHERE n_pos > (SELECT AVG(n_pos) FROM people)",
+    "SELECT COUNT(*) FROM people WHERE uid IN (SELECT uid FROM people)",
     "SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people", "DELETE FROM people",
     "SELECT COUNT(*) FROM people; SELECT 1", "SELECT SUM(RANDOM()) FROM people",
     "SELECT COUNT(nope) FROM people", "SELECT SUM(SUM(n_pos)) FROM people",
     "SELECT COUNT(*) FROM people WHERE n_pos", "SELECT COUNT(*) FROM people WHERE name > 3",
     "SELECT SUM(name) FROM people", "SELECT grp, COUNT(*) FROM people",
     "SELECT COUNT(*) FROM read_csv('x')", "SELECT SUM(n_big * n_big) FROM people",
-    "SELECT STRING_AGG(name, ',') FROM people", "SELECT COUNT(*) FROM people GROUP BY day_free",
-    "SELECT SUM(1 / f_mix) FROM people", "WITH x AS (SELECT * FROM people) SELECT COUNT(*) FROM x",
-    "SELECT QUANTILE_CONT(n_pos, 0.5) FROM people", "SELECT COUNT(*) FROM people GROUP BY n_free",
+    "SELECT STRING_AGG(name, ',') FROM people", "SELECT MEDIAN(n_free) FROM people",
+    "SELECT SUM(1 / f_mix) FROM people", "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM people GROUP BY grp)",
+    "SELECT MIN(name) FROM people", "SELECT CORR(n_pos, n_free) FROM people",
     "SELECT COUNT(*) FROM people TABLESAMPLE 10%", "COPY people TO 'x'", "",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A text, and whether it must be refused."""
+    """A question.
+
+    Attributes:
+        text: In SQL.
+        hopeless: Whether it must be refused.
+        parameters: Of the text.
+        bounding: How units are held within their limits, if not as fits the keys.
+        auto: Bounds for what has none; with them the question that finds some is asked too.
+    """
 
     text: str
     hopeless: bool = False
+    parameters: Any = None
+    bounding: Any = None
+    auto: tuple[Fraction, Fraction] | None = None
 
 
 def make_query(draw: random.Random, table: PrivateTable, *, plain: bool = False) -> Asked:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,24 +63,24 @@ _ARROW: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A neighbouring table: what was done to which unit, and whether any answer may move at all."""
+    """Neighbouring tables: what was done to which unit, and whether any answer may move at all."""
 
     name: str
-    rows: pa.Table
+    rows: Mapping[str, pa.Table]
     moves: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A private table `people` with its rows and its neighbours."""
+    """Tables by name, with their rows and their neighbours."""
 
-    table: PrivateTable
-    base: pa.Table
+    tables: Mapping[str, Any]
+    base: Mapping[str, pa.Table]
     sides: tuple[Side, ...]
 
 
 def make_world(seed: int | str, *, adjacency: str | None = None) -> World:
-    """A random table, the same for the same seed; with this adjacency if one is given."""
+    """A random table `people`, the same for the same seed; with this adjacency if one is given."""
     draw = random.Random(f"world {seed}")
     schema = _schema(draw)
     unit = _unit(draw, adjacency)
@@ -92,12 +92,12 @@ def make_world(seed: int | str, *, adjacency: str | None = None) -> World:
     kinds = {name: kind.kind for name, kind in schema.items()} | {"uid": id_kind}
     table = PrivateTable("people", source=None, unit=unit, schema=schema)
     neighbours = _exchanged if unit.adjacency == "exchange" else _removed
-    sides = [Side(name, _arrow(new, kinds)) for name, new in neighbours(rows, unit, maker)]
+    sides = [Side(name, {"people": _arrow(new, kinds)}) for name, new in neighbours(rows, unit, maker)]
     if unit.column is not None:
         named = [row for row in rows if row["uid"] is not None]
-        sides.append(Side("nobody", _arrow(named, kinds), moves=False))
+        sides.append(Side("nobody", {"people": _arrow(named, kinds)}, moves=False))
     draw.shuffle(rows)
-    return World(table, _arrow(rows, kinds), tuple(sides))
+    return World({"people": table}, {"people": _arrow(rows, kinds)}, tuple(sides))
 
 
 def _schema(draw: Draw) -> dict[str, ColumnType]:
