@@ -16,9 +16,12 @@ from sfumato.plan.measure import Recipe
 from sfumato.plan.nodes import Measured
 from sfumato.plan.price import Priced
 from sfumato.plan.split import Mechanics
+from sfumato.plan.touched import Touched
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
+
+_DIAGNOSIS = Fraction(1, 20)  # of a price goes into the share of units that were touched
 
 NOTHING = Priced("laplace", Fraction(0), Fraction(0), (), (), (), (), NO_LOSS)
 """The price of a main question that measures nothing."""
@@ -35,6 +38,8 @@ def fingerprint_of(questions: Sequence[Measured]) -> str:
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """The parts of one price: every aggregate has the same claim on it, and so has the selection of groups.
+
+    A twentieth goes before that into the share of units that were clamped or cut, if it is asked for.
 
     Attributes:
         found: What is measured.
@@ -55,11 +60,16 @@ class Bundle:
         claims = [each.results for each in found.extras]
         selection = int(found.measured.is_open)
         total = main + sum(claims) + selection
+        diagnosed = any(isinstance(each, Touched) for each in found.extras)
+        rest = 1 - _DIAGNOSIS if diagnosed else Fraction(1)
         return cls(
             found,
-            Fraction(main, total),
-            tuple(Fraction(each, total) for each in claims),
-            Fraction(selection, total),
+            Fraction(main, total) * rest,
+            tuple(
+                _DIAGNOSIS if isinstance(extra, Touched) else Fraction(each, total) * rest
+                for extra, each in zip(found.extras, claims, strict=True)
+            ),
+            Fraction(selection, total) * rest,
         )
 
     @property

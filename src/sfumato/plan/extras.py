@@ -23,6 +23,7 @@ from sfumato.plan.noise import Noise
 from sfumato.plan.price import instrument
 from sfumato.plan.slots import Slot
 from sfumato.plan.sums import Range, range_of
+from sfumato.plan.touched import PricedTouched, Touched
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["EXTERNAL", "Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
@@ -170,8 +171,8 @@ class PricedDistinct:
         return instrument(self.extra.measured.measurements[0], self.extra.measured).sensitivity.l1
 
 
-Extra: TypeAlias = QuantileSet | Distinct
-PricedExtra: TypeAlias = PricedQuantiles | PricedDistinct
+Extra: TypeAlias = QuantileSet | Distinct | Touched
+PricedExtra: TypeAlias = PricedQuantiles | PricedDistinct | PricedTouched
 
 
 def extras_of(

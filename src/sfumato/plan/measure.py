@@ -27,6 +27,7 @@ from sfumato.plan.sensitivity import rows_in_group
 from sfumato.plan.size import check_sizes
 from sfumato.plan.slots import Slot
 from sfumato.plan.split import importance, least_cost
+from sfumato.plan.touched import Touched, touched_of
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
@@ -78,7 +79,10 @@ class Recipe:
         """The same recipe once the groups of an open question are known."""
         measured = replace(self.measured, combinations=combinations)
         extras = tuple(
-            replace(each, measured=replace(each.measured, combinations=combinations)) for each in self.extras
+            each
+            if isinstance(each, Touched)
+            else replace(each, measured=replace(each.measured, combinations=combinations))
+            for each in self.extras
         )
         order = tuple(range(len(combinations)))
         return replace(self, measured=measured, row_order=order, extras=extras)
@@ -112,6 +116,8 @@ def recipe(report: Report, table: Readable) -> Recipe:
     _check_weight(needed, unit)
     measurements = tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire())))
     measured = replace(base, measurements=measurements)
+    if node.touched and (diagnosis := touched_of(measured)) is not None:
+        extras = (*extras, diagnosis)
     questions = (measured, *(extra.measured for extra in extras))
     read_for = dict.fromkeys(each for question in questions for each in question.measurements)
     asked = (

@@ -91,6 +91,7 @@ class Aggregate:
         bounding: How units are held within their limits; None: as fits the keys.
         limits: Tighter limits than the unit's own, `max_groups` and `max_rows`; None: those of the unit.
         levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
+        touched: Whether the share of units that were clamped or cut is measured too.
     """
 
     child: Source | Filter
@@ -100,6 +101,7 @@ class Aggregate:
     bounding: Bounding | None = None
     limits: tuple[int | None, int | None] = (None, None)
     levels: tuple[tuple[int, ...], ...] = ()
+    touched: bool = False
 
     @property
     def source(self) -> Source:

@@ -13,6 +13,7 @@ from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.boxes import Box
 from sfumato.plan.cdf import quantile_intervals
 from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.touched import PricedTouched
 
 __all__ = ["Outside", "Selected", "outside_of"]
 
@@ -87,6 +88,7 @@ class Selected:
 
 def outside_of(priced: PricedExtra, arrays: Sequence[NDArray[Any]]) -> Outside:
     """The results of an extra question from what was released for it."""
+    assert not isinstance(priced, PricedTouched)
     if isinstance(priced, PricedQuantiles):
         return _Quantiles(priced, arrays[0].astype(np.int64), arrays[1].astype(np.float64))
     return _Distinct(priced, arrays[0])

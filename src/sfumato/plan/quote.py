@@ -394,6 +394,7 @@ def _told(
 def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction) -> Quote:
     """The quote with what is asked beside the main question."""
     extras, selection = bundle.priced_extras(epsilon), bundle.selected(main.law, epsilon, delta)
+    why = quote.why if selection is None else quote.why.replace("; no delta is used", "; it uses no delta")
     lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
     for each, share in zip(extras, bundle.extras, strict=True):
         what, noise = each.told
@@ -416,6 +417,7 @@ def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delt
         delta=main.delta + (Fraction(0) if selection is None else selection.delta),
         loss=loss_of(main, extras, selection),
         measurements=tuple(lines),
+        why=why,
         notes=tuple(notes),
         extras=extras,
         selection=selection,

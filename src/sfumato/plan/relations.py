@@ -300,10 +300,10 @@ def argument_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts:
 def _aggregate_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts:
     """What is known about a unit's own aggregate: of how many rows is not."""
     if call.function == "count" and call.argument is None:
-        return Facts("integer", False, Fraction(0), None, None)
+        return Facts("integer", False, Fraction(0), None, Fraction(1))
     argument = argument_facts(call, columns)
     if call.function in ("count", "count_values"):
-        return Facts("integer", False, Fraction(0), None, None)
+        return Facts("integer", False, Fraction(0), None, Fraction(1))
     if call.function == "sum":
         lower = Fraction(0) if argument.low >= 0 else None
         upper = Fraction(0) if argument.high <= 0 else None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.touched import PricedTouched
 from sfumato.session.reading import Reading
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], 
     Privacy:
         Claim: the arrays carry `priced.loss`.
     """
+    if isinstance(priced, PricedTouched):
+        return tuple(_noisy(column, priced.mechanism, Fraction(1)) for column in found.columns)
     if isinstance(priced, PricedDistinct):
         return (_noisy(found.columns[0], priced.mechanism, Fraction(1)),)
     assert isinstance(priced, PricedQuantiles)

@@ -79,6 +79,7 @@ class Query:
         mechanism: str | None = None,
         bounding: Bounding | None = None,
         bounds: Literal["auto"] | None = None,
+        touched: bool = False,
     ) -> Quote:
         """What the answer would cost and how far off it would be. Free: no row is read, nothing is spent.
 
@@ -93,20 +94,25 @@ class Query:
                 or some of their groups chosen; the two estimate different things.
             bounds: "auto": bounds for numbers that have none are bought with a fifth of the price, and serve
                 later questions too.
+            touched: Whether to report as well, for a twentieth of the price, which share of the units clamps,
+                weights and the choice of groups touched: the cut that error bars do not cover.
         """
-        report, notes = self._planned(bounding), list(self._asking.notes)
+        report, notes = self._planned(bounding, touched), list(self._asking.notes)
         if bounds is not None:
             report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=False)
             notes += more
         return self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
 
-    def _planned(self, bounding: Bounding | None) -> Report:
+    def _planned(self, bounding: Bounding | None, touched: bool) -> Report:
         """The plan with the wanted way of bounding."""
+        report = self.report
+        if touched:
+            report = replace(report, child=replace(report.child, touched=True))
         if bounding is None:
-            return self.report
+            return report
         if bounding not in ("reweight", "choose"):
             raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')
-        return replace(self.report, child=replace(self.report.child, bounding=bounding))
+        return replace(report, child=replace(report.child, bounding=bounding))
 
     def _with_bounds(
         self, report: Report, epsilon: Rational | None, bounds: str, *, pay: bool
@@ -174,6 +180,7 @@ class Query:
         mechanism: str | None = None,
         bounding: Bounding | None = None,
         bounds: Literal["auto"] | None = None,
+        touched: bool = False,
     ) -> Release:
         """The private answer, paid for before a row is read; the arguments are those of `quote`.
 
@@ -185,7 +192,7 @@ class Query:
             AccessDenied: for a revoked analyst or a closed budget; nothing was spent.
             EngineFailed: if the read fails; the price stays paid.
         """
-        report, notes = self._planned(bounding), list(self._asking.notes)
+        report, notes = self._planned(bounding, touched), list(self._asking.notes)
         if bounds is not None:
             if error is not None:
                 raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")

@@ -15,7 +15,9 @@ from sfumato.plan.estimate import Estimates, estimate
 from sfumato.plan.expressions import Column
 from sfumato.plan.facts import facts_of
 from sfumato.plan.nodes import Key
+from sfumato.plan.noise import risk_of
 from sfumato.plan.outside import Outside, Selected, outside_of
+from sfumato.plan.touched import PricedTouched, Share
 from sfumato.render import html_table, key, shown, text_table, with_bar
 from sfumato.schema import PrivacyUnit
 
@@ -48,6 +50,7 @@ class Release:
         outside: dict[int, Outside] = {
             place: outside_of(priced, arrays)
             for place, (priced, (_, arrays)) in enumerate(zip(self.quote.extras, answer.extras, strict=True))
+            if not isinstance(priced, PricedTouched)
         }
         if answer.groups is not None and answer.units is not None and self.quote.selection is not None:
             found = found.over(answer.groups)
@@ -117,6 +120,13 @@ class Release:
         kinds = {"integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_(), "float": pa.float64()}
         return kinds.get(str(facts_of(key.expression, self.quote.rows.columns).kind), pa.string())
 
+    def touched(self, confidence: Rational = _CONFIDENCE) -> Share | None:
+        """The share of units that clamps, weights or the choice of groups touched, if it was asked for."""
+        for priced, (_, arrays) in zip(self.quote.extras, self._answer.extras, strict=True):
+            if isinstance(priced, PricedTouched):
+                return priced.share(int(arrays[0][0]), int(arrays[1][0]), risk_of(confidence))
+        return None
+
     @property
     def epsilon(self) -> Any:
         """What the answer cost when it was paid for, exactly."""
@@ -183,7 +193,9 @@ class Release:
             price += f", delta {shown(float(self._answer.delta))}"
         paid = "answered again from the ledger, free" if self.free else f"paid {price}"
         holds = f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
-        return "\n".join(filter(None, (holds, self.weighting)))
+        share = self.touched()
+        cut = "" if share is None else f"Of the units, {share} were clamped or cut."
+        return "\n".join(filter(None, (holds, self.weighting, cut)))
 
     @property
     def weighting(self) -> str:

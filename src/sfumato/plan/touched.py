@@ -1,0 +1,160 @@
+"""How many units clamps, weights and the choice of groups touched: the cut that error bars do not cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import Geometric
+from sfumato.plan.expressions import Call, Column, Expression, call, literal
+from sfumato.plan.expressions import Literal as Constant
+from sfumato.plan.nodes import Measured, Measurement, PerUnit, Source
+from sfumato.plan.noise import Noise
+from sfumato.plan.normal import conjunction
+from sfumato.plan.price import instrument
+from sfumato.plan.sensitivity import rows_in_group
+from sfumato.plan.sources import AggregateCall
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["PricedTouched", "Share", "Touched", "touched_of"]
+
+_ROWS, _OUTSIDE, _GROUPS, _MOST = "rows", "outside", "groups", "most"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the units, with an interval for the noise."""
+
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.share:.1%} ({self.low:.1%} to {self.high:.1%})"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The number of units, and of those that were clamped or cut."""
+
+    measured: Measured
+
+    @property
+    def results(self) -> int:
+        """No column of the report."""
+        return 0
+
+    def priced(self, epsilon: Fraction) -> PricedTouched:
+        """Its mechanisms at this price."""
+        return PricedTouched(self, epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedTouched:
+    """The two counts with their price.
+
+    Privacy:
+        Claim: both together carry `loss`. There is one row for each unit (`PerUnit`), so each count moves by
+        at most 1 when a unit comes or goes, and by at most 2 under exchange; each is released at half of ε.
+    """
+
+    extra: Touched
+    epsilon: Fraction
+
+    @property
+    def mechanism(self) -> Geometric:
+        """What draws the noise of each count."""
+        found = instrument(self.extra.measured.measurements[0], self.extra.measured)
+        return Geometric(self.epsilon / 2, found.sensitivity.l1)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What is debited for both."""
+        return self.mechanism.loss * 2
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured and with which noise, in words."""
+        noise = Noise.of(self.mechanism)
+        return "units, and those clamped or cut", f"geometric, scale {noise.scale:.3g}"
+
+    def share(self, units: int, touched: int, risk: float) -> Share:
+        """The part of the units that were touched: both counts lie within their noise, half the risk each."""
+        wide = Noise.of(self.mechanism).width(risk / 2)
+        least, most = max(0.0, touched - wide), max(0.0, touched + wide)
+        low = min(1.0, least / max(1.0, units + wide))
+        high = min(1.0, most / (units - wide)) if units > wide else 1.0
+        middle = touched / units if units > 0 else 0.0
+        return Share(float(np.clip(middle, low, high)), low, high)
+
+
+def touched_of(main: Measured) -> Touched | None:
+    """The question which units a main question touches; None where none can be: each row is a unit."""
+    unit = PrivacyUnit.from_dict(dict(main.unit))
+    if unit.column is None or main.bounding == "prepared":
+        return None
+    predicate = _predicate(main)
+    outside = _outside(main)
+    beyond: AggregateCall = AggregateCall("count", outside) if outside is not None else AggregateCall("count")
+    source: Source
+    if main.bounding == "choose" and main.keys:
+        keys = tuple((f"key {i}", key.expression) for i, key in enumerate(main.keys))
+        pairs = PerUnit(main.rows, predicate, keys, ((_ROWS, AggregateCall("count")), (_OUTSIDE, beyond)))
+        source = PerUnit(
+            pairs,
+            None,
+            (),
+            (
+                (_GROUPS, AggregateCall("count")),
+                (_MOST, AggregateCall("max", Column(_ROWS))),
+                (_OUTSIDE, AggregateCall("max", Column(_OUTSIDE))),
+            ),
+        )
+        cut = [
+            call("greater", Column(_GROUPS), literal(unit.max_groups)),
+            call("greater", Column(_MOST), literal(rows_in_group(unit))),
+        ]
+    else:
+        source = PerUnit(main.rows, predicate, (), ((_ROWS, AggregateCall("count")), (_OUTSIDE, beyond)))
+        cut = [call("greater", Column(_ROWS), literal(unit.max_rows))]
+    if outside is not None:
+        cut.append(call("greater", Column(_OUTSIDE), literal(0)))
+    either = cut[0] if len(cut) == 1 else Call("or", tuple(cut))
+    counted = call("case", either, literal(1), Constant(None, None))
+    row = PrivacyUnit.row(adjacency=unit.adjacency)
+    question = replace(
+        main,
+        unit=tuple(row.to_dict().items()),
+        predicate=None,
+        keys=(),
+        combinations=((),),
+        measurements=(Measurement("rows"), Measurement("present", counted)),
+        source=source,
+        bounding="reweight",
+        levels=(),
+    )
+    return Touched(question)
+
+
+def _predicate(main: Measured) -> Expression | None:
+    """The rows that count: those that pass the condition and have a public key."""
+    parts = [] if main.predicate is None else [main.predicate]
+    listed = [key for key in main.keys if key.values]
+    parts += [Call("in", (key.expression, *map(literal, key.values or ()))) for key in listed]
+    return conjunction(parts) if parts else None
+
+
+def _outside(main: Measured) -> Expression | None:
+    """1 for a row that a clamp changes, NULL for others; None where nothing is clamped."""
+    beyond: list[Expression] = []
+    for each in main.measurements:
+        if each.kind == "sum" and each.per == "row" and each.argument is not None:
+            low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
+            beyond.append(call("less", each.argument, literal(low)))
+            beyond.append(call("greater", each.argument, literal(high)))
+    if not beyond:
+        return None
+    return call("case", Call("or", tuple(beyond)), literal(1), Constant(None, None))
