@@ -23,7 +23,7 @@ from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 
 LAWS: tuple[Literal["laplace", "gaussian"], ...] = ("laplace", "gaussian")
-CONFIDENCES = (0.5, 0.9, 0.99)
+CONFIDENCES = (0.5, 0.95)
 HALF, OTHER = 5.0, 40.0
 SHIFT, OTHER_SHIFT = HALF**2 / 2, OTHER**2 / 2
 DRAWS = 1000
