@@ -110,7 +110,7 @@ def make_data(draw: random.Random, most: int = 14) -> Data:
         return draw.choice(values)
 
     def size() -> int:
-        return draw.choice((0, 3, most, most))
+        return 0 if draw.random() < 0.05 else most
 
     day = datetime.date(2024, 1, 1)
     return {
@@ -143,7 +143,7 @@ def make_data(draw: random.Random, most: int = 14) -> Data:
                 "r": some(*_TEXTS),
                 "big": some(None, True, False),
             }
-            for _ in range(draw.choice((0, 2, 8, 12)))
+            for _ in range(draw.choice((0, 5, 12, 12, 12, 12)))
         ],
     }
 
@@ -183,7 +183,8 @@ class _Maker:
     def source(self, depth: int) -> Source:
         if depth == 0:
             return Scan(self.draw.choice(("visits", "visits", "baskets", "lines", "marks")))
-        kind = self.draw.choice((self.public, self.private, self.united, self.per_unit, self.windowed))
+        nodes = (self.public, self.private, self.united, self.per_unit, self.per_unit, self.windowed)
+        kind = self.draw.choice(nodes)
         return kind(depth - 1)
 
     def numbers(self, facts: Mapping[str, Facts]) -> list[str]:
@@ -199,7 +200,7 @@ class _Maker:
         return Column(self.draw.choice(list(facts)))
 
     def predicate(self, facts: Mapping[str, Facts]) -> Expression | None:
-        if self.draw.random() < 0.6:
+        if self.draw.random() < 0.75:
             return None
         numbers = self.numbers(facts)
         if numbers and self.draw.random() < 0.7:
@@ -220,7 +221,8 @@ class _Maker:
         numbers = self.numbers(source_facts(inner, TABLES))
         if not numbers:
             return self.per_unit(0)
-        left = self.block(inner, [Column(self.draw.choice(numbers))])
+        key = "k" if "k" in numbers and self.draw.random() < 0.7 else self.draw.choice(numbers)
+        left = self.block(inner, [Column(key)])
         right = self.block(Public("regions"), [Column(self.draw.choice(("k", "k", "w")))])
         return Joined(left, right, ((left.columns[0][0], right.columns[0][0]),), self.draw.random() < 0.5)
 
@@ -228,7 +230,7 @@ class _Maker:
         left, right = self.block(self.source(depth)), self.block(self.source(0))
         kinds = block_facts(left, TABLES), block_facts(right, TABLES)
         pairs = [(a, b) for a in kinds[0] for b in kinds[1] if kinds[0][a].kind == kinds[1][b].kind]
-        on = tuple(self.draw.sample(pairs, min(len(pairs), self.draw.choice((0, 0, 1, 2)))))
+        on = tuple(self.draw.sample(pairs, min(len(pairs), self.draw.choice((0, 0, 0, 1, 2)))))
         if len({a for a, _ in on}) < len(on) or len({b for _, b in on}) < len(on):
             on = on[:1]
         return Joined(left, right, on, self.draw.random() < 0.5)
