@@ -22,7 +22,7 @@ average, with 5,000 and 50,000 rows, a histogram at ε = 0.1 and a sum at ε = 1
   so these figures flatter.
 - On data they were not chosen on: units with Zipf numbers of rows 1.5 to 1.6 (6); gamma, Weibull, Student,
   Burr, beta, geometric 1.0 to 1.4 (1 to 20); whole numbers with a Zipf law 2.2 to 2.5 (4 to 5).
-- A *separate* crowd that is too thin to be seen is clamped away by both: 250 of 5,000 rows spread around 3,000,
+- A *separate* crowd that is too thin to be seen is clamped away by both: 250 of 5,000 rows around 3,000,
   the others around 7: 31 (32); 25 rows at 999, the others below 50: 17 (16). With ten times the rows it is
   seen: 1.1 (14 and 86). Where that may be, buy a better histogram or declare bounds.
 """
