@@ -175,6 +175,7 @@ WITH a AS (SELECT * FROM visits WHERE age > 20), b AS (SELECT amount + age AS z 
 SELECT SUM(amount) FROM (SELECT amount * 100 AS amount FROM visits);
 SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id);
 SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT user_id, COUNT(amount) AS n FROM visits WHERE member GROUP BY user_id HAVING COUNT(*) > 1);
+SELECT COUNT(*), SUM(LEAST(n, 50)) FROM (SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id HAVING MAX(age) > 26) WHERE n > 2;
 SELECT country, COUNT(*), SUM(LEAST(s, 500)) FROM (SELECT user_id, country, SUM(amount) AS s FROM visits GROUP BY user_id, country) GROUP BY country;
 SELECT COUNT(*), SUM(span) FROM (SELECT user_id, LEAST(MAX(age) - MIN(age), 12) AS span FROM visits GROUP BY 1);
 SELECT SUM(LEAST(k, 9)) FROM (SELECT user_id, COUNT(DISTINCT country) AS k FROM visits GROUP BY user_id);
