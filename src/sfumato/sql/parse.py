@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from sfumato.plan.expressions import Column, Expression, columns_of
+from sfumato.plan.facts import domain_of, facts_of, refine
 from sfumato.plan.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
@@ -70,6 +72,7 @@ def _report(select: exp.Select, scope: Scope, levels: Levels, *, strict: bool) -
     trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
     scalars = list(map(scope.scalar, trees))
     keys = list(dict.fromkeys(scalars))
+    _check_crowds(trees, keys, scope, relation.predicate)
     results = Results(scope, rows_of(source, relation.known), predicate, keys)
     outputs = tuple(Output(name, results.expression(tree)) for name, tree in columns)
     _check_distinct(select.args.get("distinct"), outputs, len(keys))
@@ -94,6 +97,17 @@ def _levels(levels: Levels, scalars: list[Expression], keys: list[Expression]) -
         raise refuse("A constant cannot stand in ROLLUP or CUBE.", "Leave it out.")
     places = [keys.index(each) for each in scalars]
     return tuple(dict.fromkeys(tuple(sorted({places[place] for place in level})) for level in levels))
+
+
+def _check_crowds(
+    trees: Sequence[exp.Expr], keys: Sequence[Expression], scope: Scope, predicate: Expression | None
+) -> None:
+    """Refuse groups of one unit each that would have to be found in the data: none of them could be shown."""
+    if not (any(map(scope.is_unit, trees)) or scope.relation.tells_unit(keys)):
+        return
+    facts = scope.relation.facts if predicate is None else refine(predicate, scope.relation.facts)
+    if any(domain_of(facts_of(key, facts)) is None for key in keys):
+        raise scope.relation.refused(SUBQUERIES["persons"])
 
 
 def _pruned(report: Report) -> Report:

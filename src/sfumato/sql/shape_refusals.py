@@ -56,6 +56,11 @@ SUBQUERIES: dict[str, tuple[str, str]] = {
         "Put the condition into WHERE or HAVING.",
     ),
     "windows": ("Window functions and GROUP BY do not go together here.", "Put one into a subquery."),
+    "persons": (
+        "Each of these groups would be about one person, and such groups are never shown.",
+        "Group by what many people share, or ask about the figures of each: SELECT AVG(n) FROM (SELECT "
+        "user_id, COUNT(*) AS n FROM … GROUP BY user_id).",
+    ),
     "having": ("HAVING needs GROUP BY.", "Put the condition into WHERE."),
     "distinct": (
         "SELECT DISTINCT in a subquery would depend on which people share a value.",
