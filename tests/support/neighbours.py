@@ -12,7 +12,10 @@ import duckdb
 from sqlglot import exp
 
 from random_queries import Asked, make_query
+from random_shapes import make_shape
+from random_shop import make_shop
 from random_tables import Side, World, make_world
+from sfumato.engines import prepare
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import QueryRefused
@@ -29,7 +32,7 @@ from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
 from sfumato.sql.lower import CELL, UNITS
 
-__all__ = ["Bench", "Outcome", "examine"]
+__all__ = ["Bench", "Outcome", "examine", "examine_form"]
 
 _QUERIES = 50  # of each world
 
@@ -100,7 +103,12 @@ class Bench:
             unit = getattr(self.world.tables[name], "unit", None)
             named = unit is not None and unit.column is not None and not unit.is_via
             ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
-            self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS SELECT *{ids} FROM incoming')
+            select = f"SELECT *{ids} FROM incoming"
+            if name in self.world.prepared:
+                kinds = {column: kind.kind for column, kind in self.world.tables[name].schema.items()}
+                self._connection.execute(f"CREATE OR REPLACE TEMP VIEW attached AS {select}")
+                select = prepare.statement("attached", kinds, b"salt")
+            self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS {select}')
             self._connection.unregister("incoming")
 
     def close(self) -> None:
@@ -236,6 +244,32 @@ def examine(
         try:
             for _ in range(min(_QUERIES, count - part)):
                 asked = make_query(draw, bench.world.tables["people"], plain=plain)
+                total.add(_one(bench, draw, asked) if about in asked.text else Outcome(asked=1))
+                if stop and total.broken:
+                    return total
+        finally:
+            bench.close()
+    return total
+
+
+def examine_form(
+    form: str,
+    seed: int | str,
+    count: int,
+    *,
+    stop: bool = False,
+    adjacency: str | None = None,
+    about: str = "",
+) -> Outcome:
+    """Ask so many random questions of one form, each of a shop and two or three of its neighbours."""
+    total = Outcome()
+    for part in range(0, count, _QUERIES):
+        draw = random.Random(f"shapes {form}/{seed}/{part}")
+        world = make_shop(f"{form}/{seed}/{part}", adjacency=adjacency)
+        bench = Bench(world, optimised=draw.random() < 0.4, salt=draw.getrandbits(63))
+        try:
+            for _ in range(min(_QUERIES, count - part)):
+                asked = make_shape(draw, form)
                 total.add(_one(bench, draw, asked) if about in asked.text else Outcome(asked=1))
                 if stop and total.broken:
                     return total

@@ -72,11 +72,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Tables by name, with their rows and their neighbours."""
+    """Tables by name, with their rows and their neighbours; those that are `prepared` have ranks."""
 
     tables: Mapping[str, Any]
     base: Mapping[str, pa.Table]
     sides: tuple[Side, ...]
+    prepared: frozenset[str] = frozenset()
 
 
 def make_world(seed: int | str, *, adjacency: str | None = None) -> World:
