@@ -175,7 +175,7 @@ class Relation:
             if isinstance(each.meaning, Column):
                 spelt = each.written if given.count(each.name.lower()) > 1 else in_sql(each.name)
                 names.setdefault(in_sql(each.meaning.name), spelt)
-                if " " in each.meaning.name:  # a name that was made here
+                if each.meaning.name not in given:  # one that was made here
                     text = text.replace(repr(each.meaning.name), repr(each.name))
         if not names:
             return text

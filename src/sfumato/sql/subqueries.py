@@ -217,8 +217,12 @@ def _united(query: exp.SetOperation, names: Names) -> Relation:
 
 def _united_name(meanings: Sequence[Expression | None]) -> str | None:
     """What a column of UNION ALL is called; None: it has no value in one of the parts."""
-    found = [to_wire(each) for each in meanings if each is not None]
-    return called_after("column", found) if len(found) == len(meanings) else None
+    found = [each for each in meanings if each is not None]
+    if len(found) < len(meanings):
+        return None
+    if isinstance(found[0], Column) and len(set(found)) == 1:
+        return found[0].name
+    return called_after("column", [to_wire(each) for each in found])
 
 
 def _parts(query: exp.Expr) -> list[exp.Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -11,7 +12,7 @@ from sfumato.plan.nodes import AggregateCall
 from sfumato.plan.sources import PerUnit, Public
 from sfumato.sql.aggregates import is_aggregate, parse_aggregate
 from sfumato.sql.refusals import refuse, shown
-from sfumato.sql.relation import Named, Relation, called_after, facts_within
+from sfumato.sql.relation import Named, Relation, called_after, facts_within, fresh
 from sfumato.sql.scope import Scope
 from sfumato.sql.shape_refusals import PER_UNIT
 
@@ -51,10 +52,15 @@ class UnitResults:
             raise refuse(
                 f"The subquery has more than {_MOST} different aggregates.", "Ask for them in parts."
             )
-        self._keys = {each: called_after("key", to_wire(each)) for each in others}
-        self._keys = dict(sorted(self._keys.items(), key=lambda item: item[1]))
-        self._calls = {each: called_after(each.function, each.to_wire()) for each in calls}
-        self._calls = dict(sorted(self._calls.items(), key=lambda item: item[1]))
+        taken: list[str] = []
+        self._keys: dict[Expression, str] = {}
+        for key in sorted(others, key=lambda each: json.dumps(to_wire(each))):
+            self._keys[key] = fresh(_key_name(key), taken)
+            taken.append(self._keys[key])
+        self._calls: dict[AggregateCall, str] = {}
+        for each in sorted(calls, key=lambda each: json.dumps(each.to_wire())):
+            self._calls[each] = fresh(_call_name(each), taken)
+            taken.append(self._calls[each])
         names = [*self._keys.values(), *self._calls.values()]
         assert not isinstance(relation.source, Public)
         source = PerUnit(
@@ -124,6 +130,20 @@ class UnitResults:
             "A subquery that aggregates over several people would need noise of its own.",
             f"Ask it as a query, or have it GROUP BY {unit} (and more) for figures of each one.",
         )
+
+
+def _key_name(key: Expression) -> str:
+    return key.name if isinstance(key, Column) else called_after("key", to_wire(key))
+
+
+def _call_name(each: AggregateCall) -> str:
+    """What a unit's own result is called: in words, where that is short."""
+    if each.argument is None:
+        return "number of rows"
+    function = each.function.replace("_", " ")
+    if isinstance(each.argument, Column):
+        return f"{function} of {each.argument.name}"
+    return called_after(function, each.to_wire())
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:

@@ -43,7 +43,7 @@ def with_windows(scope: Scope, trees: Sequence[exp.Expr]) -> tuple[Scope, list[e
     assert not isinstance(relation.source, Public)
     names: dict[WindowCall, str] = {}
     for call in sorted(calls, key=_written):
-        named = called_after("window", source_to_wire(call))
+        named = called_after(call.function.replace("_", " "), source_to_wire(call))
         names[call] = fresh(named, [*relation.facts, *names.values()])
     made = tuple((name, call) for call, name in names.items())
     source = Windowed(relation.source, relation.predicate, made)
