@@ -140,6 +140,23 @@ def test_neither_order_nor_threads_nor_who_is_called_what_can_show(seed):
     assert shown(run(connect(mixed, threads=1 + seed % 3), source)) == full
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_known_about_columns_holds_if_the_promises_do(seed):
+    draw = random.Random(f"facts {seed}")
+    source, data = random_source(draw, depth(seed)), make_data(draw)
+    for row in data["visits"]:
+        row |= {"k": draw.randint(0, 5), "x": draw.choice((-4.0, 10.0, 0.1, draw.uniform(-4, 10)))}
+    for row in data["baskets"]:
+        row["z"] = draw.choice((0.0, 1.0, draw.random()))
+    found = run(connect(data), source)
+    for name, known in source_facts(source, TABLES).items():
+        for _, row in found:
+            value = row[name]
+            assert value is not None or known.nullable, name
+            if isinstance(value, float | int) and value == value:
+                assert known.low <= value <= known.high, name
+
+
 def test_random_sources_cover_every_kind():
     seen: Counter[str] = Counter()
     for seed in range(80):
