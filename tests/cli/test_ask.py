@@ -182,7 +182,7 @@ def test_schema_tells_the_promise(cli, hospital):
     assert "0 to 105" in text
     assert "not summable" in text
     document = cli("schema", "--json").json
-    assert list(document) == ["path", "tables", "budgets", "analysts"]
+    assert list(document) == ["path", "tables", "public", "budgets", "analysts"]
     (table,) = document["tables"]
     assert table["unit"]["column"] == "patient_id"
     assert table["roles"]["cost"] == "sensitive"

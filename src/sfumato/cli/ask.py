@@ -27,12 +27,24 @@ from sfumato.cli.output import (
     table,
     width,
 )
+from sfumato.cli.question import (
+    BoundingOption,
+    BoundsOption,
+    ConfidenceOption,
+    DeltaOption,
+    EpsilonOption,
+    ErrorOption,
+    ParameterOption,
+    SqlArgument,
+    TouchedOption,
+    question_of,
+)
 from sfumato.errors import InvalidParameter
 from sfumato.render import key, shown, with_bar
 
 if TYPE_CHECKING:
-    from sfumato.catalog import Catalog
     from sfumato.ledger import Balance
+    from sfumato.plan.quote import Quote
     from sfumato.session import Release
 
 __all__ = ["Format", "query", "quote"]
@@ -47,30 +59,6 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-SqlArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="SQL", help="The question: SQL, the path of a .sql file, or - for standard input."
-    ),
-]
-EpsilonOption = Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="What to pay.")]
-DeltaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--delta", metavar="NUMBER", help="How much delta it may use; else a hundredth of the budget's."
-    ),
-]
-ErrorOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--error", metavar="COLUMN=WIDTH", help="The error bar wanted, instead of --epsilon; may be repeated."
-    ),
-]
-ConfidenceOption = Annotated[
-    str, typer.Option("--confidence", metavar="NUMBER", help="At which the error bars hold.")
-]
-
-
 @reported
 def quote(
     sql: SqlArgument = None,
@@ -78,17 +66,35 @@ def quote(
     delta: DeltaOption = None,
     error: ErrorOption = None,
     confidence: ConfidenceOption = "0.95",
+    bounds: BoundsOption = None,
+    bounding: BoundingOption = None,
+    touched: TouchedOption = False,
+    param: ParameterOption = None,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     analyst: AnalystOption = None,
     json_: JsonOption = False,
 ) -> None:
     """What an answer would cost; free, no row is read."""
-    _check_price(epsilon, error)
-    catalog, text = read_catalog(config, ledger, analyst), _question(sql)
-    with spinner("quoting", quiet=json_), open_session(catalog, _dataset(catalog, text)) as session:
-        made = session.sql(text).quote(epsilon, delta=delta, error=_wanted(error), confidence=confidence)
+    asked = question_of(
+        sql,
+        param,
+        epsilon=epsilon,
+        delta=delta,
+        error=error,
+        confidence=confidence,
+        bounds=bounds,
+        bounding=bounding,
+        touched=touched,
+    )
+    catalog = read_catalog(config, ledger, analyst)
+    with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
+        made = session.sql(asked.text, asked.parameters).quote(**asked.pricing)
         balance = session.balance(session.dataset_of(made.report).name)
+    _say_quote(made, balance, json_=json_)
+
+
+def _say_quote(made: Quote, balance: Balance, *, json_: bool) -> None:
     if json_:
         emit_json({"quote": made.to_dict(), "left": _left(balance)})
         return
@@ -104,6 +110,10 @@ def query(
     delta: DeltaOption = None,
     error: ErrorOption = None,
     confidence: ConfidenceOption = "0.95",
+    bounds: BoundsOption = None,
+    bounding: BoundingOption = None,
+    touched: TouchedOption = False,
+    param: ParameterOption = None,
     format_: Annotated[
         Format | None,
         typer.Option("--format", help="How to write the answer; else as the name of --output says."),
@@ -117,26 +127,38 @@ def query(
     json_: JsonOption = False,
 ) -> None:
     """The private answer with error bars, paid from the budget."""
-    _check_price(epsilon, error)
+    asked = question_of(
+        sql,
+        param,
+        epsilon=epsilon,
+        delta=delta,
+        error=error,
+        confidence=confidence,
+        bounds=bounds,
+        bounding=bounding,
+        touched=touched,
+    )
     wanted = _format(format_, output, json_)
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
     if output is not None:
         _check_writable(output)  # before anything is paid
-    catalog, text = read_catalog(config, ledger, analyst), _question(sql)
-    with spinner("asking", quiet=json_), open_session(catalog, _dataset(catalog, text)) as session:
-        release = session.sql(text).release(epsilon, delta=delta, error=_wanted(error), confidence=confidence)
-        balance = session.balance(session.dataset_of(release.quote.report).name)
-        answer = _Answer(release, balance, confidence)
+    catalog = read_catalog(config, ledger, analyst)
+    with spinner("asking", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
+        query = session.sql(asked.text, asked.parameters)
+        balance = session.balance(session.dataset_of(query.report).name)
+        if query.explain:
+            made = query.quote(**asked.pricing)
+        else:
+            release = query.release(**asked.pricing)
+            balance = session.balance(session.dataset_of(query.report).name)
+            answer = _Answer(release, balance, confidence)
+    if query.explain:
+        _say_quote(made, balance, json_=json_)
+        return
     _WRITERS[wanted](answer, output)
     if wanted in (Format.CSV, Format.PARQUET) or (output is not None and not json_):
         note(answer.footer())
-
-
-def _check_price(epsilon: str | None, error: list[str] | None) -> None:
-    if (epsilon is None) == (not error):
-        both = "" if epsilon is None else "; not both"
-        raise InvalidParameter(f"Give a price, --epsilon 0.5, or the error you want, --error n=50{both}.")
 
 
 def _format(asked: Format | None, output: Path | None, json_: bool) -> Format:
@@ -162,7 +184,9 @@ class _Answer:
         public = {column.name for column in release.quote.columns if column.half_width == 0}
         errors = release.error(confidence)
         self.errors: dict[str, list[Any]] = {
-            name: errors[name].to_pylist() for name in self.values if name not in public
+            name: errors[name].to_pylist()
+            for name in self.values
+            if name not in public and name in errors.column_names
         }
 
     def shown(self) -> dict[str, list[str]]:
@@ -197,7 +221,7 @@ class _Answer:
         level = f"{float(self.confidence) * 100:.6g}"
         return (
             f"The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
-            f"Left: {_remainder(self.balance)}. {release.weighting}".rstrip()
+            f"Left: {_remainder(self.balance)}. {release.weighting}{_cut(release)}".rstrip()
         )
 
     def document(self) -> dict[str, Any]:
@@ -294,47 +318,9 @@ def _to_file(path: Path, content: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def _question(sql: str | None) -> str:
-    """The SQL text: as given, from a file, or from standard input."""
-    if sql is None or sql == "-":
-        if sql is None and sys.stdin.isatty():
-            raise InvalidParameter('Give a question: sfumato query "SELECT COUNT(*) FROM …" --epsilon 0.1')
-        text = sys.stdin.read()
-    elif sql.lower().endswith(".sql") and (Path(sql).is_file() or not any(map(str.isspace, sql))):
-        try:
-            text = Path(sql).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise InvalidParameter(f"The file {sql} cannot be read.") from None
-    else:
-        text = sql
-    if not text.strip():
-        raise InvalidParameter("The question is empty.")
-    return text
-
-
-def _dataset(catalog: Catalog, text: str) -> str:
-    """Whose budget the question draws on."""
-    from sfumato.sql.parse import parse
-
-    tables = {table.name: table for table in catalog.tables}
-    return tables[parse(text, tables).child.table].dataset
-
-
-def _wanted(pairs: list[str] | None) -> dict[str, str] | str | None:
-    """`--error n=50 --error mean=2` as a mapping; one bare number holds for all columns."""
-    if not pairs:
-        return None
-    if len(pairs) == 1 and "=" not in pairs[0]:
-        return pairs[0]
-    wanted: dict[str, str] = {}
-    for pair in pairs:
-        name, sign, number = pair.rpartition("=")
-        if not sign or not name:
-            raise InvalidParameter("--error takes a column and a width, such as --error n=50.")
-        if name in wanted:
-            raise InvalidParameter(f"--error names {name[:40]!r} twice.")
-        wanted[name] = number
-    return wanted
+def _cut(release: Release) -> str:
+    share = release.touched()
+    return "" if share is None else f" Of the units, {share} were clamped or cut."
 
 
 def _price(epsilon: Any, delta: Any) -> str:

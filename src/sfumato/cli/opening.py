@@ -69,6 +69,7 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
         try:
             session = Session(
                 *catalog.members(dataset),
+                *catalog.public,
                 budget=catalog.budgets[dataset],
                 ledger=ledger,
                 engine=engine,

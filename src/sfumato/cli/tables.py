@@ -132,6 +132,7 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
                     }
                     for each in catalog.tables
                 ],
+                "public": [each.declaration() for each in catalog.public],
                 "budgets": {name: budget.to_dict() for name, budget in catalog.budgets.items()},
                 "analysts": {name: sorted(limits) for name, limits in catalog.limits.items()},
             }
@@ -150,6 +151,11 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
         ]
         heads = ("column", "type", "role", "values")
         table(dict(zip(heads, zip(*rows, strict=True), strict=True)))
+    for public in catalog.public:
+        say()
+        say(public.name, style="bold")
+        unique = f"; one row for each {', '.join(public.key)}" if public.key else ""
+        paragraph(f"Public: about no one, and free to join{unique}. Columns: {', '.join(public.schema)}.")
     say()
     for name, budget in catalog.budgets.items():
         analysts = catalog.limits[name]
@@ -159,7 +165,9 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
 
 def _promise(each: PrivateTable) -> str:
     unit = each.unit
-    what = "one row" if unit.column is None else f"all rows with one {unit.column}"
+    what = "one row" if unit.is_row else f"all rows with one {unit.column}"
+    if unit.is_via:
+        what = f"all rows that lead to one owner in {unit.table}"
     count = (
         ""
         if unit.column is None
@@ -189,8 +197,8 @@ def _values(kind: ColumnType) -> str:
     return {
         "int": "no bounds: not summable",
         "float": "no bounds: not summable",
-        "date": "no bounds: not groupable",
-        "text": "any text: not groupable",
+        "date": "no bounds",
+        "text": "any text",
     }.get(data["type"], "")
 
 

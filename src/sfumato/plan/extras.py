@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import Geometric, Laplace, Quantiles
+from sfumato.plan.aggregates import argument_of
 from sfumato.plan.cdf import Tree
 from sfumato.plan.expressions import Expression, to_wire
 from sfumato.plan.facts import Facts, facts_of
@@ -192,12 +193,13 @@ def extras_of(
     distinct: dict[Expression, list[AggregateCall]] = {}
     ranges: dict[Expression, Range] = {}
     for each in calls:
-        assert each.argument is not None
+        argument = argument_of(each, columns)
+        assert argument is not None
         if each.function == "count_values":
-            facts_of(each.argument, columns)
-            distinct.setdefault(each.argument, []).append(each)
+            facts_of(argument, columns)
+            distinct.setdefault(argument, []).append(each)
             continue
-        known = range_of(_NAMES[each.function], each.argument, columns)
+        known = range_of(_NAMES[each.function], argument, columns)
         ranges[known.argument] = known
         sets.setdefault(known.argument, []).append(each)
     extras: list[Extra] = []

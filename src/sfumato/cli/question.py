@@ -1,0 +1,203 @@
+"""What is asked on the command line: the text, its parameters, its price and how units are bounded."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.catalog import Catalog
+
+__all__ = [
+    "BoundingOption",
+    "BoundsOption",
+    "ConfidenceOption",
+    "DeltaOption",
+    "EpsilonOption",
+    "ErrorOption",
+    "ParameterOption",
+    "Question",
+    "SqlArgument",
+    "TouchedOption",
+    "question_of",
+]
+
+
+class Bounding(StrEnum):
+    """How units with too many groups are held within their limits."""
+
+    REWEIGHT = "reweight"
+    CHOOSE = "choose"
+
+
+class Bounds(StrEnum):
+    """Where bounds come from that nobody declared."""
+
+    AUTO = "auto"
+
+
+SqlArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SQL", help="The question: SQL, the path of a .sql file, or - for standard input."
+    ),
+]
+EpsilonOption = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="What to pay; may stand in GoogleSQL's text instead."),
+]
+DeltaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--delta", metavar="NUMBER", help="How much delta it may use; else a hundredth of the budget's."
+    ),
+]
+ErrorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--error", metavar="COLUMN=WIDTH", help="The error bar wanted, instead of --epsilon; may be repeated."
+    ),
+]
+ConfidenceOption = Annotated[
+    str, typer.Option("--confidence", metavar="NUMBER", help="At which the error bars hold.")
+]
+BoundsOption = Annotated[
+    Bounds | None,
+    typer.Option("--bounds", help="auto: buy bounds for numbers that have none, with a fifth of the price."),
+]
+BoundingOption = Annotated[
+    Bounding | None,
+    typer.Option("--bounding", help="Whether to weigh a unit's rows down or to choose some of its groups."),
+]
+TouchedOption = Annotated[
+    bool,
+    typer.Option(
+        "--touched", help="Also report which share of the units was clamped or cut, for a twentieth."
+    ),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="[NAME=]VALUE", help="A value for a parameter of the text; may be repeated."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text with its parameters, and how it is to be priced.
+
+    Attributes:
+        text: The SQL.
+        parameters: Values for its parameters: a list, or by name.
+        pricing: What `quote` and `release` take.
+    """
+
+    text: str
+    parameters: list[Any] | dict[str, Any] | None
+    pricing: dict[str, Any]
+
+    def dataset(self, catalog: Catalog) -> str:
+        """Whose budget it draws on."""
+        from sfumato.sql.asking import ask
+
+        tables: dict[str, Any] = {table.name: table for table in catalog.tables}
+        tables |= {table.name: table for table in catalog.public}
+        asking = ask(self.text, tables, self.parameters)
+        if self.pricing["epsilon"] is None and self.pricing["error"] is None and asking.epsilon is None:
+            raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
+        return str(tables[asking.report.child.table].dataset)
+
+
+def question_of(
+    sql: str | None,
+    params: list[str] | None,
+    *,
+    epsilon: str | None,
+    delta: str | None,
+    error: list[str] | None,
+    confidence: str,
+    bounds: Bounds | None,
+    bounding: Bounding | None,
+    touched: bool,
+) -> Question:
+    """What the flags of `quote` and `query` say together."""
+    if epsilon is not None and error:
+        raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50; not both.")
+    pricing = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "error": _wanted(error),
+        "confidence": confidence,
+        "bounds": None if bounds is None else bounds.value,
+        "bounding": None if bounding is None else bounding.value,
+        "touched": touched,
+    }
+    return Question(_text(sql), _parameters(params), pricing)
+
+
+def _text(sql: str | None) -> str:
+    """The SQL text: as given, from a file, or from standard input."""
+    if sql is None or sql == "-":
+        if sql is None and sys.stdin.isatty():
+            raise InvalidParameter('Give a question: sfumato query "SELECT COUNT(*) FROM …" --epsilon 0.1')
+        text = sys.stdin.read()
+    elif sql.lower().endswith(".sql") and (Path(sql).is_file() or not any(map(str.isspace, sql))):
+        try:
+            text = Path(sql).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InvalidParameter(f"The file {sql} cannot be read.") from None
+    else:
+        text = sql
+    if not text.strip():
+        raise InvalidParameter("The question is empty.")
+    return text
+
+
+def _wanted(pairs: list[str] | None) -> dict[str, str] | str | None:
+    """`--error n=50 --error mean=2` as a mapping; one bare number holds for all columns."""
+    if not pairs:
+        return None
+    if len(pairs) == 1 and "=" not in pairs[0]:
+        return pairs[0]
+    wanted: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, number = pair.rpartition("=")
+        if not sign or not name:
+            raise InvalidParameter("--error takes a column and a width, such as --error n=50.")
+        if name in wanted:
+            raise InvalidParameter(f"--error names {name[:40]!r} twice.")
+        wanted[name] = number
+    return wanted
+
+
+def _parameters(pairs: list[str] | None) -> list[Any] | dict[str, Any] | None:
+    """`--param 18` for `?`, `--param age=18` for `$age`: all with names, or none."""
+    if not pairs:
+        return None
+    split = [pair.partition("=") for pair in pairs]
+    named = [bool(sign) and name.isidentifier() for name, sign, _ in split]
+    if all(named):
+        if len({name for name, _, _ in split}) != len(split):
+            raise InvalidParameter("--param names a parameter twice.")
+        return {name: _value(value) for name, _, value in split}
+    if any(named):
+        raise InvalidParameter("--param takes names for all parameters, as in --param age=18, or for none.")
+    return [_value(pair) for pair in pairs]
+
+
+def _value(text: str) -> Any:
+    """A number where it reads as one, else the text itself."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
