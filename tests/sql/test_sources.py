@@ -14,7 +14,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 from sqlglot import exp
-from tests.support.random_sources import ARROW, TABLES, Data, make_data, meaning, random_source, without
+from tests.support.random_sources import ARROW, TABLES, Data, make_data, random_source, without
+from tests.support.source_meaning import meaning
 
 from sfumato.engines import UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
