@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from sfumato.plan.expressions import Expression
-from sfumato.plan.facts import refine
 from sfumato.sql.aggregates import is_aggregate
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
 from sfumato.sql.scope import Scope
@@ -145,9 +144,7 @@ def condition(where: exp.Expr | None, scope: Scope) -> Expression | None:
         raise refuse(
             "WHERE comes before window functions.", "Put the condition on them into QUALIFY or outside."
         )
-    found = scope.scalar(resolved)
-    refine(found, scope.relation.facts)  # it must be a condition, whatever becomes of it
-    return found
+    return scope.scalar(resolved)  # that it is a condition is seen to where it is put to use
 
 
 def key_trees(group: exp.Expr | None, columns: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
