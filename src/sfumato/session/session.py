@@ -18,6 +18,7 @@ from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 from sfumato.sql.parameters import Values
+from sfumato.sql.sources import unit_types
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
@@ -88,6 +89,8 @@ class Session:
             self._engine = engine if engine is not None else _default_engine()
             for table in tables:
                 self.tables[table.name] = _attach(self._engine, table)
+            for members in _by_dataset(private).values():
+                _check_ids(self._engine, members)
         except BaseException:
             self.close()
             raise
@@ -224,6 +227,19 @@ def _default_engine() -> Engine:
     from sfumato.engines.duckdb import DuckDB
 
     return DuckDB()
+
+
+def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
+    """Refuse tables of one dataset whose ids have different types: put together, two people could be one."""
+    named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
+    if len(named) < 2:
+        return
+    (types,) = engine.fetch(unit_types(named)).to_pylist()
+    if len(set(types.values())) > 1:
+        raise SourceUnusable(
+            f"The ids of {', '.join(named)} have different types in their sources; make them alike, so that "
+            "rows of one person are recognised."
+        )
 
 
 def _attach(engine: Engine, table: PrivateTable | PublicTable) -> PrivateTable | PublicTable:
