@@ -234,3 +234,87 @@ def test_numbers_before_noise_equal_those_of_the_query(query: str) -> None:
             assert answer[key] == values, (query, key)
         filled += sum(any(values) for values in expected.values())
     assert filled
+
+
+CONDITIONS = (
+    "age > 24",
+    "x IS NULL",
+    "x > 2",
+    "age IS NOT NULL AND x < 20",
+    "age = 22 OR x = 3",
+    "NOT (x > 10)",
+    "COALESCE(x, 1) > 5",
+    "age < x",
+)
+WINDOWS = (
+    "SUM(x) OVER (PARTITION BY u)",
+    "MAX(x) OVER (PARTITION BY u, age)",
+    "DENSE_RANK() OVER (PARTITION BY u ORDER BY x)",
+    "COUNT(*) OVER (PARTITION BY u)",
+    "RANK() OVER (PARTITION BY u ORDER BY age DESC, x)",
+)
+RESULTS = ("COUNT(*)", "COUNT(x)", "LEAST(SUM(x), 50)", "MIN(x)", "COUNT(DISTINCT x)", "MAX(x) - MIN(x)")
+
+
+def relation(draw: random.Random, depth: int) -> str:
+    """A random subquery with the columns u (the unit), age and x."""
+    where = draw.choice(("", f" WHERE {draw.choice(CONDITIONS)}"))
+    match draw.randrange(9) if depth else draw.randrange(2):
+        case 0:
+            where = draw.choice(("", " WHERE member", " WHERE country = 'FR'"))
+            return f"(SELECT user_id AS u, age, amount AS x FROM visits{where})"
+        case 1:
+            where = draw.choice(("", " WHERE sex = 'F'"))
+            return f"(SELECT id AS u, age, region * 2 AS x FROM people{where})"
+        case 2:
+            age = draw.choice(("age", "COALESCE(age, 19)", "LEAST(age, x)"))
+            x = draw.choice(("x", "x + 1", "COALESCE(x, 2)", "3", "x * age"))
+            return f"(SELECT u, {age} AS age, {x} AS x FROM {relation(draw, depth - 1)}{where})"
+        case 3:
+            having = draw.choice(("", " HAVING COUNT(*) > 1", " HAVING MAX(age) > 25"))
+            inner = f"FROM {relation(draw, depth - 1)}{where} GROUP BY u{having}"
+            return f"(SELECT u, MAX(age) AS age, {draw.choice(RESULTS)} AS x {inner})"
+        case 4:
+            inner = f"FROM {relation(draw, depth - 1)}{where} GROUP BY u, age"
+            return f"(SELECT u, age, COUNT(*) AS x {inner})"
+        case 5:
+            return (
+                f"(SELECT DISTINCT u, age, {draw.choice('x1')} AS x FROM {relation(draw, depth - 1)}{where})"
+            )
+        case 6:
+            first, second = relation(draw, depth - 1), relation(draw, depth - 1)
+            return f"({first[1:-1]} UNION ALL {second[1:-1]})"
+        case 7:
+            return joined(draw, relation(draw, depth - 1), relation(draw, depth - 1))
+    window = draw.choice(WINDOWS)
+    return f"(SELECT u, age, {window} AS x FROM {relation(draw, depth - 1)}{where})"
+
+
+def joined(draw: random.Random, first: str, second: str) -> str:
+    kind = draw.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN"))
+    kept, other = "ba" if kind == "RIGHT JOIN" else "ab"
+    conditions = ["", f" AND {other}.x > 3", " AND a.age = b.age", f" AND COALESCE({other}.age, 20) > 21"]
+    if kind == "JOIN":
+        conditions += [" AND a.x < b.x", " AND a.age > 22"]
+    x = draw.choice(("a.x", "b.x", "COALESCE(a.x, b.x)", "b.x + a.age"))
+    on = f"ON a.u = b.u{draw.choice(conditions)}"
+    columns = f"{kept}.u AS u, {draw.choice('ab')}.age AS age, {x} AS x"
+    return f"(SELECT {columns} FROM {first} a {kind} {second} b {on})"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_shapes_mean_what_they_say(seed: int) -> None:
+    draw = random.Random(seed)
+    connection = make_rows(seed % 2)
+    filled = 0
+    for _ in range(15):
+        where = draw.choice(("", f" WHERE {draw.choice(CONDITIONS)}"))
+        query = (
+            "SELECT COUNT(*), COUNT(x), SUM(LEAST(GREATEST(x, -100), 1000)), SUM(LEAST(GREATEST(age, 0), 99))"
+            f" FROM {relation(draw, draw.choice((1, 2, 3)))}{where}"
+        )
+        (found,) = ours(connection, query).values()
+        (expected,) = theirs(connection, query, 0).values()
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-4), query  # type: ignore[comparison-overlap]
+        filled += expected[0] > 0
+    assert filled > 8

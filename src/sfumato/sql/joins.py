@@ -88,8 +88,8 @@ class _Asked:
     Attributes:
         units: Whether the units of both sides are equal.
         equal: Pairs of a left and a right expression that are equal.
-        left: Conditions on left columns alone, or on none.
-        right: Conditions on right columns alone.
+        left: Conditions on left columns alone.
+        right: Conditions on right columns alone, or on none.
         across: Other conditions on both.
     """
 
@@ -117,10 +117,10 @@ class _Asked:
                 pair = _pair(term, left.facts, right.facts)
                 if pair is not None:
                     equal.append(pair)
+                elif used <= set(right.facts):  # a constant, too: without it nobody has a partner
+                    other.append(term)
                 elif used <= set(left.facts):
                     one.append(term)
-                elif used <= set(right.facts):
-                    other.append(term)
                 else:
                     across.append(term)
         ordered = sorted(dict.fromkeys(equal), key=repr)
