@@ -187,6 +187,7 @@ SELECT sex, COUNT(*), SUM(v.age) FROM visits v JOIN people p ON v.user_id = p.id
 SELECT COUNT(*), COUNT(p.age), SUM(p.age) FROM visits v LEFT JOIN people p ON v.user_id = p.id AND p.sex = 'F';
 SELECT COUNT(*), COUNT(v.age) FROM visits v RIGHT JOIN people p ON v.user_id = p.id AND v.age > 25;
 SELECT COUNT(*), SUM(v.age) FROM people p LEFT JOIN visits v ON v.user_id = p.id WHERE p.sex = 'M';
+SELECT COUNT(*), COUNT(b.age) FROM people p LEFT JOIN (SELECT user_id, 3 AS x, age FROM visits) b ON b.user_id = p.id AND b.x > 3;
 SELECT COUNT(*) FROM visits v JOIN people p ON v.user_id = p.id AND v.age < p.age;
 SELECT COUNT(*) FROM visits v JOIN people p ON v.user_id = p.id AND v.region = p.region;
 SELECT COUNT(*) FROM visits v JOIN people p ON v.user_id = p.id AND v.region + 1 = p.region;
