@@ -155,6 +155,10 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     else:
         rows, row_order = _sorted_rows(node, order)
     bounding = node.bounding or ("choose" if is_open else "reweight")
+    if bounding == "prepared" and (
+        is_open or any(each.function == "count_distinct" for each in node.aggregates)
+    ):
+        bounding = "choose" if is_open else "reweight"  # ranks of rows say nothing about groups
     if unit.column is None:
         bounding = "reweight"
     elif is_open and bounding == "reweight":

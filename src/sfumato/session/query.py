@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter
 from sfumato.numeric.exact import Rational, positive
-from sfumato.plan.nodes import Bounding
+from sfumato.plan.nodes import Bounding, Scan
 from sfumato.plan.quote import Quote, make_quote
 from sfumato.plan.relations import rows_of
 from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
@@ -109,6 +109,10 @@ class Query:
         if touched:
             report = replace(report, child=replace(report.child, touched=True))
         if bounding is None:
+            source = report.child.source
+            ready = isinstance(source, Scan) and source.table in self._session.prepared
+            if ready and report.child.bounding is None and not report.child.levels:
+                return replace(report, child=replace(report.child, bounding="prepared"))
             return report
         if bounding not in ("reweight", "choose"):
             raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')

@@ -43,6 +43,7 @@ class Session:
         tables: The private tables by name.
         ledger: Where every answer is paid from.
         vault: What reads, for a receipt.
+        prepared: The tables whose rows have ranks, so that a filter bounds them.
         analyst: In whose name it asks; None: the steward's own.
     """
 
@@ -94,6 +95,8 @@ class Session:
         except BaseException:
             self.close()
             raise
+        ready = getattr(self._engine, "is_prepared", None)
+        self.prepared = frozenset(table.name for table in private if ready is not None and ready(table.name))
         self.vault = Vault(self._engine, self.tables, self._salts())
 
     def sql(self, text: str, parameters: Values = None) -> Query:
