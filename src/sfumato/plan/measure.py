@@ -137,7 +137,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
 
 def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measured, tuple[int, ...]]:
     """The question about these rows and keys, without measurements yet; and where the report's rows are."""
-    unit = _tightened(read.unit, node.limits)
+    unit = _limited(read.unit, node.limits)
     keys = tuple(node.keys[index] for index in order)
     is_open = any(key.values is None for key in keys)
     levels = tuple(tuple(sorted(order.index(key) for key in level)) for level in node.levels)
@@ -208,20 +208,14 @@ def _check_levels(node: Aggregate, base: Measured) -> None:
         )
 
 
-def _tightened(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:
+def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:
+    """The unit with the question's own limits; as many rows a group as declared, unless it says how many."""
     groups, rows = limits
     if unit.column is None or limits == (None, None):
         return unit
-    if (groups or 0) > unit.max_groups or (rows or 0) > unit.max_rows:
-        raise QueryRefused(
-            f"A query may only tighten the declared limits, max_groups {unit.max_groups} and max_rows "
-            f"{unit.max_rows}.",
-            "Ask for no more than that, or have the steward declare more.",
-        )
-    fewer = unit.max_groups if groups is None else groups
-    per_group = max(1, unit.max_rows // unit.max_groups)
-    most = min(unit.max_rows, fewer * per_group) if rows is None else rows
-    return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": fewer, "max_rows": most})
+    many = unit.max_groups if groups is None else groups
+    most = many * max(1, unit.max_rows // unit.max_groups) if rows is None else rows
+    return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
 
 
 def _without_choice(base: Measured) -> Bounding:

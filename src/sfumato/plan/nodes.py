@@ -89,7 +89,7 @@ class Aggregate:
         aggregates: What is asked of each group.
         combinations: Only these tuples of key values; None: all.
         bounding: How units are held within their limits; None: as fits the keys.
-        limits: Tighter limits than the unit's own, `max_groups` and `max_rows`; None: those of the unit.
+        limits: The question's own limits, `max_groups` and `max_rows`; None: those of the unit.
         levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
         touched: Whether the share of units that were clamped or cut is measured too.
     """

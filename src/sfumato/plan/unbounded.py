@@ -7,13 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from sfumato.plan.aggregates import argument_of
-from sfumato.plan.autobounds import LogGrid
-from sfumato.plan.expressions import Expression
+from sfumato.plan.autobounds import GROUP_CELLS, LogGrid
+from sfumato.plan.expressions import Call, Column, Expression, call, literal
 from sfumato.plan.facts import facts_of, refine
-from sfumato.plan.nodes import AggregateCall, Measured, Measurement, Report
+from sfumato.plan.nodes import AggregateCall, Measured, Measurement, PerUnit, Report
 from sfumato.plan.relations import Readable, as_rows
+from sfumato.schema import PrivacyUnit
 
-__all__ = ["FALLBACK", "GRID", "bounded", "sizes_of", "unbounded"]
+__all__ = ["FALLBACK", "GRID", "bounded", "groups_of", "sizes_of", "unbounded", "with_groups"]
 
 GRID = LogGrid()
 FALLBACK = (Fraction(0), Fraction(1))
@@ -56,6 +57,41 @@ def sizes_of(argument: Expression, table: Readable) -> Measured:
         measurements=(cells,),
         source=None if rows.is_plain else rows.source,
     )
+
+
+def groups_of(report: Report, table: Readable) -> Measured | None:
+    """The question in how many groups units are, over the whole table; None where that limits nothing.
+
+    One row for each unit and group, then one for each unit: its number of groups is in one public cell.
+    """
+    rows, node = as_rows(table), report.child
+    if rows.unit.column is None or not node.keys:
+        return None
+    if node.bounding != "choose" and all(key.values is not None for key in node.keys):
+        return None
+    keys = tuple((f"key {i}", key.expression) for i, key in enumerate(node.keys))
+    pairs = PerUnit(rows.source, None, keys, ())
+    source = PerUnit(pairs, None, (), (("groups", AggregateCall("count")),))
+    branches: list[Expression] = []
+    for cell, (_, end) in enumerate(GROUP_CELLS[:-1]):
+        branches += [call("less_equal", Column("groups"), literal(end)), literal(cell)]
+    index = Call("case", (*branches, literal(len(GROUP_CELLS) - 1)))
+    return Measured(
+        table=rows.name,
+        version=rows.version,
+        unit=tuple(PrivacyUnit.row(adjacency=rows.unit.adjacency).to_dict().items()),
+        predicate=None,
+        keys=(),
+        combinations=((),),
+        measurements=(Measurement("cells", index, 0, len(GROUP_CELLS) - 1),),
+        source=source,
+    )
+
+
+def with_groups(report: Report, groups: int) -> Report:
+    """The report with this many groups for each unit, unless it has a limit of its own."""
+    node = report.child
+    return replace(report, child=replace(node, limits=(node.limits[0] or groups, node.limits[1])))
 
 
 def bounded(report: Report, bounds: Mapping[AggregateCall, tuple[Fraction, Fraction]]) -> Report:

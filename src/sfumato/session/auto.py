@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.mechanisms import Laplace
-from sfumato.plan.autobounds import choose_bounds, clamped_share
+from sfumato.plan.autobounds import choose_bounds, choose_groups, clamped_share
 from sfumato.plan.nodes import AggregateCall, Measured, Report
 from sfumato.plan.noise import Noise
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Rows
-from sfumato.plan.unbounded import FALLBACK, GRID, bounded, sizes_of, unbounded
+from sfumato.plan.unbounded import FALLBACK, GRID, bounded, groups_of, sizes_of, unbounded, with_groups
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
@@ -64,17 +64,26 @@ def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, 
     calls = unbounded(report, rows)
     arguments = {each: each.argument for each in calls if each.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
+    counted = groups_of(report, rows)
+    parts = len(distinct) + (counted is not None)
     spent, notes = Fraction(0), []
+    if counted is not None:
+        answer, price = _histogram(session, report, counted, epsilon * SHARE / parts, pay=pay)
+        if answer is None:
+            return None
+        spent += price
+        left = float(epsilon * (1 - SHARE)) / len(report.child.aggregates)
+        many = choose_groups(np.asarray(answer.noisy[0]), answer.noises[0].scale, epsilon=left)
+        report = with_groups(report, many)
+        notes.append(f"Each {rows.owner} counts in at most {many} groups, chosen from a noisy histogram.")
     chosen: dict[AggregateCall, tuple[Fraction, Fraction]] = {}
     for argument in distinct:
-        question = sizes_of(argument, rows)
-        answer = _recalled(session, report, question)
+        answer, price = _histogram(
+            session, report, sizes_of(argument, rows), epsilon * SHARE / parts, pay=pay
+        )
         if answer is None:
-            if not pay:
-                return None
-            price = epsilon * SHARE / len(distinct)
-            answer = _bought(session, report, question, price)
-            spent += price
+            return None
+        spent += price
         histogram, scale = np.asarray(answer.noisy[0]), answer.noises[0].scale
         for each in (call for call in calls if arguments[call] == argument):
             weight = float(rows.unit.max_rows) if rows.unit.column is not None else 1.0
@@ -94,6 +103,16 @@ def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, 
                 f"{touched.high:.1%} at 0.95 confidence) and are clamped."
             )
     return Bounds(bounded(report, chosen), spent, tuple(dict.fromkeys(notes)))
+
+
+def _histogram(
+    session: Session, report: Report, question: Measured, epsilon: Fraction, *, pay: bool
+) -> tuple[Answer | None, Fraction]:
+    """A noisy histogram from the ledger, or bought; and what was paid for it now."""
+    known = _recalled(session, report, question)
+    if known is not None or not pay:
+        return known, Fraction(0)
+    return _bought(session, report, question, epsilon), epsilon
 
 
 def _mechanism(question: Measured, epsilon: Fraction) -> tuple[Laplace, Fraction]:

@@ -92,8 +92,9 @@ class Query:
             mechanism: "laplace" or "gaussian", to take the choice into your own hands.
             bounding: "reweight" or "choose": whether units in too many groups have their rows weighted down
                 or some of their groups chosen; the two estimate different things.
-            bounds: "auto": bounds for numbers that have none are bought with a fifth of the price, and serve
-                later questions too.
+            bounds: "auto": bounds for numbers that have none, and the number of groups where they are
+                chosen, are bought with a fifth of the price; they serve later questions too, which then
+                leave that fifth unspent.
             touched: Whether to report as well, for a twentieth of the price, which share of the units clamps,
                 weights and the choice of groups touched: the cut that error bars do not cover.
         """
@@ -130,15 +131,16 @@ class Query:
             found: Bounds | None = buy_bounds(self._session, report, rows, exact)
         else:
             found = known_bounds(self._session, report, rows, exact)
+        part = exact * SHARE  # whether it is spent or not: the same question again has the same price
         if found is None:
-            part = exact * SHARE
-            assumed = bounded(report, dict.fromkeys(unbounded(report, rows), FALLBACK))
+            needed = unbounded(report, rows)
+            assumed = bounded(report, dict.fromkeys(needed, FALLBACK))
             told = (
-                f"Bounds would be bought first, for epsilon {shown_exact(part)} of the price; the errors "
-                "above are for numbers from 0 to 1 and grow with the bounds that are found."
+                f"Bounds would be bought first, for epsilon {shown_exact(part)} more; the errors above are "
+                "for numbers from 0 to 1 and declared limits, and change with what is found."
             )
             return assumed, exact - part, (told,)
-        return found.report, exact - found.spent, found.notes
+        return found.report, exact - part, found.notes
 
     def _quoted(
         self,

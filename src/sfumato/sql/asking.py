@@ -13,6 +13,7 @@ from sfumato.plan.measure import measured_of
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Bar, Report
 from sfumato.plan.relations import rows_of
+from sfumato.schema import PrivacyUnit
 from sfumato.sql.dialects import Asked, understand
 from sfumato.sql.intervals import interval_call
 from sfumato.sql.parameters import Values
@@ -107,10 +108,22 @@ def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) ->
             "PUBLIC_GROUPS needs groups whose values are public.",
             "Join the public table that lists them, or leave group_selection_strategy out.",
         )
+    _check_limits(asked, rows.unit)
     child = replace(report.child, bounding="choose", limits=(asked.max_groups, asked.max_rows))
     told = replace(report, child=child)
     measured_of(told, rows)
     return told
+
+
+def _check_limits(asked: Asked, unit: PrivacyUnit) -> None:
+    if unit.is_row:
+        return
+    if (asked.max_groups or 0) > unit.max_groups or (asked.max_rows or 0) > unit.max_rows:
+        raise refuse(
+            f"A query may only tighten the declared limits, max_groups {unit.max_groups} and max_rows "
+            f"{unit.max_rows}.",
+            "Ask for no more than that, or have the steward declare more.",
+        )
 
 
 def _check_unit(written: str | None, owner: str | None) -> None:
