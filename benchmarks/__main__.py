@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import harness
 
-SUBJECTS = ("noise", "accounting", "calibration", "selection", "query")
+SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors")
 
 
 def main() -> int:

@@ -27,6 +27,7 @@ from sfumato.engines.prepare import prepare
 from sfumato.errors import Cancelled, InvalidParameter, SourceUnusable
 from sfumato.plan.measure import measured_of
 from sfumato.plan.sensitivity import sensitivities
+from sfumato.session.query import Query
 from sfumato.session.reading import align
 from sfumato.sql.lower import lower
 from sfumato.sql.parse import parse
@@ -115,7 +116,7 @@ def test_ranks_follow_from_the_rows_of_the_unit_alone(tmp_path):
 
 def test_a_unit_keeps_its_ranks_whatever_comes_before_it(tmp_path):
     # A dense code, such as the place of the unit among all, would shift when a unit is removed.
-    rows = [row for row in some_rows(users=3) if row["user"] == 2]
+    rows = [{**row, "user": 2} for row in some_rows(users=9)]
     alone = prepared(tmp_path, rows, "alone")
     many = prepared(tmp_path, [*some_rows(seed=5, users=2), *rows], "many")
     assert alone[2] == many[2]
@@ -397,8 +398,16 @@ def test_at_most_max_rows_rows_of_a_unit_count_and_no_fewer_without_need(tmp_pat
 
 
 def test_a_session_answers_from_a_prepared_file(tmp_path):
-    path = prepare(table_of(frame(some_rows())), tmp_path / "p.duckdb").path
+    rows = [{**row, "amount": 2.5} for row in some_rows(users=300)]
+    path = prepare(table_of(frame(rows)), tmp_path / "p.duckdb").path
+    kept = Counter(line[1] for lines in ranks(path).values() for line in lines[: UNIT.max_rows])
     with sf.Session(table_of(path), budget=sf.Budget(10**6)) as session:
-        release = session.sql(QUERIES[1]).release(epsilon=10**5)
-        assert release.table.num_rows == 3
-        assert sum(release.table["n"].to_pylist()) > 0
+        report = session.sql(QUERIES[1]).report
+        ranked = replace(report, child=replace(report.child, bounding="prepared"))
+        release = Query(session, ranked).release(epsilon=10**4)
+        for row in release.table.to_pylist():
+            assert row["n"] == kept[repr(row["country"])]
+            assert row["s"] == pytest.approx(2.5 * row["n"], abs=0.1)
+        # What ranks cannot answer is asked of the same rows as if nothing were prepared.
+        users = session.sql("SELECT COUNT(DISTINCT user) AS n FROM visits").release(epsilon=10**4)
+        assert users.table["n"].to_pylist() == [300]
