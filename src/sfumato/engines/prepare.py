@@ -32,6 +32,7 @@ from sfumato.schema import Kind, PrivateTable
 __all__ = ["Prepared", "prepare", "rank"]
 
 _SUFFIXES = (".duckdb", ".ddb")
+_LAST = 2**32 - 1  # the rank of all rows beyond, which no limit admits: narrow numbers are filtered faster
 _FAILED = "could not be prepared; check that its source is whole and that there is room on the disk."
 
 
@@ -129,7 +130,8 @@ def statement(name: str, kinds: Mapping[str, Kind], salt: bytes) -> str:
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    ranked = f"SELECT {listed}, {rank(columns, _number(salt))} AS {ranks} FROM ({rows}) AS r"
+    place = f"CAST(LEAST({rank(columns, _number(salt))}, {_LAST}) AS UINTEGER)"
+    ranked = f"SELECT {listed}, {place} AS {ranks} FROM ({rows}) AS r"
     return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
 
 
