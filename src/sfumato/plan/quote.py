@@ -3,198 +3,35 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
-from sfumato.loss import PrivacyLoss
-from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational, delta_of, positive, probability
-from sfumato.plan.bundle import NOTHING, Bundle, fingerprint_of, loss_of
+from sfumato.plan.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.columns import Form, form_of
-from sfumato.plan.extras import PricedExtra, PricedQuantiles
+from sfumato.plan.extras import PricedQuantiles
 from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measured, Report
 from sfumato.plan.noise import Noise
-from sfumato.plan.price import AnyNoise, Priced, instrument, price, whole_price
+from sfumato.plan.price import Priced, instrument, price, whole_price
+from sfumato.plan.quoted import ColumnQuote, MeasurementQuote, Quote
 from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.split import Mechanics, gradients, importance, shares
 from sfumato.plan.target import cheapest, wanted
 from sfumato.plan.words import (
     exact,
     figure,
-    keys_in_words,
     measurement_in_words,
     noise_in_words,
     unit_notes,
 )
-from sfumato.render import html_table, text_table
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
 
-_WIDTH = 80
 _MARGIN = 1e-9  # better by less is a tie, and a tie goes to the pure price
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnQuote:
-    """What can be said about a result column beforehand.
-
-    Attributes:
-        name: The column.
-        half_width: The half-width of its error bar where that does not depend on the data; 0 for keys.
-        expected: About what it will be where it does, from the declared size of the table.
-        told: The same in words.
-        public: Whether it has no noise at all, like a key.
-    """
-
-    name: str
-    half_width: float | None
-    expected: float | None
-    told: str
-    public: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MeasurementQuote:
-    """What is measured, in words, with its share of the price and its noise."""
-
-    told: str
-    share: float
-    noise: str
-    half_width: float | None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Quote:
-    """What an answer costs and how far off it will be. Making one spends nothing.
-
-    Attributes:
-        report: The plan.
-        recipe: What is measured and how the aggregates follow.
-        rows: What is read, and whose it is.
-        epsilon: The price, exact.
-        delta: Its other half; 0 where the noise is pure.
-        mechanism: "laplace" or "gaussian".
-        mechanisms: What draws each measurement's noise, on its integers.
-        units: What one integer of each measurement is worth in natural units.
-        noises: The laws of the noise in natural units.
-        loss: What the ledger debits.
-        confidence: At which half-widths are shown.
-        columns: What can be said about each result column.
-        measurements: What is measured, in words.
-        why: Why this noise was chosen.
-        extras: The questions beside the main one, each with its price.
-        selection: What selects the groups, where they are not public.
-        notes: What is estimated, and on what the figures rest.
-    """
-
-    report: Report
-    recipe: Recipe
-    rows: Rows
-    epsilon: Fraction
-    delta: Fraction
-    mechanism: Mechanics
-    mechanisms: tuple[AnyNoise, ...]
-    units: tuple[Fraction, ...]
-    noises: tuple[Noise, ...]
-    loss: PrivacyLoss
-    confidence: Fraction
-    columns: tuple[ColumnQuote, ...]
-    measurements: tuple[MeasurementQuote, ...]
-    why: str
-    notes: tuple[str, ...]
-    extras: tuple[PricedExtra, ...] = ()
-    selection: PartitionSelection | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of all that is asked: of the main question alone where there is no other."""
-        return fingerprint_of(self.recipe.questions)
-
-    @property
-    def measured(self) -> Measured:
-        """The part of the plan that reads data."""
-        return self.recipe.measured
-
-    def error(self, confidence: Rational | None = None) -> dict[str, float | None]:
-        """The half-width of each result column, 0 for keys; None where it depends on the data."""
-        level = self.confidence if confidence is None else probability(confidence, "confidence")
-        forms = (form_of(each, self.recipe.aggregates) for each in self.report.columns)
-        return {form.name: form.width(self.noises, level) for form in forms}
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
-        """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
-        facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
-        facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
-        lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
-        tables = (
-            text_table(each, width=width, spell=spell)
-            for each in (self._measured_table(), self._error_table())
-        )
-        notes = [line for note in self.notes for line in _wrapped("- ", spell(note), width)]
-        return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
-
-    def _repr_html_(self) -> str:
-        caption = f"{_price(self.epsilon, self.delta)}. {self.why} {' '.join(self.notes)}"
-        return html_table(self._measured_table()) + html_table(self._error_table(), caption=caption)
-
-    def _measured_table(self) -> dict[str, list[str]]:
-        return {
-            "measured in each group": [each.told for each in self.measurements],
-            "share": [f"{each.share:.0%}" for each in self.measurements],
-            "noise": [each.noise for each in self.measurements],
-            "error": [
-                "depends on the data" if each.half_width is None else f"± {figure(each.half_width)}"
-                for each in self.measurements
-            ],
-        }
-
-    def _error_table(self) -> dict[str, list[str]]:
-        noisy = [each for each in self.columns if not each.public]
-        return {
-            "column": [each.name for each in noisy],
-            f"error at {float(self.confidence):.6g} confidence": [each.told for each in noisy],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data: the price and its parts, errors by column (None: it depends on the data), notes."""
-        return {
-            "table": self.measured.table,
-            "epsilon": float(self.epsilon),
-            "delta": float(self.delta),
-            "epsilon_exact": str(self.epsilon),
-            "delta_exact": str(self.delta),
-            "mechanism": self.mechanism,
-            "why": self.why,
-            "groups": self.measured.groups,
-            "confidence": float(self.confidence),
-            "measurements": [
-                {"measured": each.told, "share": each.share, "noise": each.noise, "error": each.half_width}
-                for each in self.measurements
-            ],
-            "columns": [
-                {
-                    "name": each.name,
-                    "error": each.half_width,
-                    "expected_error": each.expected,
-                    "told": each.told,
-                }
-                for each in self.columns
-            ],
-            "notes": list(self.notes),
-            "fingerprint": self.fingerprint,
-        }
 
 
 def make_quote(
@@ -464,11 +301,3 @@ def _notes(
     elif any(each.half_width is None for each in columns) and rows is None and measured.predicate is None:
         notes.append("A declared size of the table would let errors that depend on the data be estimated.")
     return tuple(notes)
-
-
-def _price(epsilon: Fraction, delta: Fraction) -> str:
-    return f"epsilon {exact(epsilon)}" + (f", delta {exact(delta)}" if delta else " (pure, delta 0)")
-
-
-def _wrapped(start: str, text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=" " * len(start))

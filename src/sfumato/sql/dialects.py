@@ -7,8 +7,7 @@ names, texts and comments are tokens of their own and are never touched.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, fields, replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -27,8 +26,8 @@ _PARAMETER = re.compile(r"[?$:@]")
 _MARKED = re.compile(rf"{_PARAMETER.pattern}|=>|WITH|ANON_|CLAMPED", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Options):
     """One query as it was written: its SELECT in DuckDB's dialect, and what else the text says.
 
     Privacy:
@@ -38,33 +37,13 @@ class Asked:
     Attributes:
         select: The tree. Bounds of an aggregate are with its node: `node.meta["bounds"]` is
             `("group" or "row", lower, upper)`.
-        epsilon: The epsilon of the query, if the text says one.
-        delta: Its delta.
-        unit_column: The column that the query takes for the privacy unit.
-        unit_table: The table's name or alias that was written before it.
-        max_groups: The most groups that one unit contributes to.
-        max_rows: The most rows that one unit contributes.
-        public_groups: Whether groups come from a public table (`PUBLIC_GROUPS`) and not from a threshold.
-        group_selection_epsilon: The part of epsilon that chooses groups.
-        min_units: The least number of units of a group that is shown.
         google: Whether the text has GoogleSQL's clause, with its meaning of the aggregates.
         explain: Whether only the price is asked for.
-        notes: What is deprecated in the text, with what replaces it.
     """
 
     select: exp.Select
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    unit_column: str | None = None
-    unit_table: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
-    public_groups: bool | None = None
-    group_selection_epsilon: Fraction | None = None
-    min_units: int | None = None
     google: bool = False
     explain: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def understand(text: str, parameters: Values = None) -> Asked:
@@ -94,22 +73,9 @@ def understand(text: str, parameters: Values = None) -> Asked:
     attach(select, calls.bounds)
     if google:
         check_shape(select)
-    found = options or Options()
-    return Asked(
-        select=finished(select, text),
-        epsilon=found.epsilon,
-        delta=found.delta,
-        unit_column=found.unit_column,
-        unit_table=found.unit_table,
-        max_groups=found.max_groups,
-        max_rows=found.max_rows,
-        public_groups=found.public_groups,
-        group_selection_epsilon=found.group_selection_epsilon,
-        min_units=found.min_units,
-        google=google,
-        explain=explain,
-        notes=(*found.notes, *calls.notes),
-    )
+    found = replace(options or Options(), notes=(*(options.notes if options else ()), *calls.notes))
+    said = {each.name: getattr(found, each.name) for each in fields(found)}
+    return Asked(**said, select=finished(select, text), google=google, explain=explain)
 
 
 def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str]:
