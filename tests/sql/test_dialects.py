@@ -157,7 +157,7 @@ def test_a_column_may_be_called_clamped() -> None:
 )  # fmt: skip
 def test_names_texts_and_comments_are_left_alone(text: str) -> None:
     asked = understand(text)
-    assert asked == Asked(read(text))
+    assert asked == Asked(select=read(text))
     assert sql(asked) == read(text).sql("duckdb", comments=False)
     assert not bounds(asked.select)
 
@@ -258,7 +258,7 @@ def test_wrong_interval_calls(call: str, sentence: str) -> None:
 
 def test_plain_texts_mean_what_they_meant() -> None:
     for text in ("SELECT COUNT(*) FROM t", "SELECT a, SUM(b) FROM t WHERE c AND d AND e GROUP BY a LIMIT 3"):
-        assert understand(text) == Asked(read(text))
+        assert understand(text) == Asked(select=read(text))
 
 
 # ------------------------------------------------------------------------------------------------ any text
