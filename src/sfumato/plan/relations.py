@@ -53,7 +53,8 @@ class Rows:
         source: Where they come from.
         name: What messages call them.
         columns: What is known about each column.
-        unit: Whose they are. A row unit where each unit has at most one row, by declaration or by proof.
+        unit: Whose they are, with the largest limits of the tables that are read. A row unit where each unit
+            has at most one row, by declaration or by proof.
         owner: What a unit is called, where units are not the rows themselves.
         version: The declared versions of the data, as one text.
         size: About how many units there are, where that is public and all of them are read.
@@ -104,8 +105,8 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
     _check_units(source, private, tables)
     first = private[0]
     read = {name: tables[name] for name in named} | _owners(private, tables)
-    unit = first.unit
-    owner = unit.column
+    owner = first.unit.column
+    unit = _widest(private)
     if _is_single(source):
         unit = PrivacyUnit.row(adjacency=unit.adjacency)
     versions = {name: each.version for name, each in read.items()}
@@ -120,6 +121,18 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
         size=first.size if plain or (_is_single(source) and _reads_all(source)) else None,
         tables=read,
     )
+
+
+def _widest(private: list[PrivateTable]) -> PrivacyUnit:
+    """The unit with the largest limits of the tables: where lines are joined to a person, lines are counted.
+
+    Any limits are private: they decide the noise.
+    """
+    first = private[0].unit
+    if len(private) == 1:
+        return first
+    most = {name: max(getattr(each.unit, name) for each in private) for name in ("max_groups", "max_rows")}
+    return PrivacyUnit.from_dict({**first.to_dict(), **most})
 
 
 def _owners(private: list[PrivateTable], tables: Mapping[str, Any]) -> dict[str, PrivateTable]:

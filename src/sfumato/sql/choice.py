@@ -23,6 +23,7 @@ from sfumato.plan.sensitivity import rows_in_group
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.fixed_point import clamped
 from sfumato.sql.pieces import column, count, grouped, named, number, or_zero, picked, share, subquery
+from sfumato.sql.source_nodes import as_kind
 from sfumato.sql.typed import Typed
 
 __all__ = ["UNITS", "Parts", "by_choice", "by_values", "canonical", "rank"]
@@ -163,6 +164,8 @@ def canonical(value: Typed) -> Typed:
         ends = [exp.cast(exp.Literal.string(day), "DATE") for day in ("0001-01-01", "9999-12-31")]
         known = exp.Between(this=value.sql.copy(), low=ends[0], high=ends[1])
         return Typed(exp.Case(ifs=[exp.If(this=known, true=value.sql.copy())]), "date")
+    if value.kind == "integer" and not isinstance(value.sql, exp.Column):
+        return as_kind(value, "integer", sure=False)  # arithmetic is in doubles, and may leave 64 bits
     if value.kind != "float":
         return value
     plus = exp.Add(this=exp.Paren(this=value.sql.copy()), expression=exp.cast(number(0), "DOUBLE"))

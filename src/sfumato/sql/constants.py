@@ -22,10 +22,12 @@ def constant_node(value: Any) -> exp.Expr:
         case bool():
             return exp.Boolean(this=value)
         case int():
-            if abs(value) >= 2**63:
+            if not -(2**63) <= value < 2**63:
                 raise QueryRefused(
                     "A whole number must fit in 64 bits.", "Write it as a fraction, such as 1e20."
                 )
+            if value == -(2**63):  # whose digits without the sign do not fit; a key that was found can be it
+                return exp.cast(exp.Literal.string(str(value)), "BIGINT")
             return _signed(str(abs(value)), value < 0)
         case float():
             if not math.isfinite(value):

@@ -11,12 +11,13 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.names import in_sql
 from sfumato.schema import PrivateTable, PublicTable
+from sfumato.sql.commas import with_joins
 from sfumato.sql.joins import join
 from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, shown
 from sfumato.sql.relation import Named, Relation, check_size, table_relation
 from sfumato.sql.shape_refusals import JOINS
 
-__all__ = ["Known", "Names", "read_from"]
+__all__ = ["Known", "Names", "read_from", "uncrossed"]
 
 Known: TypeAlias = Mapping[str, PrivateTable | PublicTable]
 """The declared tables by name."""
@@ -72,6 +73,11 @@ def read_from(select: exp.Select, names: Names) -> Relation:
             "Join them with a private table in the same FROM, or read them directly.",
         )
     return found.relations[0]
+
+
+def uncrossed(select: exp.Select, names: Names) -> exp.Select:
+    """The query with tables between commas as joins."""
+    return with_joins(select, lambda node: _item(node, names, set()))
 
 
 def _started(relation: Relation) -> Relation | _Public:
@@ -188,7 +194,12 @@ def _side(node: exp.Join, left: Relation | _Public, right: Relation) -> str:
 
 def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
     reason, fix = JOINS["cross"]
-    units = [each for each in _columns(left) if each.is_unit], right.units
+    units = [
+        [
+            each for each in side if each.is_unit and " " not in each.name
+        ]  # not the word for an owner elsewhere
+        for side in (_columns(left), right.units)
+    ]
     if all(units):
         one, other = units[0][0].written, units[1][0].written
         return refuse(reason, f"Write … JOIN … ON {one} = {other}.")

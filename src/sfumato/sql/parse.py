@@ -13,7 +13,7 @@ from sfumato.plan.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
 from sfumato.sql.clauses import by_ordinal, check, condition, key_trees, selected
-from sfumato.sql.from_clause import Known, read_from
+from sfumato.sql.from_clause import Known, read_from, uncrossed
 from sfumato.sql.levels import Levels, take_levels
 from sfumato.sql.refusals import refuse
 from sfumato.sql.results import Results
@@ -57,7 +57,9 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     levels, select = take_levels(select)
     check(select, _READ)
-    scope = Scope(read_from(select, with_views(select, names_of(tables))))
+    names = with_views(select, names_of(tables))
+    select = uncrossed(select, names)
+    scope = Scope(read_from(select, names))
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():

@@ -11,7 +11,7 @@ from sfumato.plan.expressions import Column, Expression, to_wire
 from sfumato.plan.facts import refine
 from sfumato.plan.sources import Block, United
 from sfumato.sql.clauses import check, condition, has_aggregate, key_trees, selected
-from sfumato.sql.from_clause import Known, Names, read_from
+from sfumato.sql.from_clause import Known, Names, read_from, uncrossed
 from sfumato.sql.joins import check_same_units
 from sfumato.sql.refusals import refuse
 from sfumato.sql.relation import Named, Relation, called_after, check_size, facts_within
@@ -80,6 +80,7 @@ def read_query(query: exp.Expr, names: Names) -> Relation:
         raise refuse(*SUBQUERIES["limit"])
     check(query, _READ, windows=True)
     names = with_views(query, names)
+    query = uncrossed(query, names)
     scope = Scope(read_from(query, names))
     with scope.relation.in_words():
         found = _selected(query, scope)

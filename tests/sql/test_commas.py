@@ -1,0 +1,85 @@
+"""Tables between commas are joins, in whatever order they are listed."""
+
+from __future__ import annotations
+
+import pytest
+
+import sfumato as sf
+from sfumato.errors import QueryRefused
+from sfumato.plan.measure import measured_of
+from sfumato.plan.relations import rows_of
+from sfumato.sql.parse import parse
+
+UNIT = sf.PrivacyUnit("user_id", max_groups=2, max_rows=5)
+TABLES = {
+    "users": sf.PrivateTable(
+        "users", source="u", unit=sf.PrivacyUnit("user_id"), schema={"age": sf.Int(0, 99)}, dataset="d"
+    ),
+    "visits": sf.PrivateTable(
+        "visits", source="v", unit=UNIT, schema={"shop": sf.Int(), "day": sf.Int(1, 7)}, dataset="d"
+    ),
+    "shops": sf.PublicTable(
+        "shops", source="s", key="shop", schema={"shop": sf.Int(), "region": sf.Enum("N", "S"), "z": sf.Int()}
+    ),
+    "zones": sf.PublicTable("zones", source="z", key="z", schema={"z": sf.Int(), "name": sf.Enum("a", "b")}),
+}
+JOINED = (
+    "SELECT name, COUNT(*) AS n FROM users u JOIN visits v ON u.user_id = v.user_id "
+    "JOIN shops s ON v.shop = s.shop JOIN zones ON s.z = zones.z WHERE age > 17 AND day < 6 GROUP BY name"
+)
+
+
+def fingerprint(text: str) -> str:
+    report = parse(text, TABLES)
+    return measured_of(report, rows_of(report.child.source, TABLES)).fingerprint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT name, COUNT(*) AS n FROM users u, visits v, shops s, zones WHERE u.user_id = v.user_id AND "
+        "v.shop = s.shop AND s.z = zones.z AND age > 17 AND day < 6 GROUP BY name",
+        "SELECT name, COUNT(*) AS n FROM users u, visits v JOIN shops s ON v.shop = s.shop, zones "
+        "WHERE zones.z = s.z AND day < 6 AND v.user_id = u.user_id AND age > 17 GROUP BY name",
+    ],
+)
+def test_commas_are_joins(text: str) -> None:
+    assert fingerprint(text) == fingerprint(JOINED)
+
+
+def test_any_order_will_do() -> None:
+    first = (
+        "SELECT COUNT(*) FROM visits v, zones z, shops s WHERE v.shop = s.shop AND s.z = z.z AND name = 'a'"
+    )
+    second = (
+        "SELECT COUNT(*) FROM visits v, shops s, zones z WHERE v.shop = s.shop AND s.z = z.z AND name = 'a'"
+    )
+    assert fingerprint(first) == fingerprint(second)
+
+
+def test_inside_a_subquery() -> None:
+    inner = "SELECT day AS d FROM visits, shops WHERE visits.shop = shops.shop AND region = 'N'"
+    outer = "SELECT day AS d FROM visits JOIN shops ON visits.shop = shops.shop WHERE region = 'N'"
+    assert fingerprint(f"SELECT AVG(d) FROM ({inner}) AS x") == fingerprint(
+        f"SELECT AVG(d) FROM ({outer}) AS x"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM users, visits",
+        "SELECT COUNT(*) FROM users, visits WHERE age > 17",
+        "SELECT COUNT(*) FROM visits, shops WHERE visits.shop > shops.shop",
+        "SELECT COUNT(*) FROM users, visits WHERE users.user_id = visits.user_id OR age > 17",
+    ],
+)
+def test_tables_without_a_comparison_are_refused(text: str) -> None:
+    with pytest.raises(QueryRefused, match="Write"):
+        parse(text, TABLES)
+
+
+def test_a_join_has_the_largest_limits_of_its_tables() -> None:
+    report = parse(JOINED, TABLES)
+    unit = rows_of(report.child.source, TABLES).unit
+    assert (unit.max_groups, unit.max_rows) == (2, 5)
