@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from sqlglot import exp
 
 from random_queries import Asked, make_query
@@ -22,7 +23,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan import sensitivity as claims
 from sfumato.plan.expressions import Call, Column, Literal
 from sfumato.plan.measure import recipe
-from sfumato.plan.nodes import AggregateCall, Measured, Report
+from sfumato.plan.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import Sensitivity
 from sfumato.plan.unbounded import bounded, sizes_of, unbounded
@@ -34,7 +35,8 @@ from sfumato.sql.lower import CELL, UNITS
 
 __all__ = ["Bench", "Outcome", "examine", "examine_form"]
 
-_QUERIES = 50  # of each world
+_QUERIES, _SHAPES = 50, 22  # of each world
+_RARE = {"per unit", "per unit and key", "window", "choose"}  # claims are reached by few neighbours
 
 
 @dataclass(slots=True)
@@ -91,25 +93,26 @@ class Bench:
         self.answers: list[_Answer] = []
         self.groups: list[tuple[Any, ...]] = []  # that an open question found
         self._connection = duckdb.connect(config={**_SETTINGS, "threads": 1})
-        self._fill(world.base)
-        for side in world.sides:
-            self._fill(side.rows, f" {side.name}")
+        self._there: set[str] = set()
         if not optimised:
             self._connection.execute("PRAGMA disable_optimizer")
 
-    def _fill(self, rows: Mapping[str, Any], suffix: str = "") -> None:
-        for name, incoming in rows.items():
-            self._connection.register("incoming", incoming)
-            unit = getattr(self.world.tables[name], "unit", None)
-            named = unit is not None and unit.column is not None and not unit.is_via
-            ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
-            select = f"SELECT *{ids} FROM incoming"
-            if name in self.world.prepared:
-                kinds = {column: kind.kind for column, kind in self.world.tables[name].schema.items()}
-                self._connection.execute(f"CREATE OR REPLACE TEMP VIEW attached AS {select}")
-                select = prepare.statement("attached", kinds, b"salt")
-            self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS {select}')
-            self._connection.unregister("incoming")
+    def _fill(self, name: str, incoming: pa.Table, suffix: str = "") -> None:
+        """Make a table once it is asked for."""
+        if f"{name}{suffix}" in self._there:
+            return
+        self._there.add(f"{name}{suffix}")
+        self._connection.register("incoming", incoming)
+        unit = getattr(self.world.tables[name], "unit", None)
+        named = unit is not None and unit.column is not None and not unit.is_via
+        ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
+        select = f"SELECT *{ids} FROM incoming"
+        if name in self.world.prepared:
+            kinds = {column: kind.kind for column, kind in self.world.tables[name].schema.items()}
+            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW attached AS {select}")
+            select = prepare.statement("attached", kinds, b"salt")
+        self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS {select}')
+        self._connection.unregister("incoming")
 
     def close(self) -> None:
         self._connection.close()
@@ -117,7 +120,10 @@ class Bench:
     def fetch(self, statement: exp.Expression) -> Any:
         """The answer of the tables themselves; those of the neighbours are kept."""
         self.reads += 1
-        text = statement.sql("duckdb")
+        text = statement.sql("duckdb", copy=False)
+        for name, rows in self.world.base.items():
+            if f'"{name}"' in text:
+                self._fill(name, rows)
         texts = [text, *(self._moved(text, side) for side in self.neighbours)]
         found = self._connection.execute(
             " UNION ALL ".join(f"SELECT {i} AS side, * FROM ({each}) AS s{i}" for i, each in enumerate(texts))
@@ -127,10 +133,12 @@ class Bench:
         self.answers = [_Answer(names, [row[1:] for row in rows if row[0] == i]) for i in range(len(texts))]
         return self.answers[0]
 
-    @staticmethod
-    def _moved(text: str, side: Side) -> str:
-        for name in side.rows:
-            text = text.replace(f'"{name}"', f'"{name} {side.name}"')
+    def _moved(self, text: str, side: Side) -> str:
+        """The statement over the tables of a neighbour."""
+        for name, rows in side.rows.items():
+            if f'"{name}"' in text:
+                self._fill(name, rows, f" {side.name}")
+                text = text.replace(f'"{name}"', f'"{name} {side.name}"')
         return text
 
     def check(self, measured: Measured, neighbours: Sequence[Side]) -> tuple[float, list[str]]:
@@ -263,14 +271,15 @@ def examine_form(
 ) -> Outcome:
     """Ask so many random questions of one form, each of a shop and two or three of its neighbours."""
     total = Outcome()
-    for part in range(0, count, _QUERIES):
+    for part in range(0, count, _SHAPES):
         draw = random.Random(f"shapes {form}/{seed}/{part}")
         world = make_shop(f"{form}/{seed}/{part}", adjacency=adjacency)
         bench = Bench(world, optimised=draw.random() < 0.4, salt=draw.getrandbits(63))
         try:
-            for _ in range(min(_QUERIES, count - part)):
+            for _ in range(min(_SHAPES, count - part)):
                 asked = make_shape(draw, form)
-                total.add(_one(bench, draw, asked) if about in asked.text else Outcome(asked=1))
+                most = 1 if asked.auto is not None else 3 if form in _RARE else 2
+                total.add(_one(bench, draw, asked, most=most) if about in asked.text else Outcome(asked=1))
                 if stop and total.broken:
                     return total
         finally:
@@ -278,9 +287,12 @@ def examine_form(
     return total
 
 
-def _one(bench: Bench, draw: random.Random, asked: Asked) -> Outcome:
+def _one(bench: Bench, draw: random.Random, asked: Asked, *, most: int = 3) -> Outcome:
     sides = list(bench.world.sides)
-    neighbours = sides[:2] + draw.sample(sides[2:], draw.randint(0, 1))
+    if most == 3:
+        neighbours = sides[:2] + draw.sample(sides[2:], draw.randint(0, 1))
+    else:
+        neighbours = draw.sample(sides[:2], 1) + draw.sample(sides[2:], most - 1)
     outcome = Outcome(asked=1)
     try:
         report, questions = _questions(asked, bench.world.tables)
@@ -332,6 +344,7 @@ def _survey(report: Report, questions: Sequence[Measured], outcome: Outcome) -> 
     """Count each kind of node once a query, so that figures are of queries."""
     found = list(_parts(report))
     found += [f"measures {part.kind}" for each in questions for part in each.measurements]
+    found += [word for each in questions for word in _manner(each)]
     for clause in ("having", "limit", "offset"):
         if getattr(report, clause) not in (None, 0):
             found.append(clause)
@@ -344,6 +357,23 @@ def _survey(report: Report, questions: Sequence[Measured], outcome: Outcome) -> 
 def _parts(report: Report) -> Iterator[str]:
     for node in _nodes(report):
         yield type(node).__name__
+        if isinstance(node, Joined):
+            yield "with a public table" if node.is_public else "with private rows"
+            yield from ["outer"] if node.outer else []
+        if isinstance(node, AggregateCall) and node.bounds is not None:
+            yield f"bounds per {node.bounds[0]}"
+        if isinstance(node, Block | Filter):
+            yield "Block or condition"
+
+
+def _manner(measured: Measured) -> Iterator[str]:
+    """How a question is read."""
+    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    yield f"bounded by {measured.bounding}"
+    yield from ["open"] if measured.is_open else []
+    yield from ["levels"] if measured.levels else []
+    yield from ["rows as units"] if unit.column is None else []
+    yield from ["owners elsewhere"] if unit.is_via else []
 
 
 def _nodes(node: Any) -> Iterator[Any]:

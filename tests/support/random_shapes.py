@@ -94,7 +94,8 @@ class _Maker:
         ]  # fmt: skip
         if not named:
             makers += [lambda: self.subquery(self.public()), self.via]
-        return self.draw.choice(makers)()
+        made = self.draw.choice(makers)()
+        return made if made.unit is not None or not named else self.named()
 
     def public(self, *, outer: bool | None = None, row: bool = False) -> Relation:
         """Rows looked up in the public table."""
@@ -118,7 +119,8 @@ class _Maker:
         elif roll < 0.4:
             left = self.per_unit()
         elif roll < 0.5:
-            right = self.subquery(self.named())
+            made = self.subquery(self.named())
+            right = right if made.unit is None else made
         word = "LEFT JOIN" if (self.draw.random() < 0.4 if outer is None else outer) else "JOIN"
         assert left.unit is not None
         assert right.unit is not None
@@ -470,7 +472,9 @@ def _auto(maker: _Maker) -> Asked:
 
 def _prepared(maker: _Maker) -> Asked:
     relation = maker.table("ranked")
-    return Asked(maker.question(replace(relation, unit=None)), bounding="prepared")
+    if maker.draw.random() < 0.8:
+        relation = replace(relation, unit=None)  # units are not counted by ranks of rows
+    return Asked(maker.question(relation, open_=maker.draw.random() < 0.15), bounding="prepared")
 
 
 def _levels(maker: _Maker) -> Asked:
