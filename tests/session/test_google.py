@@ -361,3 +361,24 @@ def test_the_unit_column_is_that_of_a_table_of_the_query():
         session.sql(google(1, "COUNT(*) AS n", "epsilon = 1, privacy_unit_column = t.id"))
         with pytest.raises(QueryRefused):
             session.sql(google(1, "COUNT(*) AS n", "epsilon = 1, privacy_unit_column = other.id"))
+
+
+@pytest.mark.xfail(reason="the clause is held to declared bounds before bought ones are asked for")
+def test_bounds_can_be_bought_for_the_clause():
+    table = sf.PrivateTable(
+        "t",
+        source=pa.table({"id": range(80), "g": ["a", "b"] * 40, "x": [float(i % 9) for i in range(80)]}),
+        unit=LIMIT,
+        schema={"g": sf.Enum("a", "b"), "x": sf.Float()},
+    )
+    with sf.Session(table, budget=sf.Budget(100, "1e-3")) as session, seeded("bought"):
+        query = session.sql(google(1, "SUM(x) AS s", "epsilon = 50"))
+        assert query.release(bounds="auto").table.num_rows == 2
+        assert session.balance().spent == 50
+
+
+@pytest.mark.xfail(reason="the total of a unit without any number is 0, and is clamped to the lower bound")
+def test_units_without_numbers_add_nothing_to_a_sum():
+    with session_of([(unit, "a", None) for unit in range(50)]) as session, seeded("nulls"):
+        text = google(2, "SUM(x, contribution_bounds_per_group => (5, 10)) AS s")
+        assert session.sql(text).release().table["s"].to_pylist() == pytest.approx([0] * 4, abs=3)

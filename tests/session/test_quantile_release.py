@@ -13,7 +13,7 @@ from sfumato.session import query as asking
 from sfumato.testing import assert_bernoulli, assert_continuous, assert_discrete, seeded
 
 GROUPS = 2_000
-EPSILON = Fraction(3, 2)
+EPSILON = Fraction(4)
 USERS = sf.PrivacyUnit("u", max_groups=2, max_rows=4)
 EXCHANGED = sf.PrivacyUnit("u", max_groups=2, max_rows=4, adjacency="exchange")
 NONE = {"u": pa.array([], pa.int64()), "k": pa.array([], pa.int64()), "x": pa.array([], pa.int64())}
