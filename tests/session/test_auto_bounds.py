@@ -88,9 +88,9 @@ def test_bounds_serve_later_questions_about_the_same_numbers():
         session.sql(SUM).release(epsilon=1, bounds="auto")
         spent = session.balance().spent
         other = session.sql("SELECT k, AVG(x) AS a FROM t WHERE x > 10 GROUP BY k")
-        assert other.quote(epsilon=1, bounds="auto").epsilon == 1
+        quoted = other.quote(epsilon=1, bounds="auto").epsilon
         other.release(epsilon=1, bounds="auto")
-        assert session.balance().spent == spent + 1
+        assert session.balance().spent == spent + quoted <= spent + 1
         assert len(session.releases()) == 3
 
 
@@ -127,9 +127,10 @@ def test_where_nothing_is_found_there_is_a_public_answer_and_no_error(values):
 def test_declared_bounds_are_not_bought_again():
     with session_of(np.linspace(0, 9, 50)) as session, seeded("declared"):
         text = "SELECT SUM(LEAST(GREATEST(x, 0), 10)) AS s FROM t"
-        assert session.sql(text).release(epsilon=1, bounds="auto").quote.epsilon == 1
+        price = session.sql(text).release(epsilon=1, bounds="auto").quote.epsilon
         assert len(session.releases()) == 1
-        assert session.sql(text).release(epsilon=1).free
+        assert session.balance().spent == price <= 1
+        assert session.sql(text).release(epsilon=price).free
 
 
 def test_what_would_not_fit_buys_no_bounds():
@@ -188,15 +189,26 @@ def test_a_refusal_comes_before_bounds_are_bought(text, arguments):
         assert session.balance().spent == 0
 
 
-@pytest.mark.xfail(
-    reason="once bounds are known the whole price goes to the sums, and the first answer is too noisy"
+@pytest.mark.parametrize(
+    "budget",
+    [
+        sf.Budget(10),
+        pytest.param(
+            sf.Budget(1),
+            marks=pytest.mark.xfail(
+                reason="whether a price fits is asked before whether the answer is known"
+            ),
+        ),
+    ],
+    ids=["plenty", "spent"],
 )
-def test_the_same_question_is_free_again():
-    with session_of(np.linspace(0, 90, 100), budget=sf.Budget(1)) as session, seeded("again"):
+def test_the_same_question_is_free_again(budget):
+    with session_of(np.linspace(0, 90, 100), budget=budget) as session, seeded("again"):
         first = session.sql(SUM).release(epsilon=1, bounds="auto")
         again = session.sql(SUM).release(epsilon=1, bounds="auto")
         assert again.free
         assert again.table.equals(first.table)
+        assert session.balance().spent == 1
 
 
 @pytest.mark.xfail(reason="whether bounds are known is not asked again once the question's turn has come")

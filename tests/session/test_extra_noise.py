@@ -407,3 +407,7 @@ def test_a_better_answer_serves_and_a_worse_one_does_not(table):
         assert not query.release(epsilon=3, delta="1e-4").free
         assert not query.release(epsilon=2, delta="1e-3").free
         assert session.balance().spent == 7
+        alone = session.sql(FORMS["quantiles"])
+        assert not alone.release(epsilon=1).free
+        assert not alone.release(epsilon=2).free
+        assert alone.release(epsilon="1.5").free
