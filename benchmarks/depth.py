@@ -80,7 +80,7 @@ def prepared(report: Report) -> None:
                 "plain, prepared": in_file(target, theirs),
                 "sfumato": asked(one, ours),
             },
-            repeats=9,
+            repeats=25,
         )
         mine = found["sfumato"]
         for who, each in found.items():
