@@ -50,17 +50,6 @@ class Query:
         self._session, self.report, self.text = session, report, text
         self._asking = Asking(report) if asking is None else asking
 
-    def _check_affordable(self, report: Report, epsilon: Rational | None, delta: Rational | None) -> None:
-        """Refuse before bounds are bought what could not be paid afterwards."""
-        balance = self._session.balance(self._session.dataset_of(report).name)
-        price = self._asking.epsilon if epsilon is None else epsilon
-        if price is not None and positive(price, "epsilon") > balance.remaining:
-            raise BudgetExceeded(
-                f"This would cost epsilon {float(positive(price, 'epsilon')):.6g} with its bounds, and "
-                f"{float(balance.remaining):.6g} is left; nothing was spent."
-            )
-        del delta
-
     @property
     def explain(self) -> bool:
         """Whether the text asks for its quote alone."""
@@ -142,6 +131,22 @@ class Query:
             return assumed, exact - part, (told,)
         return found.report, exact - part, found.notes
 
+    def _check_affordable(self, report: Report, quote: Quote, epsilon: Rational | None) -> None:
+        """Refuse before bounds are bought what could not be asked or paid for afterwards."""
+        session, price = self._session, self._asking.epsilon if epsilon is None else epsilon
+        session.vault.check(quote.recipe.questions)
+        rows = rows_of(report.child.source, session.tables)
+        exact = positive(0 if price is None else price, "epsilon")
+        if known_bounds(session, report, rows, exact) is not None:
+            return
+        balance = session.balance(session.dataset_of(report).name)
+        if exact > balance.remaining or quote.delta > balance.remaining_delta:
+            raise BudgetExceeded(
+                f"This would cost epsilon {shown_exact(exact)} with its bounds, delta "
+                f"{shown_exact(quote.delta)}; left are epsilon {float(balance.remaining):.6g}, delta "
+                f"{float(balance.remaining_delta):.6g}. Nothing was spent."
+            )
+
     def _quoted(
         self,
         report: Report,
@@ -202,7 +207,9 @@ class Query:
         if bounds is not None:
             if error is not None:
                 raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
-            self._check_affordable(report, epsilon, delta)
+            assumed, rest, _ = self._with_bounds(report, epsilon, bounds, pay=False)
+            beforehand = self._quoted(assumed, rest, delta, error, confidence, mechanism, notes)
+            self._check_affordable(report, beforehand, epsilon)
             report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=True)
             notes += more
         quote = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
