@@ -154,18 +154,7 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         rows, row_order = _stacked(node, order, levels)
     else:
         rows, row_order = _sorted_rows(node, order)
-    bounding = node.bounding or ("choose" if is_open else "reweight")
-    if bounding == "prepared" and (
-        is_open or any(each.function == "count_distinct" for each in node.aggregates)
-    ):
-        bounding = "choose" if is_open else "reweight"  # ranks of rows say nothing about groups
-    if unit.column is None:
-        bounding = "reweight"
-    elif is_open and bounding == "reweight":
-        raise QueryRefused(
-            "Weights fit groups that are public; those of this question are found in the data.",
-            "Leave bounding out, or list the keys.",
-        )
+    bounding = _bounding(node, unit, is_open=is_open)
     measured = Measured(
         table=read.name,
         version=read.version,
@@ -179,6 +168,22 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         levels=levels,
     )
     return measured, row_order
+
+
+def _bounding(node: Aggregate, unit: PrivacyUnit, *, is_open: bool) -> Bounding:
+    """How units are held within their limits: as asked, where that fits what is asked for."""
+    if unit.column is None:
+        return "reweight"
+    chosen = is_open or any(each.bounds is not None and each.bounds[0] == "group" for each in node.aggregates)
+    if chosen and node.bounding == "reweight":
+        raise QueryRefused(
+            "Weights fit public groups and bounds for each row; this question needs a choice of groups.",
+            "Leave bounding out, or list the keys and give bounds for each row.",
+        )
+    if chosen or node.bounding == "choose":
+        return "choose"
+    counts_units = any(each.function == "count_distinct" for each in node.aggregates)
+    return "prepared" if node.bounding == "prepared" and not counts_units else "reweight"
 
 
 def _stacked(
