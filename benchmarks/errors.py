@@ -29,6 +29,12 @@ DELTA = "1e-7"
 EVEN = 1.01
 """Two laws whose standard deviations differ by less are called equal: one is rounded, the other discrete."""
 
+CITED = (
+    ("PipelineDP", "counts and sums near the Laplace limit; the median's standard deviation 0.07 years"),
+    ("Qrlew", "errors 4 to 20 times worse"),
+)
+"""What was measured of peers elsewhere, on the same kind of table; they are not installed here."""
+
 Groups = Mapping[tuple[Any, ...], float]
 """One column of an answer, by its keys."""
 
@@ -262,11 +268,8 @@ def suite(report: Report) -> None:
     report.heading(f"errors at epsilon 1, delta {DELTA}, {ROWS:,} rows", "noise", "limit", "total", "groups")
     for case in CASES:
         _compare(report, case)
-    for who, what in (
-        ("PipelineDP, Tumult", "counts and sums near the Laplace limit; std of the median 0.07 years"),
-        ("Qrlew", "4 to 20 times the error of the others"),
-    ):
-        report.row("cited, not run here", who, what, cited=True)
+    for who, what in CITED:
+        report.row("cited, not run here", who, f" {what}", cited=what)
 
 
 def figures(report: Report, case: str, ours: tuple[float, float], theirs: tuple[float, float]) -> None:
