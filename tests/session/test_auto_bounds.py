@@ -10,6 +10,8 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused, SfumatoError
+from sfumato.plan.relations import rows_of
+from sfumato.plan.unbounded import groups_of
 from sfumato.session import auto
 from sfumato.testing import assert_continuous, seeded
 
@@ -61,6 +63,46 @@ def test_the_histogram_carries_the_noise_of_a_fifth_of_the_price(histograms, who
     for share in (0.5, 1.5):
         with pytest.raises(AssertionError, match="claimed"):
             assert_continuous(histograms[who] * share, law.cdf)
+
+
+def in_groups(each, *, units=60, unit=USERS, **more):
+    """Every unit is in `each` groups with a row in each."""
+    rows = [(u, f"g{(u + i) % 8}") for u in range(units) for i in range(each)]
+    columns = {
+        "u": pa.array([row[0] for row in rows], pa.int64()),
+        "g": pa.array([row[1] for row in rows], pa.string()),
+    }
+    table = sf.PrivateTable("t", source=pa.table(columns), unit=unit, schema={"g": sf.Text()})
+    return sf.Session(table, budget=sf.Budget(10**6, "1e-3"), **more)
+
+
+FOUND = "SELECT g, COUNT(DISTINCT u) AS n FROM t GROUP BY g"
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
+def test_a_unit_counts_once_in_the_histogram_of_groups(adjacency):
+    unit = sf.PrivacyUnit("u", max_groups=2, max_rows=6, adjacency=adjacency)
+    with in_groups(0, unit=unit) as session, seeded(adjacency):
+        report = session.sql(FOUND).report
+        rows = rows_of(report.child.source, session.tables)
+        question = groups_of(report, rows)
+        draws = [auto._bought(session, report, question, Fraction(1, 2)).noisy[0] for _ in range(10)]
+        assert session.balance().spent == 5
+    noisy = np.concatenate(draws)
+    assert noisy.size == 320
+    law = stats.laplace(scale=(2 if adjacency == "exchange" else 1) / 0.5)
+    assert_continuous(noisy, law.cdf)
+    with pytest.raises(AssertionError, match="claimed"):
+        assert_continuous(noisy / 2, law.cdf)
+
+
+def test_the_limit_of_groups_is_bought_with_the_same_part():
+    with in_groups(4) as session, seeded("groups"):
+        release = session.sql(FOUND).release(epsilon=500, delta="1e-9", bounds="auto")
+        assert sum(release.table["n"].to_pylist()) == 60 * 4
+        assert [Fraction(dict(each.memo)["epsilon"]) for each in session.releases()] == [100, 400]
+        assert session.balance().spent == 500
+        assert release.quote.selection.groups == 4
 
 
 def test_the_parts_add_up_to_the_price():
