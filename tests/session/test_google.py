@@ -322,9 +322,6 @@ def test_explain_gives_the_quote():
 # What was found wrong.
 
 
-@pytest.mark.xfail(
-    reason="bounds per group are lowered as bounds per row at integer weights, and 2**30 is not divided out"
-)
 @pytest.mark.parametrize("bounding", [None, "reweight"])
 def test_bounds_per_group_mean_the_same_without_the_clause(bounding):
     rows = [(unit, "a", 4) for unit in range(50)]
