@@ -274,6 +274,8 @@ def examine_form(
     for part in range(0, count, _SHAPES):
         draw = random.Random(f"shapes {form}/{seed}/{part}")
         world = make_shop(f"{form}/{seed}/{part}", adjacency=adjacency)
+        if form == "per unit and key":  # whoever is in one group has one row there
+            world = replace(world, sides=tuple(sorted(world.sides, key=lambda side: side.name[:3] != "wid")))
         bench = Bench(world, optimised=draw.random() < 0.4, salt=draw.getrandbits(63))
         try:
             for _ in range(min(_SHAPES, count - part)):
