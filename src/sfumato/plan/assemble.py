@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import argument_of
-from sfumato.plan.expressions import Call, Column, Expression, columns_of
+from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
@@ -148,6 +148,8 @@ class Assembly:
         """The public values of a key; None: they are in the data, and groups of enough units are reported."""
         facts = self.known[self.names[key]]
         values = domain_of(facts)
+        if values is None:
+            values = _listed(key, self.predicate)
         if values is None and facts.kind == "float":
             raise _endless(key, facts)
         return values
@@ -158,6 +160,18 @@ def _functions(expression: Expression) -> Iterator[str]:
         yield expression.function
         for each in expression.arguments:
             yield from _functions(each)
+
+
+def _listed(key: Expression, predicate: Expression | None) -> tuple[Any, ...] | None:
+    """The values that the condition lists for just this expression: SUBSTRING(x, 1, 2) IN ('13', '31')."""
+    together = isinstance(predicate, Call) and predicate.function == "and"
+    parts = predicate.arguments if isinstance(predicate, Call) and together else (predicate,)
+    for each in parts:
+        if isinstance(each, Call) and each.function in ("in", "equal") and each.arguments[0] == key:
+            constants = [value for value in each.arguments[1:] if isinstance(value, Literal)]
+            if len(constants) == len(each.arguments) - 1 and all(one.kind != "float" for one in constants):
+                return tuple(dict.fromkeys(one.value for one in constants if one.value is not None))
+    return None
 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:

@@ -32,7 +32,6 @@ __all__ = ["EXTERNAL", "Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot"
 EXTERNAL = {"count_values", "min", "max", "quantile"}
 """The aggregates that are measured by a question of their own."""
 
-_BARS = Fraction(1, 4)  # of a quantile's price goes into its error bars
 _LEVELS = {"min": Fraction(0), "max": Fraction(1)}
 _NAMES = {"min": "MIN", "max": "MAX", "quantile": "QUANTILE"}
 
@@ -69,7 +68,7 @@ class PricedQuantiles:
 
     Privacy:
         Claim: the selected cells and the noisy tree together carry `loss`, a pure ε. The cells are selected
-        at three quarters of it (`mechanisms.Quantiles`), the tree of counts is released at one quarter by
+        at most of it (`mechanisms.Quantiles`), the tree of counts is released at the rest of it by
         Laplace noise for its L1 sensitivity: each of its levels is a partition, so a unit of weight R moves
         it by at most levels·R, or 2·levels·R under exchange.
     """
@@ -83,7 +82,9 @@ class PricedQuantiles:
         unit = PrivacyUnit.from_dict(dict(self.extra.measured.unit))
         exchange = unit.adjacency == "exchange"
         weight = self._weight // (2 if exchange else 1)
-        return Quantiles(self.epsilon * (1 - _BARS), self.extra.levels, sensitivity=weight, exchange=exchange)
+        return Quantiles(
+            self.epsilon * (1 - self._bars), self.extra.levels, sensitivity=weight, exchange=exchange
+        )
 
     @property
     def tree(self) -> Tree:
@@ -93,7 +94,7 @@ class PricedQuantiles:
     @property
     def bars(self) -> Laplace:
         """The noise of the tree, on its integers."""
-        return Laplace(self.epsilon * _BARS, self.tree.levels * self._weight)
+        return Laplace(self.epsilon * self._bars, self.tree.levels * self._weight)
 
     @property
     def noise(self) -> Noise:
@@ -115,6 +116,11 @@ class PricedQuantiles:
         """What is measured and with which noise, in words."""
         few = ", ".join(f"{float(level):.4g}" for level in self.extra.levels)
         return f"quantiles {few} among {self.extra.grid.cells} cells", "exact selection, laplace bars"
+
+    @property
+    def _bars(self) -> Fraction:
+        """The part of the price that goes into error bars: a third of what each level has."""
+        return Fraction(1, 1 + 3 * len(self.extra.levels))
 
     @property
     def _weight(self) -> int:

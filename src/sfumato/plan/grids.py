@@ -18,6 +18,8 @@ __all__ = ["Grid", "grid_of"]
 _FINEST, _COARSEST = 4096, 64
 _TOGETHER = 2**22  # cells of all groups
 
+_NARROWEST = Fraction(1, 2**900)  # finer cells could not be counted in floats
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -65,7 +67,8 @@ def grid_of(known: Range, groups: int) -> Grid:
         most //= 2
     if known.whole and known.upper - known.lower < most:
         return Grid(known.lower, Fraction(1), int(known.upper - known.lower) + 1, True)
-    span = known.upper - known.lower or Fraction(1)
+    span = known.upper - known.lower
+    span = span if span > _NARROWEST else Fraction(1)
     width = span / most
     if known.whole:  # cells of several whole numbers
         width = Fraction(math.ceil(width))

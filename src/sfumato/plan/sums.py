@@ -188,7 +188,7 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
         raise QueryRefused(
             f"{name} needs bounds for {_named(argument)}: without them one row could move it by any amount.",
             "Declare the column's bounds in its schema, or hold it within bounds in the query: "
-            f"{name}(LEAST(GREATEST({_named(argument, 'x')}, 0), 100)).",
+            f'{name}(LEAST(GREATEST({_named(argument, "x")}, 0), 100)). Or buy some with bounds="auto".',
         )
     whole = facts.kind != "float" or _on_whole_grid(facts)
     lower, upper = facts.lower, facts.upper

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Dataset, Ledger, Receipt
 from sfumato.plan.builder import Selection
-from sfumato.schema import Enum, PrivateTable, PublicTable, Text, dataset_of, owners
+from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
@@ -232,6 +232,11 @@ def _default_engine() -> Engine:
     return DuckDB()
 
 
+def _fits(values: list[Any]) -> bool:
+    """Whether values can be an enum's: whole numbers beyond 2**53 cannot."""
+    return all(isinstance(value, str) or abs(value) <= 2**53 for value in values)
+
+
 def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
     """Refuse tables of one dataset whose ids have different types: put together, two people could be one."""
     named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
@@ -246,7 +251,7 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
 
 
 def _attach(engine: Engine, table: PrivateTable | PublicTable) -> PrivateTable | PublicTable:
-    """Attach a table; a public one comes back with the values of its text columns, which anyone may know."""
+    """Attach a table; a public one comes back with the values of its columns, which anyone may know."""
     kinds = {name: kind.kind for name, kind in table.schema.items()}
     if isinstance(table, PrivateTable):
         engine.attach(table.name, table.source, kinds, unit=None if table.unit.is_via else table.unit.column)
@@ -256,8 +261,9 @@ def _attach(engine: Engine, table: PrivateTable | PublicTable) -> PrivateTable |
         raise SourceUnusable(f"The key of the public table {table.name} is not unique; declare one that is.")
     schema = dict(table.schema)
     for name, kind in table.schema.items():
-        if isinstance(kind, Text) and (values := engine.values(table.name, name, _MOST_VALUES)):
-            schema[name] = Enum(*values)
+        listed = isinstance(kind, Text) or (isinstance(kind, Int) and kind.lower is None)
+        if listed and (values := engine.values(table.name, name, _MOST_VALUES)):
+            schema[name] = Enum(*values) if _fits(values) else kind
     return PublicTable(
         table.name, source=table.source, schema=schema, key=table.key or None, version=table.version
     )

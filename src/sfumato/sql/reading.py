@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import re
 from collections.abc import Callable, Collection, Mapping
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sqlglot import exp
@@ -16,7 +18,7 @@ from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.names import in_sql
 from sfumato.sql.constants import check_text
 
-__all__ = ["HANDLERS", "Handler", "Parser", "arguments_of", "closed", "number", "unknown"]
+__all__ = ["HANDLERS", "Handler", "Parser", "arguments_of", "closed", "exact", "number", "unknown"]
 
 _DEPTH = 100  # levels of nesting
 
@@ -45,7 +47,8 @@ class Parser:
             return handler(self, node, depth + 1)
         if (known := _NODES_TO_FUNCTIONS.get(name)) is not None:
             function, names = known
-            return Call(function, tuple(self.parse(each, depth + 1) for each in arguments_of(node, names)))
+            arguments = tuple(self.parse(each, depth + 1) for each in arguments_of(node, names))
+            return exact(function, arguments) or Call(function, arguments)
         raise unknown(node)
 
     def column(self, node: exp.Column) -> Column:
@@ -65,6 +68,22 @@ class Parser:
             )
             raise QueryRefused(f"There is no column {name[:60]!r}.", fix)
         return Column(found)
+
+
+_ARITHMETIC = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+
+
+def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
+    """Arithmetic of written decimals, exact as SQL has it: 0.06 + 0.01 is 0.07; None for anything else."""
+    numbers = [each.value for each in arguments if isinstance(each, Literal) and each.kind == "float"]
+    if function not in _ARITHMETIC or len(arguments) != 2 or not numbers:
+        return None
+    parts = []
+    for each in arguments:
+        if not isinstance(each, Literal) or each.kind not in ("integer", "float"):
+            return None
+        parts.append(Fraction(repr(each.value)))
+    return literal(float(_ARITHMETIC[function](*parts)))
 
 
 def arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:

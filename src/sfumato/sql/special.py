@@ -11,7 +11,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Expression, Literal, call, literal
 from sfumato.plan.functions import FUNCTIONS
-from sfumato.sql.reading import Handler, Parser, closed, unknown
+from sfumato.sql.reading import Handler, Parser, closed, exact, unknown
 
 __all__ = ["SPECIAL"]
 
@@ -110,7 +110,8 @@ def _sum(function: str, sign: int) -> Handler:
             return _moved(parser, left, right, sign, depth)
         if isinstance(left, exp.Interval) and sign > 0:
             return _moved(parser, right, left, sign, depth)
-        return call(function, parser.parse(left, depth), parser.parse(right, depth))
+        arguments = parser.parse(left, depth), parser.parse(right, depth)
+        return exact(function, arguments) or Call(function, arguments)
 
     return handler
 
