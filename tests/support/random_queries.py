@@ -105,8 +105,7 @@ _AGGREGATES = (
     "VAR_POP({A})", "VAR_SAMP({A})", "VARIANCE({A})", "STDDEV({A})", "STDDEV_POP({A})", "STDDEV_SAMP({A})",
     "COUNT_IF({B})", "COUNT(*) FILTER (WHERE {B})", "SUM({A}) FILTER (WHERE {B})",
     "AVG({A}) FILTER (WHERE {B})", "SUM({B})", "COUNT(DISTINCT uid)", "AVG({A})", "COUNT({D})",
-    "CORR({A}, {N})", "COVAR_POP({A}, {N})", "COVAR_SAMP({A}, {N})", "MIN({A})", "MAX({A})", "MEDIAN({A})",
-    "QUANTILE_CONT({A}, 0.3)", "COUNT(DISTINCT {T})", "COUNT(DISTINCT {A})",
+    "CORR({A}, {N})", "MEDIAN({A})", "COUNT(DISTINCT {T})",
 )  # fmt: skip
 _RESULTS = (
     "{0}", "{0}", "{0}", "{0}", "{0}", "{0} / {1}", "100 * {0} / COUNT(*)", "ROUND({0}, 2)", "{0} - {1}",
