@@ -45,7 +45,7 @@ def _correlation(estimator: Estimator) -> tuple[float, ...]:
     # `plan.moments` has the derivatives, but for a factor of √(V·W)·n. Taken at r = 1/2 and a quarter of the
     # ranges off the middles, where either sign of r·a·b is as likely: roots of mean squares.
     half, other = float(estimator.half) or 1.0, float(estimator.other_half) or 1.0
-    ratio, one, two = half / other, half / 2, other / 2
+    ratio, one, two = min(max(half / other, 1e-150), 1e150), half / 2, other / 2
     shifted = (float(estimator.shift) + one * one) / ratio + ratio * (
         float(estimator.other_shift) + two * two
     )
