@@ -61,7 +61,7 @@ POINTS = {
     "before debit": lambda: around(Ledger, "debit", before=True),
     "after commit": lambda: around(Ledger, "debit", after=True),
     "mid-read": during_read,
-    "after read": lambda: around(Vault, "_fetch", after=True),
+    "after read": lambda: around(Vault, "_read", after=True),
     "after noise": lambda: around(asking, "privatise", after=True),
     "before reply": lambda: around(Ledger, "record", after=True),
     "never": lambda: None,

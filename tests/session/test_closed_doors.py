@@ -168,10 +168,10 @@ def test_a_receipt_opens_the_vault_once_and_for_its_own_question(session):
     mine, theirs = (measured_of(each.report, table) for each in (one, other))
     receipt = session.ledger.debit("visits", one.quote(epsilon=1).loss, fingerprint=mine.fingerprint)
     with pytest.raises(AccessDenied):
-        session.vault.read(theirs, receipt)
-    session.vault.read(mine, receipt)
+        session.vault.read((theirs,), receipt)
+    session.vault.read((mine,), receipt)
     with pytest.raises(AccessDenied):
-        session.vault.read(mine, receipt)
+        session.vault.read((mine,), receipt)
     opening = next(iter(session.ledger.entries("visits")))
     with pytest.raises(AccessDenied):
         Vault(session._engine, session.tables).read(mine, opening)

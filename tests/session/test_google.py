@@ -334,9 +334,6 @@ def test_bounds_per_group_mean_the_same_without_the_clause(bounding):
         assert release.table["s"][0].as_py() == pytest.approx(200, abs=5)
 
 
-@pytest.mark.xfail(
-    reason="a limit on rows leaves as many groups as are declared, with at least a row in each"
-)
 def test_a_limit_on_rows_holds_over_all_groups():
     rows = [(unit, group, 1) for unit in range(100) for group in "abcd" for _ in range(2)]
     with session_of(rows) as session, seeded("rows"):
@@ -344,7 +341,6 @@ def test_a_limit_on_rows_holds_over_all_groups():
         assert sum(session.sql(text).release().table["n"].to_pylist()) == pytest.approx(100, abs=5)
 
 
-@pytest.mark.xfail(reason="EXPLAIN releases all the same")
 def test_explain_never_spends():
     with session_of(sample()) as session:
         with pytest.raises(QueryRefused):
@@ -352,7 +348,6 @@ def test_explain_never_spends():
         assert session.balance().spent == 0
 
 
-@pytest.mark.xfail(reason="the table before the unit's column is not looked at")
 def test_the_unit_column_is_that_of_a_table_of_the_query():
     with session_of(sample()) as session:
         session.sql(google(1, "COUNT(*) AS n", "epsilon = 1, privacy_unit_column = t.id"))
@@ -360,7 +355,6 @@ def test_the_unit_column_is_that_of_a_table_of_the_query():
             session.sql(google(1, "COUNT(*) AS n", "epsilon = 1, privacy_unit_column = other.id"))
 
 
-@pytest.mark.xfail(reason="the clause is held to declared bounds before bought ones are asked for")
 def test_bounds_can_be_bought_for_the_clause():
     table = sf.PrivateTable(
         "t",
@@ -374,7 +368,6 @@ def test_bounds_can_be_bought_for_the_clause():
         assert session.balance().spent == 50
 
 
-@pytest.mark.xfail(reason="the total of a unit without any number is 0, and is clamped to the lower bound")
 def test_units_without_numbers_add_nothing_to_a_sum():
     with session_of([(unit, "a", None) for unit in range(50)]) as session, seeded("nulls"):
         text = google(2, "SUM(x, contribution_bounds_per_group => (5, 10)) AS s")

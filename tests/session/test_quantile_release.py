@@ -247,7 +247,6 @@ def test_intervals_narrow_as_the_price_rises():
 # What was found wrong.
 
 
-@pytest.mark.xfail(reason="the levels of quantiles are no part of a question's fingerprint")
 @pytest.mark.parametrize(
     ("first", "second"),
     [

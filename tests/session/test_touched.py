@@ -202,7 +202,6 @@ def test_an_empty_table_has_a_share_of_something():
 # What was found wrong.
 
 
-@pytest.mark.xfail(reason="clamps of a unit's total in a group are not among those that are looked for")
 def test_bounds_for_a_group_touch_units():
     rows = [(unit, "a", "p", 80) for unit in range(200)]
     text = (

@@ -389,7 +389,6 @@ def test_intervals_hold_for_the_groups_that_are_shown(sized, confidence):
 # What was found wrong.
 
 
-@pytest.mark.xfail(reason="the threshold of a cheaper quote is applied to the counts of a dearer answer")
 def test_a_dearer_answer_serves_a_cheaper_question():
     columns, schema = listed("text")
     with session_of(columns, sf.PrivacyUnit("u", max_groups=1), schema) as session:
@@ -399,7 +398,6 @@ def test_a_dearer_answer_serves_a_cheaper_question():
         assert cheap.interval(0.9).equals(dear.interval(0.9))
 
 
-@pytest.mark.xfail(reason="a declared list of values is not applied beside a key that has none")
 def test_a_declared_list_still_says_which_groups_are_reported():
     columns = {"u": range(200), "g": ["a", "b"] * 100, "e": ["x", "y", "unlisted", "x"] * 50}
     with session_of(
@@ -411,9 +409,6 @@ def test_a_declared_list_still_says_which_groups_are_reported():
         assert set(release.table["e"].to_pylist()) == {"x", "y"}
 
 
-@pytest.mark.xfail(
-    reason="the second read writes keys of the data as constants, which are refused once it is paid"
-)
 @pytest.mark.parametrize("key", ["\0z", "a" * 20_000])
 def test_no_key_can_make_the_second_read_fail(key):
     columns = {"u": range(200), "g": ["a", key] * 100, "x": [1] * 200}

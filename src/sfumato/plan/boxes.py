@@ -191,7 +191,7 @@ class Scope:
         if expression in solved:
             return solved[expression]
         if not self.noisy_in(expression):
-            return self._exact(expression)
+            return self._exact(expression, self._rows(solved))
         assert isinstance(expression, Call)  # a column with noise is solved
         name = expression.function
         if name == "case":
@@ -205,8 +205,12 @@ class Scope:
             return self._ends(expression, boxes[0])
         return _by_rule(expression, boxes)
 
-    def _exact(self, expression: Expression) -> Box:
-        rows = len(self.noisy[0])
+    def _rows(self, solved: Mapping[Expression, Box]) -> int:
+        """How many rows there are, also where nothing but extra questions was asked."""
+        known = [*self.noisy, *(low for low, _ in solved.values()), *self.keys.values()]
+        return len(known[0]) if known else 1
+
+    def _exact(self, expression: Expression, rows: int) -> Box:
         found = evaluate(expression, dict(self.keys) or {"": np.zeros(rows)})
         if found.dtype.kind not in "fb":
             return np.full(rows, -np.inf), np.full(rows, np.inf)
@@ -221,7 +225,7 @@ class Scope:
 
     def _case(self, expression: Call, solved: Mapping[Expression, Box]) -> Box:
         """The hull of the branches that could be taken: conditions on keys are known, those on noise not."""
-        rows = len(self.noisy[0])
+        rows = self._rows(solved)
         low, high = np.full(rows, np.nan), np.full(rows, np.nan)
         open_ = np.ones(rows, dtype=bool)
         *pairs, default = expression.arguments

@@ -214,7 +214,7 @@ def extras_of(
         known = ranges[argument]
         grid = grid_of(known, len(base.combinations) or 1)
         levels = tuple(sorted({_level(each) for each in sets[argument]}))
-        cells = Measurement("cells", grid.index(argument), 0, grid.cells - 1)
+        cells = Measurement("cells", grid.index(argument), 0, grid.cells - 1, marks=tuple(map(str, levels)))
         extra = QuantileSet(replace(base, measurements=(cells,)), grid, levels, known.whole)
         slots |= {each: Slot(len(extras), levels.index(_level(each)), known.whole) for each in sets[argument]}
         extras.append(extra)

@@ -155,6 +155,8 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     else:
         rows, row_order = _sorted_rows(node, order)
     bounding = _bounding(node, unit, is_open=is_open)
+    if bounding == "choose" and unit.max_groups > unit.max_rows:
+        unit = _limited(unit, (unit.max_rows, unit.max_rows))
     measured = Measured(
         table=read.name,
         version=read.version,
@@ -219,6 +221,7 @@ def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> Privac
     if unit.column is None or limits == (None, None):
         return unit
     many = unit.max_groups if groups is None else groups
+    many = many if rows is None else min(many, rows)
     most = many * max(1, unit.max_rows // unit.max_groups) if rows is None else rows
     return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
 

@@ -182,6 +182,7 @@ class Measurement:
         bits: A unit is 2**-bits.
         whole: Whether the argument is a whole number, so that the answer is rounded to one.
         per: What the clamp is for: each row, or a unit's total or average in each group that it counts in.
+        marks: What else makes this another question: what is made of the cells.
     """
 
     kind: Literal["rows", "present", "sum", "units", "values", "cells"]
@@ -191,6 +192,7 @@ class Measurement:
     bits: int = 0
     whole: bool = True
     per: Literal["row", "total", "average"] = "row"
+    marks: tuple[str, ...] = ()
 
     @property
     def magnitude(self) -> int:
@@ -201,7 +203,8 @@ class Measurement:
         """Plain data, the same for equal measurements."""
         argument = None if self.argument is None else to_wire(self.argument)
         parts = [self.kind, argument, self.lower, self.upper, self.bits, self.whole]
-        return parts if self.per == "row" else [*parts, self.per]
+        parts += [] if self.per == "row" else [self.per]
+        return [*parts, list(self.marks)] if self.marks else parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from sfumato.schema import PrivacyUnit
 
 __all__ = ["PricedTouched", "Share", "Touched", "touched_of"]
 
-_ROWS, _OUTSIDE, _GROUPS, _MOST = "rows", "outside", "groups", "most"
+_ROWS, _OUTSIDE, _GROUPS, _CUT, _TOTAL = "rows", "outside", "groups", "cut", "total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +97,29 @@ def touched_of(main: Measured) -> Touched | None:
     unit = PrivacyUnit.from_dict(dict(main.unit))
     if unit.column is None or main.bounding == "prepared":
         return None
-    predicate = _predicate(main)
-    outside = _outside(main)
-    beyond: AggregateCall = AggregateCall("count", outside) if outside is not None else AggregateCall("count")
+    predicate, outside = _predicate(main), _outside(main)
+    figures: list[tuple[str, AggregateCall]] = [(_ROWS, AggregateCall("count"))]
+    figures += [] if outside is None else [(_OUTSIDE, AggregateCall("count", outside))]
+    figures += _totals(main)
     source: Source
     if main.bounding == "choose" and main.keys:
         keys = tuple((f"key {i}", key.expression) for i, key in enumerate(main.keys))
-        pairs = PerUnit(main.rows, predicate, keys, ((_ROWS, AggregateCall("count")), (_OUTSIDE, beyond)))
-        source = PerUnit(
-            pairs,
-            None,
-            (),
-            (
-                (_GROUPS, AggregateCall("count")),
-                (_MOST, AggregateCall("max", Column(_ROWS))),
-                (_OUTSIDE, AggregateCall("max", Column(_OUTSIDE))),
-            ),
-        )
-        cut = [
+        pairs = PerUnit(main.rows, predicate, keys, tuple(figures))
+        beyond: list[Expression] = [call("greater", Column(_ROWS), literal(rows_in_group(unit)))]
+        beyond += _beyond(main)
+        beyond += [] if outside is None else [call("greater", Column(_OUTSIDE), literal(0))]
+        flag = call("case", _any(beyond), literal(1), literal(0))
+        lines = ((_GROUPS, AggregateCall("count")), (_CUT, AggregateCall("max", flag)))
+        source = PerUnit(pairs, None, (), lines)
+        cut: list[Expression] = [
             call("greater", Column(_GROUPS), literal(unit.max_groups)),
-            call("greater", Column(_MOST), literal(rows_in_group(unit))),
+            call("greater", Column(_CUT), literal(0)),
         ]
     else:
-        source = PerUnit(main.rows, predicate, (), ((_ROWS, AggregateCall("count")), (_OUTSIDE, beyond)))
-        cut = [call("greater", Column(_ROWS), literal(unit.max_rows))]
-    if outside is not None:
-        cut.append(call("greater", Column(_OUTSIDE), literal(0)))
-    either = cut[0] if len(cut) == 1 else Call("or", tuple(cut))
-    counted = call("case", either, literal(1), Constant(None, None))
+        source = PerUnit(main.rows, predicate, (), tuple(figures))
+        cut = [call("greater", Column(_ROWS), literal(unit.max_rows)), *_beyond(main)]
+        cut += [] if outside is None else [call("greater", Column(_OUTSIDE), literal(0))]
+    counted = call("case", _any(cut), literal(1), Constant(None, None))
     row = PrivacyUnit.row(adjacency=unit.adjacency)
     question = replace(
         main,
@@ -137,6 +133,35 @@ def touched_of(main: Measured) -> Touched | None:
         levels=(),
     )
     return Touched(question)
+
+
+def _any(conditions: list[Expression]) -> Expression:
+    return conditions[0] if len(conditions) == 1 else Call("or", tuple(conditions))
+
+
+def _totals(main: Measured) -> list[tuple[str, AggregateCall]]:
+    """A unit's own figures in a group, where bounds are for those."""
+    found: list[tuple[str, AggregateCall]] = []
+    for place, each in enumerate(main.measurements):
+        if each.per == "row":
+            continue
+        if each.kind == "sum":
+            function: Literal["sum", "mean"] = "sum" if each.per == "total" else "mean"
+            found.append((f"{_TOTAL} {place}", AggregateCall(function, each.argument)))
+        elif each.upper > 1:  # of 0 or 1 it is only asked whether there is any
+            found.append((f"{_TOTAL} {place}", AggregateCall("count", each.argument)))
+    return found
+
+
+def _beyond(main: Measured) -> list[Expression]:
+    """Whether such a figure lies outside its bounds."""
+    found: list[Expression] = []
+    for name, _ in _totals(main):
+        each = main.measurements[int(name.rpartition(" ")[2])]
+        low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
+        found.append(call("less", Column(name), literal(low)))
+        found.append(call("greater", Column(name), literal(high)))
+    return found
 
 
 def _predicate(main: Measured) -> Expression | None:

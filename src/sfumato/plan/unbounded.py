@@ -44,10 +44,9 @@ def sizes_of(argument: Expression, table: Readable) -> Measured:
     """The question how large the numbers are: rows in each cell of a logarithmic grid, over the whole table.
 
     It has no condition and no groups, so that its answer serves every later question about the same numbers.
-    Its measurement is marked as not whole, unlike those of quantiles: the two are never the same question.
     """
     rows = as_rows(table)
-    cells = Measurement("cells", GRID.index_expression(argument), 0, GRID.cells - 1, whole=False)
+    cells = Measurement("cells", GRID.index_expression(argument), 0, GRID.cells - 1, marks=("sizes",))
     return Measured(
         table=rows.name,
         version=rows.version,
@@ -84,7 +83,7 @@ def groups_of(report: Report, table: Readable) -> Measured | None:
         predicate=None,
         keys=(),
         combinations=((),),
-        measurements=(Measurement("cells", index, 0, len(GROUP_CELLS) - 1, whole=False),),
+        measurements=(Measurement("cells", index, 0, len(GROUP_CELLS) - 1, marks=("groups",)),),
         source=source,
     )
 

@@ -112,7 +112,7 @@ def _histogram(
     known = _recalled(session, report, question)
     if known is not None or not pay:
         return known, Fraction(0)
-    return _bought(session, report, question, epsilon), epsilon
+    return _bought(session, report, question, epsilon)
 
 
 def _mechanism(question: Measured, epsilon: Fraction) -> tuple[Laplace, Fraction]:
@@ -129,30 +129,38 @@ def _recalled(session: Session, report: Report, question: Measured) -> Answer | 
     return min(answers, key=lambda each: each.noises[0].scale, default=None)
 
 
-def _bought(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Answer:
-    """A noisy histogram of sizes, paid for and kept.
+def _bought(
+    session: Session, report: Report, question: Measured, epsilon: Fraction
+) -> tuple[Answer, Fraction]:
+    """A noisy histogram, paid for and kept; and what was paid."""
+    session.vault.check((question,))
+    with session.question(question.fingerprint):
+        if (known := _recalled(session, report, question)) is not None:  # bought by another thread meanwhile
+            return known, Fraction(0)
+        return _drawn(session, report, question, epsilon), epsilon
+
+
+def _drawn(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Answer:
+    """A noisy histogram.
 
     Privacy:
         Claim: carries the loss of its Laplace noise: a unit's rows weigh at most max_rows over all cells.
         What is chosen from it is post-processing.
     """
     mechanism, unit = _mechanism(question, epsilon)
-    session.vault.check((question,))
-    dataset = session.dataset_of(report).name
-    with session.question(question.fingerprint):
-        memo = {"epsilon": str(epsilon), "delta": "0", "mechanism": "laplace", "table": question.table}
-        receipt = session.ledger.debit(
-            dataset,
-            mechanism.loss,
-            fingerprint=question.fingerprint,
-            analyst=session.analyst,
-            memo=memo | {"bounds": "auto"},
-        )
-        cells = session.vault.read((question,), receipt).cells
-        assert cells is not None
-        noisy = np.asarray(mechanism.release(cells[0])) * float(unit)
-        del cells
-        noise = replace(Noise.of(mechanism, unit), rounding=0.0)
-        answer = Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
-        session.ledger.record(receipt, answer.to_bytes())
+    memo = {"epsilon": str(epsilon), "delta": "0", "mechanism": "laplace", "table": question.table}
+    receipt = session.ledger.debit(
+        session.dataset_of(report).name,
+        mechanism.loss,
+        fingerprint=question.fingerprint,
+        analyst=session.analyst,
+        memo=memo | {"sql": f"bounds for {question.table}"},
+    )
+    cells = session.vault.read((question,), receipt).cells
+    assert cells is not None
+    noisy = np.asarray(mechanism.release(cells[0])) * float(unit)
+    del cells
+    noise = replace(Noise.of(mechanism, unit), rounding=0.0)
+    answer = Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
+    session.ledger.record(receipt, answer.to_bytes())
     return answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.nodes import Bounding, Scan
 from sfumato.plan.quote import Quote, make_quote
@@ -179,6 +179,11 @@ class Query:
             mechanism=mechanism,
             why=why,
         )
+        if quote.selection is not None and gate.accountant in ("gaussian", "rdp"):
+            raise QueryRefused(
+                f"A budget kept by {gate.accountant} cannot pay for groups that are not public.",
+                "List the values of the keys in WHERE, or keep the budget by basic or zcdp.",
+            )
         return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
     def release(
@@ -203,6 +208,8 @@ class Query:
             AccessDenied: for a revoked analyst or a closed budget; nothing was spent.
             EngineFailed: if the read fails; the price stays paid.
         """
+        if self.explain:
+            raise InvalidParameter("EXPLAIN asks for the quote: call quote, or leave EXPLAIN out.")
         report, notes = self._planned(bounding, touched), list(self._asking.notes)
         if bounds is not None:
             if error is not None:

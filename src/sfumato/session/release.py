@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import MissingExtra
+from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
 from sfumato.plan.expressions import Column
+from sfumato.plan.extras import PricedExtra
 from sfumato.plan.facts import facts_of
 from sfumato.plan.nodes import Key
 from sfumato.plan.noise import risk_of
@@ -49,13 +51,22 @@ class Release:
         answer, found = self._answer, self.quote.recipe
         outside: dict[int, Outside] = {
             place: outside_of(priced, arrays)
-            for place, (priced, (_, arrays)) in enumerate(zip(self.quote.extras, answer.extras, strict=True))
+            for place, (priced, arrays) in enumerate(self._extras)
             if not isinstance(priced, PricedTouched)
         }
-        if answer.groups is not None and answer.units is not None and self.quote.selection is not None:
+        asked = self.quote.selection
+        if answer.groups is not None and answer.units is not None and answer.selection and asked is not None:
+            epsilon, delta = answer.selection
+            selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
             found = found.over(answer.groups)
-            outside[-1] = Selected(self.quote.selection, answer.units)
+            outside[-1] = Selected(selection, answer.units)
         return estimate(found, self.quote.report, answer.noises, answer.noisy, outside)
+
+    @property
+    def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:
+        """What was released beside the main question, with the price at which it was drawn."""
+        pairs = zip(self.quote.extras, self._answer.extras, strict=True)
+        return [(asked.extra.priced(price), arrays) for asked, (price, arrays) in pairs]
 
     @cached_property
     def table(self) -> pa.Table:
@@ -122,7 +133,7 @@ class Release:
 
     def touched(self, confidence: Rational = _CONFIDENCE) -> Share | None:
         """The share of units that clamps, weights or the choice of groups touched, if it was asked for."""
-        for priced, (_, arrays) in zip(self.quote.extras, self._answer.extras, strict=True):
+        for priced, arrays in self._extras:
             if isinstance(priced, PricedTouched):
                 return priced.share(int(arrays[0][0]), int(arrays[1][0]), risk_of(confidence))
         return None

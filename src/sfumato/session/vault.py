@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Vault"]
 
+_LONGEST = 1000
+
 
 class Vault:
     """Holds the engine and the tables; a receipt opens it once.
@@ -74,7 +76,12 @@ class Vault:
                 raise AccessDenied("This receipt was used before: every read is paid for by itself.")
             self._used.add(mark)
         measured = questions[place]
-        return self._read(measured if over is None else _closed(measured, over), place)
+        if over is None:
+            return self._read(measured, place)
+        # Keys that were found in the data are constants of the statement where they can be written; where one
+        # cannot, all groups are read and those that were not selected are dropped.
+        closed = _closed(measured, over)
+        return self._read(closed if _can_be_written(over) else measured, place, closed)
 
     def _statement(self, measured: Measured) -> Any:
         salt = self._salts.get(measured.table, 0)
@@ -83,13 +90,15 @@ class Vault:
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
         return self._read(measured, 0).columns
 
-    def _read(self, measured: Measured, place: int) -> Reading:
+    def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
+        """The answer to one question, put in the order of its groups, or of another's."""
         made = self._made.get(place)  # what `check` made, if this is what it was made for
-        statement = made[1] if made is not None and made[0] is measured else self._statement(measured)
         # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
         # exception: the refusal is made here and raised once the handlers are left.
         try:
-            return reading(self._engine.fetch(statement), measured)
+            known = made is not None and made[0] is measured
+            statement = made[1] if made is not None and known else self._statement(measured)
+            return reading(self._engine.fetch(statement), wanted or measured)
         except EngineFailed as known:
             refusal = type(known)(*known.args)
         except KeyboardInterrupt:
@@ -97,6 +106,11 @@ class Vault:
         except Exception:
             refusal = EngineFailed("The engine could not finish the read; the price stays paid.")
         raise refusal
+
+
+def _can_be_written(groups: tuple[tuple[Any, ...], ...]) -> bool:
+    texts = [value for row in groups for value in row if isinstance(value, str)]
+    return all(len(text) <= _LONGEST and text.isprintable() for text in texts)
 
 
 def _closed(measured: Measured, over: tuple[tuple[Any, ...], ...]) -> Measured:

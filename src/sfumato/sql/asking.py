@@ -13,6 +13,7 @@ from sfumato.plan.measure import measured_of
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Bar, Report
 from sfumato.plan.relations import rows_of
+from sfumato.plan.unbounded import unbounded
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.dialects import Asked, understand
 from sfumato.sql.intervals import interval_call
@@ -97,6 +98,12 @@ def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) ->
     """With GoogleSQL's clause a unit counts in a limited number of groups, which are chosen for it."""
     rows = rows_of(report.child.source, tables)
     _check_unit(asked.unit_column, rows.owner)
+    called = {each.alias_or_name.lower() for each in asked.select.find_all(exp.Table, exp.Subquery)}
+    if asked.unit_table is not None and asked.unit_table.lower() not in called:
+        raise refuse(
+            f"privacy_unit_column names the table {asked.unit_table[:40]!r}, which is not in FROM.",
+            "Leave the table's name out.",
+        )
     if asked.group_selection_epsilon is not None or asked.min_units is not None:
         raise refuse(
             "group_selection_epsilon and min_privacy_units_per_group are not supported.",
@@ -111,7 +118,8 @@ def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) ->
     _check_limits(asked, rows.unit)
     child = replace(report.child, bounding="choose", limits=(asked.max_groups, asked.max_rows))
     told = replace(report, child=child)
-    measured_of(told, rows)
+    if not unbounded(told, rows):
+        measured_of(told, rows)
     return told
 
 

@@ -89,7 +89,7 @@ def by_choice(parts: Parts, salt: int) -> exp.Select:
         if each.kind == "units":
             measures.append(named(count(), f"m{i}"))
             continue
-        if each.per == "average":
+        if each.per != "row" and each.kind == "sum":
             lines.append(named(parts.plain(replace(each, kind="present")), f"p{i}"))
         if each.per == "row" or each.kind != "sum":
             lines.append(named(parts.plain(each), name))
@@ -114,9 +114,11 @@ def _contribution(measurement: Measurement, place: int, weight: exp.Expr) -> exp
     total: exp.Expr = column(f"s{place}")
     if measurement.per == "row":
         return exp.Mul(this=total, expression=exp.Paren(this=weight.copy()))
-    if measurement.per == "average" and measurement.kind == "sum":
+    if measurement.kind == "sum":  # a unit without a value there adds nothing, whatever the bounds
         some = exp.GT(this=column(f"p{place}"), expression=number(0))
-        total = exp.Case(ifs=[exp.If(this=some, true=exp.IntDiv(this=total, expression=column(f"p{place}")))])
+        if measurement.per == "average":
+            total = exp.IntDiv(this=total, expression=column(f"p{place}"))
+        total = exp.Case(ifs=[exp.If(this=some, true=total)])
     return clamped(total, measurement.lower, measurement.upper)
 
 
@@ -128,7 +130,8 @@ def by_values(parts: Parts, salt: int) -> exp.Select:
     rows = parts.rows(units=parts.unit.column is not None).where(parts.present(measurement), copy=False)
     if parts.unit.column is None:
         select = grouped(parts.keys, [counted]).from_(subquery(rows, "r"), copy=False)
-        return select.where(parts.member(parts.typed_keys()), copy=False) if parts.keys else select
+        listed = parts.keys and not parts.is_open
+        return select.where(parts.member(parts.typed_keys()), copy=False) if listed else select
     triple = [*parts.keys, value.sql.name]
     triples = grouped(["u", *triple], []).from_(subquery(rows, "r"), copy=False)
     ranked = picked([*map(column, triple), _ranked(triple, salt)], triples, "p")

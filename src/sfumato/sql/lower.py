@@ -153,6 +153,10 @@ class _Parts:
         if self._measured.bounding == "prepared":  # only rows of a unit have a rank
             most = number(self.unit.max_rows)
             select = select.where(exp.LTE(this=column(RANK_COLUMN), expression=most), copy=False)
+        if self.is_open:
+            for key, each in zip(self._measured.keys, self._keys, strict=True):
+                if key.values is not None:
+                    select = select.where(among([each.copy()], [key], None), copy=False)
         if units:
             select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
             if self._keys and not self.is_open:
