@@ -26,6 +26,7 @@ from sfumato.testing.queries import exact_units
 
 CHUNKS, SIZE = 20, 100
 LONG_CHUNKS, LONG_SIZE = 200, 500
+EXTRA = {"cells", "values"}  # asked of groups that were selected
 NODES = {
     *("Scan", "Filter", "Aggregate", "Key", "AggregateCall", "Report", "Output", "OrderItem"),
     *("Call", "Column", "Literal", "having", "limit", "offset"),
@@ -82,19 +83,21 @@ def test_a_session_reads_the_same_integers_and_finishes_every_answer(number):
     world = make_world(f"path {number}")
     unit, schema = world.tables["people"].unit, world.tables["people"].schema
     table = PrivateTable("people", source=world.base["people"], unit=unit, schema=schema)
-    draw, answered, bench = random.Random(f"path {number}"), 0, Bench(world)
+    draw, answered = random.Random(f"path {number}"), 0
     with Session(table, budget=Budget(epsilon=1000, delta=1e-3)) as session:
+        bench = Bench(world, salt=session.vault._salts.get("people", 0))
         for _ in range(30):
             try:
                 query = session.sql(make_query(draw, table, plain=True).text)
             except QueryRefused:
                 continue
-            measured = recipe(query.report, table).measured
-            assert exact_units(session.vault, measured) == exact_units(bench.vault, measured), query.text
+            for measured in recipe(query.report, table).questions:
+                if not (measured.is_open and {each.kind for each in measured.measurements} & EXTRA):
+                    assert exact_units(session.vault, measured) == exact_units(bench.vault, measured)
             release = query.release(epsilon=1)
             assert release.interval(0.9).num_rows == release.table.num_rows, query.text
             answered += 1
-    bench.close()
+        bench.close()
     assert answered >= 18
 
 

@@ -70,6 +70,8 @@ def _clamped(change: Callable[[Measurement], tuple[int, int]]) -> Mutant:
     """Another clamp than the claimed one; products are made in 128 bits, so that none fails instead."""
 
     def clamp(value: Any, measurement: Measurement) -> exp.Expr:
+        if measurement.kind == "cells":  # a wrong number of a cell is no move but a failure
+            return _fixed_point(value, measurement)
         lower, upper = change(measurement)
         return _fixed_point(value, replace(measurement, lower=max(lower, -_WIDE), upper=min(upper, _WIDE)))
 
