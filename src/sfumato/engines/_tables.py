@@ -199,7 +199,10 @@ def _expression(column: Column, name: str, kind: Kind | None, shown: str) -> str
     if kind is None:
         if not identifies(column.native):
             raise SourceUnusable(f'{shown}: the values of column "{name[:100]}" cannot be the ids of units.')
-        return inner
+        # A collation of the file would take two ids for one: 'A' and 'a' are two people.
+        return f'{inner} COLLATE "binary"' if column.native == "VARCHAR" else inner
+    if column.native == "VARCHAR":
+        inner = f'({inner} COLLATE "binary")'
     made = cast(inner, column.native, kind)
     if made is None:
         is_now = kind_of(column.native)

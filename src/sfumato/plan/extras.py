@@ -32,6 +32,7 @@ __all__ = ["EXTERNAL", "Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot"
 EXTERNAL = {"count_values", "min", "max", "quantile"}
 """The aggregates that are measured by a question of their own."""
 
+_MANY = 2**14  # groups that may be found: their cells must fit together
 _LEVELS = {"min": Fraction(0), "max": Fraction(1)}
 _NAMES = {"min": "MIN", "max": "MAX", "quantile": "QUANTILE"}
 
@@ -205,14 +206,15 @@ def extras_of(
             facts_of(argument, columns)
             distinct.setdefault(argument, []).append(each)
             continue
-        known = range_of(_NAMES[each.function], argument, columns)
+        name = "MEDIAN" if each.level == Fraction(1, 2) else _NAMES[each.function]
+        known = range_of(name, argument, columns)
         ranges[known.argument] = known
         sets.setdefault(known.argument, []).append(each)
     extras: list[Extra] = []
     slots: dict[AggregateCall, Slot] = {}
     for argument in sorted(sets, key=_written):
         known = ranges[argument]
-        grid = grid_of(known, len(base.combinations) or 1)
+        grid = grid_of(known, _MANY if base.is_open else len(base.combinations))
         levels = tuple(sorted({_level(each) for each in sets[argument]}))
         cells = Measurement("cells", grid.index(argument), 0, grid.cells - 1, marks=tuple(map(str, levels)))
         extra = QuantileSet(replace(base, measurements=(cells,)), grid, levels, known.whole)

@@ -24,6 +24,8 @@ def per_group(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUn
     """
     assert each.bounds is not None
     _, lower, upper = each.bounds
+    if lower == upper == 0:
+        raise QueryRefused("Bounds from 0 to 0 leave nothing to measure.", "Give an upper bound above 0.")
     if unit.column is None:
         raise QueryRefused(
             "Bounds per group are for units with several rows; here each row is a unit.",

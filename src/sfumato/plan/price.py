@@ -88,6 +88,8 @@ class Instrument:
 
         Counts that are whole numbers get geometric noise, the best there is for them at a pure price.
         """
+        if self.sensitivity.l1 <= 0:
+            raise InvalidParameter("A measurement that nobody can move has no noise; widen its bounds.")
         if law == "gaussian":
             return Gaussian(rho=portion, sensitivity=self.sensitivity.l2)
         if self.unit == 1 and self.measurement.kind != "sum":

@@ -39,6 +39,7 @@ __all__ = [
     "as_rows",
     "block_facts",
     "identity",
+    "is_single",
     "rows_of",
     "source_facts",
     "substituted",
@@ -172,11 +173,12 @@ def _is_single(source: Source) -> bool:
     if isinstance(source, PerUnit):
         return not source.keys
     if isinstance(source, Joined):
-        return _is_single_block(source.left) and (source.is_public or _is_single_block(source.right))
+        return is_single(source.left) and (source.is_public or is_single(source.right))
     return isinstance(source, Windowed) and _is_single(source.source)
 
 
-def _is_single_block(block: Block) -> bool:
+def is_single(block: Block) -> bool:
+    """Whether a unit has at most one row in a block, by construction."""
     return not isinstance(block.source, Public) and _is_single(block.source)
 
 

@@ -14,13 +14,19 @@ from sfumato.plan.nodes import AggregateCall, Measured, Report
 from sfumato.plan.noise import Noise
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Rows
+from sfumato.plan.sensitivity import rows_in_group
 from sfumato.plan.unbounded import FALLBACK, GRID, bounded, groups_of, sizes_of, unbounded, with_groups
+from sfumato.plan.words import written
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
     from sfumato.session.session import Session
 
 __all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds"]
+
+_LARGEST_ROOT = 2**25
+_MOST_ROWS = 2**20
+_SQUARED = {"var_samp", "var_pop", "std_samp", "std_pop"}
 
 SHARE = Fraction(1, 5)
 """The part of a price that goes into finding bounds."""
@@ -61,6 +67,8 @@ def buy_bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction) 
 
 
 def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, pay: bool) -> Bounds | None:
+    if not pay and not session.balance(session.dataset_of(report).name).open:
+        return None  # who may no longer ask sees nothing of what was bought before
     calls = unbounded(report, rows)
     arguments = {each: each.argument for each in calls if each.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
@@ -74,6 +82,7 @@ def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, 
         spent += price
         left = float(epsilon * (1 - SHARE)) / len(report.child.aggregates)
         many = choose_groups(np.asarray(answer.noisy[0]), answer.noises[0].scale, epsilon=left)
+        many = min(many, _MOST_ROWS // rows_in_group(rows.unit))
         report = with_groups(report, many)
         notes.append(f"Each {rows.owner} counts in at most {many} groups, chosen from a noisy histogram.")
     chosen: dict[AggregateCall, tuple[Fraction, Fraction]] = {}
@@ -96,13 +105,26 @@ def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, 
                 fallback=FALLBACK,
                 goal="sum" if each.function == "sum" else "mean",
             )
-            chosen[each] = (found.lower, found.upper)
-            touched = clamped_share(histogram, scale, GRID, lower=found.lower, upper=found.upper)
+            lower, upper = _measurable(each, found.lower, found.upper, rows)
+            chosen[each] = (lower, upper)
+            touched = clamped_share(histogram, scale, GRID, lower=lower, upper=upper)
+            seen = "bounds" if found.found else "nothing could be seen, so bounds"
             notes.append(
-                f"{found.told} About {touched.share:.1%} of the rows lie outside ({touched.low:.1%} to "
-                f"{touched.high:.1%} at 0.95 confidence) and are clamped."
+                f"{written(argument, 30)}: {seen} from {float(lower):.6g} to {float(upper):.6g}. About "
+                f"{touched.share:.1%} of the rows lie outside ({touched.low:.1%} to {touched.high:.1%} at "
+                "0.95 confidence) and are clamped."
             )
     return Bounds(bounded(report, chosen), spent, tuple(dict.fromkeys(notes)))
+
+
+def _measurable(
+    call: AggregateCall, lower: Fraction, upper: Fraction, rows: Rows
+) -> tuple[Fraction, Fraction]:
+    """Bounds cut to what can be measured: squares below 2**53, and sums that 128 bits are sure to hold."""
+    weight = 1 if rows.unit.column is None else rows.unit.max_rows
+    most = Fraction(_LARGEST_ROOT if call.function in _SQUARED else min(2**52, 2**58 // weight))
+    low, high = max(lower, -most), min(upper, most)
+    return (low, high) if low < high else (-most, most)
 
 
 def _histogram(
@@ -154,7 +176,7 @@ def _drawn(session: Session, report: Report, question: Measured, epsilon: Fracti
         mechanism.loss,
         fingerprint=question.fingerprint,
         analyst=session.analyst,
-        memo=memo | {"sql": f"bounds for {question.table}"},
+        memo=memo | {"bounds": "auto", "sql": f"bounds for numbers or groups of {question.table}"},
     )
     cells = session.vault.read((question,), receipt).cells
     assert cells is not None

@@ -267,7 +267,7 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
     elif main:
         noisy = privatise(read(0, None).columns, quote)
     extras = tuple(
-        (each.epsilon, privatise_extra(read(place, groups), each))
+        (each.epsilon, privatise_extra(read(place, groups if each.extra.measured.keys else None), each))
         for place, each in enumerate(quote.extras, start=main)
     )
     selection = None if quote.selection is None else (quote.selection.epsilon, quote.selection.delta)

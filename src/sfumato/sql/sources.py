@@ -22,7 +22,7 @@ from sqlglot import exp
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.facts import Facts
-from sfumato.plan.relations import block_facts, source_facts
+from sfumato.plan.relations import block_facts, is_single, source_facts
 from sfumato.plan.sources import Block, Joined, PerUnit, Public, Scan, Source, United
 from sfumato.schema import Kind, PrivateTable, PublicTable, owners
 from sfumato.sql.lower_per_unit import refined, select_per_unit, where
@@ -40,7 +40,11 @@ from sfumato.sql.source_nodes import (
 )
 from sfumato.sql.typed import Typed
 
-__all__ = ["lower_source", "unit_types"]
+__all__ = ["MOST_JOINED", "lower_source", "unit_types"]
+
+MOST_JOINED = 1000
+"""The most rows of one unit that enter one side of a join of private rows."""
+_PLACE = "sfumato place"
 
 
 def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
@@ -185,17 +189,44 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Sele
         _need_units(_rows(source.left), tables)
         _need_units(_rows(source.right), tables)
         matches.append(_equal(column(UNIT_COLUMN, "l"), column(UNIT_COLUMN, "r")))
-        reduced = _with_keys(other, right, keys)
+        reduced = _with_keys(subquery(_few(other, source.right, right), "q"), right, keys)
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "l"))] if private else []
     columns += [(name, column(name, "l")) for name in left]
     columns += [(name, column(f"c{i}", "r")) for i, name in enumerate(right)]
-    made = select(columns, subquery(_block(source.left, tables, dialect, left), "l"))
+    mine: exp.Query = _block(source.left, tables, dialect, left)
+    if not source.is_public:
+        mine = _few(subquery(mine, "p"), source.left, left)
+    made = select(columns, subquery(mine, "l"))
     return made.join(
         subquery(reduced, "r"),
         on=exp.and_(*matches, copy=False),
         join_type="left" if source.outer else "inner",
         copy=False,
     )
+
+
+def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.Select:
+    """At most `MOST_JOINED` rows of each unit, chosen by a hash of their columns.
+
+    Privacy:
+        Which rows stay follows from the unit's own rows: rows of the same hash are told apart by their
+        columns, and rows alike in all columns are alike. Without this the size of a join of joins would grow
+        as a power of one unit's rows, and a read that is never finished would tell whether somebody has many.
+    """
+    shown: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
+    shown += [(name, column(name)) for name in columns]
+    if is_single(block):
+        return select(shown, rows)
+    every = [column(name) for name in columns]
+    twice: exp.Expr = exp.Literal.number(0)
+    if every:
+        once = exp.Anonymous(this="hash", expressions=every)
+        twice = exp.Anonymous(this="hash", expressions=[once])
+    order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (twice, *every)])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT_COLUMN)], order=order)
+    ranked = select([*shown, (_PLACE, place)], rows)
+    limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(MOST_JOINED))
+    return select([(name, each.copy()) for name, each in shown], subquery(ranked, "w"), limit)
 
 
 def _compared(here: str, kind: Kind | None, there: str, other: Kind | None) -> tuple[exp.Expr, Typed]:
