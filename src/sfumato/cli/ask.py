@@ -238,6 +238,8 @@ class _Answer:
             },
             "free": release.free,
             "receipt": release.receipt.number,
+            "touched": _share(release),
+            "bounds": list(release.bounds),
             "left": _left(self.balance),
             "quote": release.quote.to_dict(),
         }
@@ -320,7 +322,13 @@ def _to_file(path: Path, content: bytes) -> None:
 
 def _cut(release: Release) -> str:
     share = release.touched()
-    return "" if share is None else f" Of the units, {share} were clamped or cut."
+    cut = "" if share is None else f" Of the units, {share} were clamped or cut."
+    return " ".join((cut, *release.bounds))
+
+
+def _share(release: Release) -> dict[str, float] | None:
+    share = release.touched()
+    return None if share is None else {"share": share.share, "low": share.low, "high": share.high}
 
 
 def _price(epsilon: Any, delta: Any) -> str:

@@ -105,15 +105,26 @@ class Question:
     pricing: dict[str, Any]
 
     def dataset(self, catalog: Catalog) -> str:
-        """Whose budget it draws on."""
-        from sfumato.sql.asking import ask
+        """Whose budget it draws on: that of the private tables that it names.
 
+        What public tables hold is not known before a session reads them, so nothing else is judged here.
+        """
+        from sqlglot import exp
+
+        from sfumato.sql.asking import ask
+        from sfumato.sql.dialects import understand
+
+        asked = understand(self.text, self.parameters)
+        if self.pricing["epsilon"] is None and self.pricing["error"] is None and asked.epsilon is None:
+            raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
+        known = {table.name.lower(): table.dataset for table in catalog.tables}
+        for each in asked.select.find_all(exp.Table):
+            if each.name.lower() in known:
+                return known[each.name.lower()]
         tables: dict[str, Any] = {table.name: table for table in catalog.tables}
         tables |= {table.name: table for table in catalog.public}
-        asking = ask(self.text, tables, self.parameters)
-        if self.pricing["epsilon"] is None and self.pricing["error"] is None and asking.epsilon is None:
-            raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
-        return str(tables[asking.report.child.table].dataset)
+        ask(self.text, tables, self.parameters)  # refuses, with the nearest table
+        raise InvalidParameter("The query reads no private table.")
 
 
 def question_of(
@@ -194,7 +205,9 @@ def _parameters(pairs: list[str] | None) -> list[Any] | dict[str, Any] | None:
 
 
 def _value(text: str) -> Any:
-    """A number where it reads as one, else the text itself."""
+    """A number or truth value where it reads as one, else the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     for kind in (int, float):
         try:
             return kind(text)

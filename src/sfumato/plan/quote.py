@@ -11,7 +11,7 @@ from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
 from sfumato.numeric.exact import Rational, delta_of, positive, probability
 from sfumato.plan.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.columns import Form, form_of
-from sfumato.plan.extras import PricedQuantiles
+from sfumato.plan.extras import PricedQuantiles, QuantileSet
 from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measured, Report
 from sfumato.plan.noise import Noise
@@ -64,7 +64,8 @@ def make_quote(
         QueryRefused: if something has no bounds, or an error is asked for that depends on the data.
     """
     if (epsilon is None) == (error is None):
-        raise InvalidParameter('Give a price, epsilon=0.5, or the error you want, error={"n": 50}; not both.')
+        both = "" if epsilon is None else "; not both"
+        raise InvalidParameter(f'Give a price, epsilon=0.5, or the error you want, error={{"n": 50}}{both}.')
     read = as_rows(table)
     found = recipe(report, read)
     level = probability(confidence, "confidence")
@@ -224,7 +225,7 @@ def _told(
         columns=columns,
         measurements=measurements,
         why=why,
-        notes=_notes(read, measured, columns, rows),
+        notes=_notes(read, found, columns),
     )
 
 
@@ -261,6 +262,12 @@ def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delt
     )
 
 
+def _would_help(columns: Sequence[ColumnQuote], measured: Measured) -> bool:
+    """Whether a declared size would let an error be estimated: that of an average over public groups."""
+    sums = any(each.kind == "sum" for each in measured.measurements)
+    return sums and not measured.is_open and any(each.half_width is None for each in columns)
+
+
 def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
     width = form.width(priced.noises, confidence)
     if width is not None:
@@ -273,18 +280,22 @@ def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None
     return ColumnQuote(form.name, None, expected, told)
 
 
-def _notes(
-    read: Rows, measured: Measured, columns: Sequence[ColumnQuote], rows: float | None
-) -> tuple[str, ...]:
+def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
+    measured = found.measured
     kinds = {each.kind for each in measured.measurements}
     notes = unit_notes(
         read,
         PrivacyUnit.from_dict(dict(measured.unit)),
         bounding=measured.bounding,
         keyed=bool(measured.keys),
-        rows=kinds != {"units"},
+        rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
         units="units" in kinds,
     )
+    if measured.levels:
+        notes.append(
+            "Levels are made to agree afterwards: the bars of the answer reach from the agreed value to the "
+            "far end of what was measured, and can be wider than those above."
+        )
     if measured.keys and not measured.is_open:
         notes.append(
             "Every listed key is reported, empty ones too; rows with another key or none are left out."
@@ -298,6 +309,8 @@ def _notes(
         notes.append(
             f"Expected errors take the declared size, {read.size:,}, as rows spread evenly over the groups."
         )
-    elif any(each.half_width is None for each in columns) and rows is None and measured.predicate is None:
+    elif (
+        read.is_plain and read.size is None and measured.predicate is None and _would_help(columns, measured)
+    ):
         notes.append("A declared size of the table would let errors that depend on the data be estimated.")
     return tuple(notes)

@@ -127,6 +127,8 @@ def unit_notes(
         notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
     elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
+    elif not (rows or units):
+        pass  # nothing is weighted: what is asked says itself how a unit counts
     elif bounding == "choose" and keyed:
         groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
         each = rows_in_group(unit)

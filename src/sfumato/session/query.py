@@ -113,8 +113,10 @@ class Query:
     ) -> tuple[Report, Rational, tuple[str, ...]]:
         """The plan with bounds for what has none, what is left of the price, and what to say about it."""
         price = self._asking.epsilon if epsilon is None else epsilon
-        if bounds != "auto" or price is None:
-            raise InvalidParameter('bounds is "auto", and needs a price: release(epsilon=1, bounds="auto").')
+        if bounds != "auto":
+            raise InvalidParameter(f'bounds is "auto" or left out, not {str(bounds)[:40]!r}.')
+        if price is None:
+            raise InvalidParameter('Bounds that are bought need a price: release(epsilon=1, bounds="auto").')
         exact, rows = positive(price, "epsilon"), rows_of(report.child.source, self._session.tables)
         if pay:
             found: Bounds | None = buy_bounds(self._session, report, rows, exact)
@@ -129,7 +131,8 @@ class Query:
                 "for numbers from 0 to 1 and declared limits, and change with what is found."
             )
             return assumed, exact - part, (told,)
-        return found.report, exact - part, found.notes
+        paid = f"Epsilon {shown_exact(found.spent)} was paid for bounds, which are kept for later questions."
+        return found.report, exact - part, (*found.notes, *((paid,) if found.spent else ()))
 
     def _check_affordable(self, report: Report, quote: Quote, epsilon: Rational | None) -> None:
         """Refuse before bounds are bought what could not be asked or paid for afterwards."""
@@ -209,8 +212,9 @@ class Query:
             EngineFailed: if the read fails; the price stays paid.
         """
         if self.explain:
-            raise InvalidParameter("EXPLAIN asks for the quote: call quote, or leave EXPLAIN out.")
+            raise QueryRefused("EXPLAIN asks for the quote alone.", "Call quote, or leave EXPLAIN out.")
         report, notes = self._planned(bounding, touched), list(self._asking.notes)
+        found: tuple[str, ...] = ()
         if bounds is not None:
             if error is not None:
                 raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
@@ -219,6 +223,7 @@ class Query:
             self._check_affordable(report, beforehand, epsilon)
             report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=True)
             notes += more
+            found = more
         quote = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
         session, questions = self._session, quote.recipe.questions
         session.vault.check(questions)
@@ -231,7 +236,7 @@ class Query:
             for receipt, payload in session.ledger.recall(dataset, quote.fingerprint):
                 answer = Answer.from_bytes(payload)
                 if answer.as_good_as(quote):
-                    return Release(quote, answer, receipt, free=True)
+                    return Release(quote, answer, receipt, free=True, bounds=found)
             memo = {
                 "epsilon": str(quote.epsilon),
                 "delta": str(quote.delta),
@@ -247,7 +252,7 @@ class Query:
 
             answer = answered(quote, read)
             session.ledger.record(receipt, answer.to_bytes())
-        return Release(quote, answer, receipt, free=False)
+        return Release(quote, answer, receipt, free=False, bounds=found)
 
 
 def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Answer:

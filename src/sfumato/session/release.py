@@ -40,10 +40,13 @@ class Release:
         quote: What was asked and at which price it would be answered.
         receipt: What paid for it.
         free: Whether it was answered again from the ledger, at no cost.
+        bounds: The bounds that were bought for it, now or before, in words.
     """
 
-    def __init__(self, quote: Quote, answer: Answer, receipt: Receipt, *, free: bool) -> None:
-        self.quote, self.receipt, self.free = quote, receipt, free
+    def __init__(
+        self, quote: Quote, answer: Answer, receipt: Receipt, *, free: bool, bounds: tuple[str, ...] = ()
+    ) -> None:
+        self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
         self._answer = answer
 
     @cached_property
@@ -206,13 +209,14 @@ class Release:
         holds = f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
-        return "\n".join(filter(None, (holds, self.weighting, cut)))
+        return "\n".join(filter(None, (holds, self.weighting, cut, *self.bounds)))
 
     @property
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
         unit = PrivacyUnit.from_dict(dict(self.quote.measured.unit))
-        if unit.column is None:
+        kinds = {each.kind for each in self.quote.measured.measurements}
+        if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
             return ""
         if self.quote.measured.bounding == "choose" and self.quote.measured.keys:
             many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"

@@ -143,7 +143,9 @@ def _count(node: exp.Expr, condition: Expression | None, scope: Scope) -> Aggreg
 def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope: Scope) -> AggregateCall:
     values = distinct.expressions
     if len(values) != 1 or isinstance(values[0], exp.Tuple | exp.Star):
-        raise refuse("COUNT(DISTINCT …) takes one expression.", "Count the values of each column by itself.")
+        raise refuse(
+            "COUNT(DISTINCT …) takes one expression.", "Put them together: COUNT(DISTINCT a || '/' || b)."
+        )
     if scope.is_unit(values[0]):
         if condition is not None:
             raise refuse(
