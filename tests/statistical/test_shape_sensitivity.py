@@ -13,8 +13,8 @@ from neighbours import examine_form
 from random_shapes import FORMS
 from shape_mutants import SHAPE_MUTANTS
 
-ASKED, LEAST = 66, 50
-SLOW = {"auto bounds": 52}  # its statements are long
+ASKED, LEAST = 58, 50
+ENOUGH = {"auto bounds": 52, "units left": 66}  # long statements; joins that are refused
 LONG_CHUNKS, LONG_SIZE = 22, 200  # of each form: 100,000 in all
 
 MEANT = {
@@ -48,7 +48,7 @@ MEANT = {
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_no_unit_moves_an_answer_by_more_than_claimed(form):
-    outcome = examine_form(form, "short", SLOW.get(form, ASKED))
+    outcome = examine_form(form, "short", ENOUGH.get(form, ASKED))
     assert outcome.broken == []
     assert outcome.accepted >= max(LEAST, 0.6 * outcome.asked)
     assert outcome.reached >= 0.3 * outcome.accepted

@@ -245,8 +245,8 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
     (types,) = engine.fetch(unit_types(named)).to_pylist()
     if len(set(types.values())) > 1:
         raise SourceUnusable(
-            f"The ids of {', '.join(named)} have different types in their sources, and rows of one person would "
-            "not be recognised. Write both as one type (a CSV file has text), or declare the owner: "
+            f"The ids of {', '.join(named)} have different types in their sources, and rows of one person "
+            "would not be recognised. Write both as one type (a CSV file has text), or declare the owner: "
             'unit = { via = "people", on = "person_id" }.'
         )
 

@@ -8,9 +8,14 @@ import pyarrow as pa
 
 from sfumato.numeric.exact import float_up
 from sfumato.plan.expressions import Column, columns_of
-from sfumato.plan.measure import recipe
+from sfumato.plan.extras import Distinct
+from sfumato.plan.measure import Recipe, recipe
+from sfumato.plan.nodes import Measurement
+from sfumato.plan.price import instrument
 from sfumato.plan.relations import rows_of
-from sfumato.plan.sensitivity import sensitivities, step
+from sfumato.plan.sensitivity import sensitivities, sensitivity
+from sfumato.plan.slots import Slot
+from sfumato.schema import PrivacyUnit
 from sfumato.testing.stream import require_test
 
 if TYPE_CHECKING:
@@ -38,16 +43,19 @@ class Exact(NamedTuple):
 def exact(query: Query) -> Exact:
     """The pre-noise aggregates of a query and their claimed sensitivities, in natural units.
 
+    Where groups are not public, all that are found are there, with their numbers of units as `units`. Distinct
+    values are there too; quantiles are selections, and have no aggregate before noise.
+
     Raises:
         SfumatoError: outside a test process.
     """
     require_test("exact")
     session = query._session
-    rows = rows_of(query.report.child.source, session.tables)
-    made = recipe(query.report, rows)
-    measured = made.measured
-    units = exact_units(session.vault, measured)
-    names = _names(query, measured)
+    made = recipe(query.report, rows_of(query.report.child.source, session.tables))
+    measured, found = made.measured, None
+    if measured.is_open:
+        found = session.vault._read(measured, 0)
+        made = made.over(found.groups)
     order = made.row_order
     shown = {
         each.expression.name: each.name
@@ -55,16 +63,31 @@ def exact(query: Query) -> Exact:
         if isinstance(each.expression, Column)
     }
     columns: dict[str, list[Any]] = {
-        shown.get(f"k{i}", f"k{i}"): [measured.combinations[row][j] for row in order]
+        shown.get(f"k{i}", f"k{i}"): [made.measured.combinations[row][j] for row in order]
         for i, j in enumerate(made.key_order)
     }
     l1: dict[str, float] = {}
     l2: dict[str, float] = {}
-    claims = sensitivities(measured)
-    for name, values, measurement, claim in zip(names, units, measured.measurements, claims, strict=True):
-        unit = step(measurement, rows.unit, keyed=bool(measured.keys))
-        columns[name] = [int(values[row]) if unit == 1 else float(values[row] * unit) for row in order]
-        l1[name], l2[name] = float_up(claim.l1 * unit), float_up(claim.l2 * unit)
+    if found is not None and found.units is not None:
+        unit = PrivacyUnit.from_dict(dict(measured.unit))
+        claim = sensitivity(Measurement("units"), unit, groups=None, bounding=measured.bounding)
+        columns["units"] = list(found.units)
+        l1["units"], l2["units"] = float_up(claim.l1), float_up(claim.l2)
+    questions = [(measured, _names(query, made))] if measured.measurements else []
+    questions += [
+        (each.measured, _extra_names(query, made, place))
+        for place, each in enumerate(made.extras)
+        if isinstance(each, Distinct) and not measured.is_open
+    ]
+    for question, names in questions:
+        read = exact_units(session.vault, question) if found is None else found.columns
+        claims = sensitivities(question)
+        for name, values, each, claim in zip(names, read, question.measurements, claims, strict=True):
+            unit_of = instrument(each, question).unit
+            columns[name] = [
+                int(values[row]) if unit_of == 1 else float(values[row] * unit_of) for row in order
+            ]
+            l1[name], l2[name] = float_up(claim.l1 * unit_of), float_up(claim.l2 * unit_of)
     return Exact(pa.table(columns), l1, l2)
 
 
@@ -79,15 +102,31 @@ def exact_units(vault: Any, measured: Measured) -> tuple[list[int], ...]:
     return read
 
 
-def _names(query: Query, measured: Measured) -> list[str]:
-    made = recipe(query.report, rows_of(query.report.child.source, query._session.tables))
+def _names(query: Query, made: Recipe) -> list[str]:
     names: dict[int, str] = {}
-    parts = {"count": ("",), "sum": ("", ".count"), "mean": (".sum", ".count")}
+    parts = {
+        "count": ("",),
+        "sum": ("", ".count"),
+        "mean": (".sum", ".count"),
+        "covar": (".sum", ".other", ".products", ".count"),
+        "corr": (".sum", ".other", ".products", ".squares", ".other_squares", ".count"),
+    }
     for output in query.report.columns:
         used = [name for name in columns_of(output.expression) if name.startswith("a")]
         for name in used:
             estimator = made.aggregates[int(name[1:])]
+            if isinstance(estimator, Slot):
+                continue
             words = parts.get(estimator.kind, (".sum", ".squares", ".count"))
             for index, word in zip(estimator.parts, words, strict=False):
                 names.setdefault(index, f"{output.name}{word}")
-    return [names.get(index, f"m{index}") for index in range(len(measured.measurements))]
+    return [names.get(index, f"m{index}") for index in range(len(made.measured.measurements))]
+
+
+def _extra_names(query: Query, made: Recipe, place: int) -> list[str]:
+    for output in query.report.columns:
+        for name in columns_of(output.expression):
+            found = made.aggregates[int(name[1:])] if name.startswith("a") else None
+            if isinstance(found, Slot) and found.extra == place:
+                return [output.name]
+    return [f"extra{place}"]
