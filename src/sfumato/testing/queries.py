@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -43,8 +44,8 @@ class Exact(NamedTuple):
 def exact(query: Query) -> Exact:
     """The pre-noise aggregates of a query and their claimed sensitivities, in natural units.
 
-    Where groups are not public, all that are found are there, with their numbers of units as `units`. Distinct
-    values are there too; quantiles are selections, and have no aggregate before noise.
+    Where groups are not public, all that are found are there, with their numbers of units as `units`.
+    Distinct values are there too; quantiles are selections, and have no aggregate before noise.
 
     Raises:
         SfumatoError: outside a test process.
@@ -72,7 +73,7 @@ def exact(query: Query) -> Exact:
         unit = PrivacyUnit.from_dict(dict(measured.unit))
         claim = sensitivity(Measurement("units"), unit, groups=None, bounding=measured.bounding)
         columns["units"] = list(found.units)
-        l1["units"], l2["units"] = float_up(claim.l1), float_up(claim.l2)
+        l1["units"], l2["units"] = float_up(Fraction(claim.l1)), float_up(claim.l2)
     questions = [(measured, _names(query, made))] if measured.measurements else []
     questions += [
         (each.measured, _extra_names(query, made, place))
