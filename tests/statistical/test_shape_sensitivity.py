@@ -14,7 +14,7 @@ from random_shapes import FORMS
 from shape_mutants import SHAPE_MUTANTS
 
 ASKED, LEAST = 58, 50
-ENOUGH = {"auto bounds": 52, "units left": 66}  # long statements; joins that are refused
+ENOUGH = {"auto bounds": 52, "units left": 66, "levels": 66}  # long statements; more that are refused
 LONG_CHUNKS, LONG_SIZE = 22, 200  # of each form: 100,000 in all
 
 MEANT = {
