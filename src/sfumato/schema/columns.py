@@ -130,7 +130,7 @@ class Enum(ColumnType):
 
 @dataclass(frozen=True, slots=True)
 class Text(ColumnType):
-    """Text with no public list of values: it can be filtered on, and grouped by values that a query lists."""
+    """Text with no public list of values: groups are those that a query lists, or that enough units share."""
 
     nullable: bool = field(default=True, kw_only=True)
     kind: ClassVar[Kind] = "text"
@@ -154,7 +154,7 @@ class Bool(ColumnType):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Date(ColumnType):
-    """Days, from `start` to `end` inclusive; without bounds they can be filtered on, not grouped by."""
+    """Days, from `start` to `end` inclusive; with bounds every day is a public group."""
 
     start: datetime.date | None
     end: datetime.date | None
