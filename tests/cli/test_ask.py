@@ -36,6 +36,8 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
         "paid",
         "free",
         "receipt",
+        "touched",
+        "bounds",
         "left",
         "quote",
     ]

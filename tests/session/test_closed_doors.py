@@ -223,7 +223,8 @@ def test_exact_answers_are_for_tests_alone(tmp_path):
 def test_refusals_come_before_any_spending(session):
     for text in (
         "SELECT * FROM visits",
-        "SELECT MAX(age) FROM visits",
+        "SELECT MODE(age) FROM visits",
+        "SELECT COUNT(*) OVER () FROM visits",
         "DROP TABLE visits",
         "SELECT amount FROM visits",
     ):
