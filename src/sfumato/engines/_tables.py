@@ -155,15 +155,17 @@ def plan_table(
         held = _columns(connection, scan, located.shown)
         names = [column.name for column in held]
         found = [held[_position(each, names, located.shown)] for each in wanted]
+    collated = isinstance(located, Database)  # no other source can have a collation of its own
     select = [
-        f"{_expression(column, public, kind, located.shown)} AS {quoted(public)}"
+        f"{_expression(column, public, kind, located.shown, collated=collated)} AS {quoted(public)}"
         for (public, kind), column in zip(columns.items(), found, strict=False)
     ]
     is_prepared = scan.note is not None and unit is not None
     if is_prepared:
         select += [quoted(UNIT_COLUMN), quoted(RANK_COLUMN)]
     elif unit is not None:
-        select.append(f"{_expression(found[-1], unit, None, located.shown)} AS {quoted(UNIT_COLUMN)}")
+        id_ = _expression(found[-1], unit, None, located.shown, collated=collated)
+        select.append(f"{id_} AS {quoted(UNIT_COLUMN)}")
     inner = dict.fromkeys(quoted(column.inner) for column in found)
     return Table(
         name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner), unit is not None, is_prepared
@@ -194,15 +196,15 @@ def _position(name: str, names: list[str], shown: str) -> int:
     return near[0]
 
 
-def _expression(column: Column, name: str, kind: Kind | None, shown: str) -> str:
+def _expression(column: Column, name: str, kind: Kind | None, shown: str, *, collated: bool = False) -> str:
     inner = quoted(column.inner)
+    if collated and column.native == "VARCHAR":
+        # A collation of the file would take two ids for one: 'A' and 'a' are two people.
+        inner = f'({inner} COLLATE "binary")'
     if kind is None:
         if not identifies(column.native):
             raise SourceUnusable(f'{shown}: the values of column "{name[:100]}" cannot be the ids of units.')
-        # A collation of the file would take two ids for one: 'A' and 'a' are two people.
-        return f'{inner} COLLATE "binary"' if column.native == "VARCHAR" else inner
-    if column.native == "VARCHAR":
-        inner = f'({inner} COLLATE "binary")'
+        return inner
     made = cast(inner, column.native, kind)
     if made is None:
         is_now = kind_of(column.native)
