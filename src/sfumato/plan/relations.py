@@ -38,7 +38,6 @@ __all__ = [
     "argument_facts",
     "as_rows",
     "block_facts",
-    "identity",
     "is_single",
     "rows_of",
     "source_facts",
@@ -187,11 +186,6 @@ def _reads_all(source: Source) -> bool:
     if isinstance(source, PerUnit):
         return source.predicate is None and source.having is None and isinstance(source.source, Scan)
     return False
-
-
-def identity(columns: Mapping[str, Facts]) -> tuple[tuple[str, Expression], ...]:
-    """All columns under their own names."""
-    return tuple((name, Column(name)) for name in columns)
 
 
 def substituted(expression: Expression, definitions: Mapping[str, Expression]) -> Expression:
