@@ -135,8 +135,20 @@ class _Parts:
         cell = [] if self._cell is None else [CELL]
         return [f"k{i}" for i in range(len(self._keys))] + cell
 
-    def rows(self, *, units: bool = False, keys: bool = True, arguments: bool = True) -> exp.Select:
-        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those of a unit and a public key."""
+    def rows(
+        self,
+        *,
+        units: bool = False,
+        keys: bool = True,
+        arguments: bool = True,
+        owned: bool = True,
+        listed: bool = True,
+    ) -> exp.Select:
+        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those of a unit and a public key.
+
+        What the statement around them leaves out anyway need not be tested here: rows without a unit
+        (`owned=False`) and rows outside the public keys (`listed=False`).
+        """
         columns: list[exp.Expr] = []
         if units:
             columns.append(named(self._unit(), "u"))
@@ -157,10 +169,10 @@ class _Parts:
             for key, each in zip(self._measured.keys, self._keys, strict=True):
                 if key.values is not None:
                     select = select.where(among([each.copy()], [key], None), copy=False)
-        if units:
+        if units and owned:
             select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
-            if self._keys and not self.is_open:
-                select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
+        if units and listed and self._keys and not self.is_open:
+            select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
         return select
 
     def present(self, measurement: Measurement) -> exp.Expr:
@@ -231,15 +243,23 @@ def _by_units(parts: _Parts) -> exp.Select:
 
 
 def _by_weighted_rows(parts: _Parts) -> exp.Select:
-    """Every row finds the weight of its unit."""
+    """Every row finds the weight of its unit.
+
+    A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
+    which are never counted in n, fall out with their groups, where there are few lines left.
+    """
     measures = [named(_weighted_row(each, parts), f"m{i}") for i, each in enumerate(parts.measurements)]
-    sizes = parts.rows(units=True, keys=False, arguments=False).subquery(quoted("s"), copy=False)
+    sizes = parts.rows(units=True, keys=False, arguments=False, owned=False)
+    sizes = sizes.subquery(quoted("s"), copy=False)
     weight = named(_share(parts.unit.max_rows, count()), "w")
     weights = exp.Select().select(column("u"), weight, copy=False).from_(sizes, copy=False)
     weights = weights.group_by(column("u"), copy=False)
-    rows = parts.rows(units=True).subquery(quoted("r"), copy=False)
+    rows = parts.rows(units=True, owned=False, listed=False).subquery(quoted("r"), copy=False)
     select = grouped(parts.keys, measures).from_(rows, copy=False)
-    return _join(select, weights.subquery(quoted("t"), copy=False))
+    select = _join(select, weights.subquery(quoted("t"), copy=False))
+    if parts.typed_keys() and not parts.is_open:
+        select = select.having(parts.member(parts.typed_keys()), copy=False)
+    return select
 
 
 def _weighted_row(measurement: Measurement, parts: _Parts) -> exp.Expr:
