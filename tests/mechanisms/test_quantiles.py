@@ -23,9 +23,9 @@ def distances(mechanism, level, weights):
     q, n = Fraction(level), sum(weights)
     guard = mechanism.guard(len(weights))
     target = q * n
-    if q >= Fraction(9, 10):
+    if q >= Fraction(19, 20):
         target = min(target, max(Fraction(n, 2), Fraction(n - guard)))
-    if q <= Fraction(1, 10):
+    if q <= Fraction(1, 20):
         target = max(target, min(Fraction(n, 2), Fraction(guard)))
     found = []
     for j, weight in enumerate(weights):
@@ -58,7 +58,7 @@ WIDE = st.integers(0, 2**58)  # nine of them, times a denominator of 2**30, stay
 
 @given(
     st.lists(st.one_of(st.integers(0, 9), WIDE), min_size=1, max_size=9),
-    st.sampled_from(["0", "1/10", "1/4", "1/2", "123456789/1000000000", "2/3", "99/100", "1"]),
+    st.sampled_from(["0", "1/20", "1/10", "1/4", "1/2", "123456789/1000000000", "2/3", "99/100", "1"]),
     st.sampled_from([1, 7, HUGE]),
 )
 def test_distances_are_exact_however_large(weights, level, sensitivity):
@@ -97,7 +97,7 @@ def test_integers_on_both_sides_of_a_machine_word_stay_exact(weights):
         assert Quantiles(1, ["1/2"], sensitivity=1).select(weights)[0] in range(len(weights))
 
 
-LEVELS = ("0", "1/10", "1/4", "1/2", "2/3", "99/100", "1")
+LEVELS = ("0", "1/20", "1/10", "1/4", "1/2", "2/3", "99/100", "1")
 DELTA, CELLS = 2, 3
 HISTOGRAMS = list(itertools.product(range(5), repeat=CELLS))
 
@@ -157,18 +157,16 @@ def test_the_joint_law_of_two_groups_is_told_apart_by_at_most_epsilon():
 
 @pytest.mark.parametrize("level", ["0", "1/4", "1"])
 def test_a_score_bound_by_the_lesser_side_is_found_out(level, monkeypatch):
-    def lesser(q):
-        return max(min(q, 1 - q), Fraction(1, 4))
-
-    monkeypatch.setattr(quantiles, "_move", lesser)
+    lesser = max(2 * min(Fraction(level), 1 - Fraction(level)), Fraction(1, 2))
+    monkeypatch.setattr(quantiles, "_costs", lambda _: (lesser, lesser))
     with pytest.raises(AssertionError):
         check_price(level)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_half_the_sensitivity_is_found_out(level, monkeypatch):
-    true = quantiles._move
-    monkeypatch.setattr(quantiles, "_move", lambda q: true(q) / 2)
+    true = quantiles._costs
+    monkeypatch.setattr(quantiles, "_costs", lambda q: tuple(cost / 2 for cost in true(q)))
     with pytest.raises(AssertionError):
         check_price(level)
 
@@ -232,11 +230,81 @@ def test_a_unit_with_little_weight_in_many_groups_pays_by_weight():
 
 def test_levels_share_epsilon_and_the_loss_says_so():
     mechanism = Quantiles("0.6", [0, "1/2", 1], sensitivity=3)
-    assert mechanism.loss.pure == Fraction(6, 10)
+    assert mechanism.loss == PureLoss(Fraction(6, 10))
     assert mechanism.rate("1/2") == Fraction(6, 10) / 3 / (2 * Fraction(1, 2) * 3)
     assert mechanism.rate(1) == mechanism.rate(0) == Fraction(6, 10) / 3 / (2 * 3)
     assert Quantiles(1, ["1/2"], sensitivity=1).loss == PureLoss(Fraction(1))
+
+
+def test_levels_apart_have_a_price_each():
+    mechanism = Quantiles("0.6", ["1/4", "1/2", "3/4"], sensitivity=3, together=False)
+    assert mechanism.loss.pure == Fraction(6, 10)
     assert mechanism.loss.rho == pytest.approx(0.6**2 / 2 / 3)
+    assert mechanism.rate("1/4") == Fraction(6, 10) / 3 / (2 * Fraction(3, 4) * 3)
+
+
+def test_together_no_level_is_worse_off_and_deciles_are_better_off_by_a_seventh():
+    deciles = [Fraction(each, 10) for each in range(1, 10)]
+    for levels in (deciles, ["1/4", "3/4"], ["3/4", "9/10"], [0, "1/3", 1], ["1/2"]):
+        together, apart = (Quantiles(1, levels, sensitivity=1, together=each) for each in (True, False))
+        assert all(together.rate(level) >= apart.rate(level) for level in levels)
+    gain = Quantiles(1, deciles, sensitivity=1).rate("1/2") * 9
+    assert gain == 9 / (5 + Fraction(5, 6) + Fraction(5, 7) + Fraction(5, 8) + Fraction(5, 9))
+    assert gain > 1 + Fraction(1, 7)
+
+
+def joint_price(levels, *, weight=2, top=4, cells=CELLS):
+    """The most that a weight in one group tells through all levels together, over all small histograms."""
+    mechanism = Quantiles(6, levels, sensitivity=weight)
+    laws = {}
+
+    def logs(histogram):
+        if histogram not in laws:
+            laws[histogram] = [np.log(law(mechanism, level, list(histogram))) for level in levels]
+        return laws[histogram]
+
+    seen = 0.0
+    for histogram in itertools.product(range(top), repeat=cells):
+        for part in parts(weight):
+            pairs = list(zip(logs(histogram), logs(tuple(added(histogram, part))), strict=True))
+            # Levels are independent: the greatest ratio of all is the product of their greatest ratios.
+            seen = max(seen, *(abs(sum(np.max(way * (p - q)) for p, q in pairs)) for way in (1, -1)))
+    return seen / 6
+
+
+JOINT = (
+    ["1/4", "1/2", "3/4"],
+    ["1/10", "3/10", "1/2", "7/10", "9/10"],
+    ["3/4", "9/10"],
+    [0, "1/3", "2/3", 1],
+)
+
+
+@pytest.mark.parametrize("levels", JOINT)
+def test_all_levels_together_cost_epsilon(levels):
+    assert 0.4 < joint_price(levels) <= 1 + 1e-9
+
+
+def joint_worst(levels, *, below):
+    """What a unit tells that is on the same side of all levels, with a stretch of empty cells beside it."""
+    left, right = [1, 0, *[0] * 40, 1000, 0], [1, 4, *[0] * 40, 1000, 0]
+    if not below:
+        left, right = left[::-1], right[::-1]
+    mechanism = Quantiles("0.01", levels, sensitivity=4)
+    pairs = [(law(mechanism, level, left), law(mechanism, level, right)) for level in levels]
+    return max(sum(np.max(way * np.log(p / q)) for p, q in pairs) for way in (1, -1)) / 0.01
+
+
+@pytest.mark.parametrize("levels", JOINT[:3])
+def test_a_unit_beside_all_levels_nearly_uses_the_price_up(levels):
+    seen = max(joint_worst(levels, below=below) for below in (True, False))
+    assert 0.95 < seen <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("levels", JOINT[:3])
+def test_levels_that_pay_for_their_cheaper_side_are_found_out(levels, monkeypatch):
+    monkeypatch.setattr(quantiles, "_costs", lambda _: (Fraction(1), Fraction(1)))
+    assert max(joint_worst(levels, below=below) for below in (True, False)) > 1.1
 
 
 def test_a_level_listed_twice_is_chosen_and_paid_once():
@@ -356,5 +424,8 @@ def test_unusable_sensitivities_are_refused(sensitivity):
 
 def test_it_shows_its_parameters():
     mechanism = Quantiles(1, [0.5, 1], sensitivity=2)
-    assert repr(mechanism) == "Quantiles(epsilon=1, levels=('1/2', '1'), sensitivity=2, exchange=False)"
+    assert (
+        repr(mechanism)
+        == "Quantiles(epsilon=1, levels=('1/2', '1'), sensitivity=2, exchange=False, together=True)"
+    )
     assert mechanism == Quantiles(1, ["1/2", "1"], sensitivity=2)

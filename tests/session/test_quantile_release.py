@@ -261,3 +261,22 @@ def test_other_quantiles_are_another_question(first, second):
         other = session.sql(f"SELECT {second} FROM t").release(epsilon=100)
         assert not other.free
         assert session.balance().spent == 200
+
+
+@pytest.mark.parametrize(("accountant", "together"), [("basic", True), ("zcdp", False)])
+def test_several_levels_are_priced_as_the_budget_is_charged_least(accountant, together):
+    budget = sf.Budget(100, "1e-6", accountant=accountant)
+    text = "SELECT QUANTILE(x, 0.1) AS a, MEDIAN(x) AS b, QUANTILE(x, 0.9) AS c FROM t"
+    with session_of({"u": [1, 2], "k": [0, 0], "x": [3, 5]}, upper=9, budget=budget) as session:
+        quote = session.sql(text).quote(epsilon=1)
+        (extra,) = quote.extras
+        assert extra.selection.together is together
+        assert quote.loss.pure == 1
+        before = session.balance().spent
+        session.sql(text).release(epsilon=1)
+        spent = session.balance().spent - before
+    if accountant == "basic":
+        assert spent == 1
+    else:
+        other = extra.extra.priced(extra.epsilon, adds=True)
+        assert extra.loss.rho < other.loss.rho

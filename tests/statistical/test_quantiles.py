@@ -99,8 +99,8 @@ def test_a_unit_in_two_groups_is_told_apart_by_at_most_epsilon():
 
 def test_a_price_for_each_group_alone_is_found_out(monkeypatch):
     # As if a unit were in one group only: the weight that it has in one, 2 of 4, for a sensitivity.
-    true = quantiles._move
-    monkeypatch.setattr(quantiles, "_move", lambda level: true(level) / 2)
+    true = quantiles._costs
+    monkeypatch.setattr(quantiles, "_costs", lambda level: tuple(cost / 2 for cost in true(level)))
     mechanism = Quantiles(2, ["1/2"], sensitivity=4)
     bound = lower_bound(two_groups(mechanism, 0, "left"), two_groups(mechanism, 1, "right"))
     assert bound.refutes(2.0)

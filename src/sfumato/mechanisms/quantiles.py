@@ -23,7 +23,7 @@ from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, p
 __all__ = ["EXAMPLES", "Quantiles"]
 
 # Levels this far out aim a guard inside the extreme, and pay for scores that move by the whole weight.
-_OUTER = Fraction(1, 10)
+_OUTER = Fraction(1, 20)
 # Cells beyond an extreme weigh so little together that one of them is taken in at most one case of 32.
 _BEYOND = 16
 _FINEST = 2**30  # denominators of levels
@@ -43,10 +43,11 @@ class Quantiles(Mechanism):
     Cell j with `below` of the weight n before it and `upto` including it holds the q-quantile if
     below ≤ qn ≤ upto; its distance is max(0, below − T, T − upto), T = qn. Permute-and-flip takes the first
     cell in random order whose coin of bias exp(−rate·distance) shows heads. Levels are chosen independently
-    at an equal share of epsilon and then put in order, which never makes the largest rank error larger.
+    and then put in order, which never makes the largest rank error larger. Their prices are shared: a unit
+    is on one side of most levels, and moves those on its far side by less than they could be moved.
 
     At the ends a plain target would not do: beyond the maximum all cells are at distance 0 from T = n. Levels
-    q ≥ 9/10 therefore aim at T = min(qn, max(n/2, n − t)), and levels q ≤ 1/10 at the mirror image. The guard
+    q ≥ 19/20 therefore aim at T = min(qn, max(n/2, n − t)), those q ≤ 1/20 at the mirror image. The guard
     t = ln(16·cells)/rate is public; all cells beyond the maximum together are then chosen at most once in 32
     times (as long as n ≥ 2t), and the price is a rank error of t at most. A histogram of no weight
     gives any cell alike.
@@ -57,22 +58,33 @@ class Quantiles(Mechanism):
             answers. One that is listed twice is chosen and paid once.
         sensitivity: The most that the weights of one privacy unit total, over all cells of all groups.
         exchange: Whether neighbours exchange one unit for another, rather than add or remove one.
+        together: Whether the levels share one pure price. Apart, each of L levels has ε/L by itself, which
+            accountants that compose better than by addition charge less for.
 
     Privacy:
         Claim: `epsilon`-DP for `select` on one histogram, and for one `select_many` on all groups together;
-        each level is ε/L-DP, L levels.
-        Proof. Let a unit that enters or leaves have weight w_g in group g, so that Σ_g w_g ≤ Δ. (1) Scores:
-        `below` and `upto` of each cell move by 0 or w_g in one direction. An inner level's T moves by q·w_g
-        in the same direction, hence below − T and T − upto by at most m·w_g, m = max(q, 1 − q). An outer
-        level's T is built by min and max from functions of n with slopes between 0 and 1, so it moves by some
-        x in [0, w_g], and the bound is m·w_g with m = 1. A maximum of numbers that move by at most that does
-        so too. (2) Permute-and-flip at rate r on scores that each move by at most s, any real s ≥ 0, is
-        2rs-DP (McKenna, Sheldon 2020, Theorem 1: ε = 2rs at sensitivity s). (3) Groups are chosen
-        independently, so their losses add up: Σ_g 2r·m·w_g ≤ 2r·m·Δ = ε/L for r = ε/(2L·m·Δ). This needs
-        scores without rounding, which would let a unit of little weight in each of many groups move every one
-        by a whole step: distances are exact integers, in units of 1/(twice the denominator of the level).
-        (4) Levels are independent: basic composition. Ordering is post-processing. Exchange: scores of group
-        g move by at most m·(w_g + w'_g), and those total 2Δ, for which the rate is halved.
+        apart, each level is ε/L-DP.
+        Proof. Let weight w enter one cell p of one histogram. (1) Scores: cells right of p have `below` and
+        `upto` larger by w, cells left of p neither, and p itself `upto` alone. T grows by x: q·w for an inner
+        level, and some x in [0, w] for an outer one, whose T is built by min and max from functions of n with
+        slopes between 0 and 1. If T ≥ below(p), distances left of p grow by exactly x, that of p by at least
+        −(w − x) and at most 0, those right of p by at most ±(w − x): all within a range of length
+        (w − x) + max(x, w − x) = max(w, 2(w − x)). If T < below(p), those right of p grow by exactly w − x,
+        that of p by −x to 0, those left by at most ±x: a range of max(w, 2x). (2) Permute-and-flip at rate r
+        on scores that each move by at most s is 2rs-DP (McKenna, Sheldon 2020, Theorem 1), and it is the same
+        for scores that are all shifted (some distance is 0 before and after): so it loses at most r times
+        the length of the range. Per unit of w, that is b = max(1, 2q) for inner levels with T < below(p),
+        a = max(1, 2(1 − q)) for those with T ≥ below(p), at most 2m with m = max(q, 1 − q) either way; and
+        2 for outer levels, m = 1. (3) T = qn grows with q, so the inner levels of T < below(p) are the least
+        ones, up to some k. As a ≥ b = 1 up to q = 1/2 and b ≥ a = 1 from there on, no k costs any level more
+        than one of the two ends does: all of them at a, or all at b. With rates r = ρ/(2m), the levels, which
+        are independent, lose at most w·ρ·S together, S = max(Σ a/2m, Σ b/2m), an outer level counting 1 in
+        both: S ≤ L. (4) A unit enters weight by weight, in cells of groups that are chosen independently:
+        losses add up to Δ·ρ·S = ε for ρ = ε/(S·Δ). This needs scores without rounding, which would let a
+        unit of little weight in each of many groups move every one by a whole step: distances are exact
+        integers, in units of 1/(twice the denominator of the level). Ordering is post-processing. To leave is
+        the same the other way round; to exchange is to leave and to enter, for which the rate is halved.
+        Apart: L in place of S, so that each level alone loses at most 2m·r·Δ = ε/L.
         Conditions: cells and groups are public; weights are integers of at most `sensitivity` per unit.
         The loss is pure and not of bounded range, which permute-and-flip lacks: at the same pure price its
         errors are never larger than the exponential mechanism's, and down to half of them.
@@ -82,10 +94,17 @@ class Quantiles(Mechanism):
     levels: tuple[Fraction, ...]
     sensitivity: int
     exchange: bool
+    together: bool
     _distinct: tuple[Fraction, ...] = field(compare=False)
 
     def __init__(
-        self, epsilon: Rational, levels: Sequence[Rational], *, sensitivity: int, exchange: bool = False
+        self,
+        epsilon: Rational,
+        levels: Sequence[Rational],
+        *,
+        sensitivity: int,
+        exchange: bool = False,
+        together: bool = True,
     ) -> None:
         """Fix the law from the price, the levels and what one unit may weigh.
 
@@ -94,24 +113,33 @@ class Quantiles(Mechanism):
                 0 to 1 of a denominator of at most 2**30.
         """
         exact = _levels(levels)
-        freeze(self, epsilon=positive(epsilon, "epsilon"), levels=exact, exchange=bool(exchange))
+        freeze(self, epsilon=positive(epsilon, "epsilon"), levels=exact)
+        freeze(self, exchange=bool(exchange), together=bool(together))
         freeze(self, sensitivity=as_integer(sensitivity, "sensitivity"), _distinct=tuple(sorted(set(exact))))
 
     def __repr__(self) -> str:
         levels = tuple(map(str, self.levels))
         parameters = {"epsilon": self.epsilon, "levels": levels, "sensitivity": self.sensitivity}
-        return shown("Quantiles", **parameters, exchange=self.exchange)
+        return shown("Quantiles", **parameters, exchange=self.exchange, together=self.together)
 
     @property
     def loss(self) -> PrivacyLoss:
-        """Pure ε/L for each of L levels, all groups together."""
-        count = len(self._distinct)
+        """Pure ε for all levels together, or ε/L for each of L levels; all groups together."""
+        count = 1 if self.together else len(self._distinct)
         return PureLoss(self.epsilon / count) * count
 
     def rate(self, level: Rational) -> Fraction:
-        """The rate r of the coins exp(−r·distance) for a level, per unit of weight: ε/(2L·m·Δ)."""
+        """The rate r of the coins exp(−r·distance) for a level, per unit of weight: ε/(2S·m·Δ)."""
         moved = self.sensitivity * (2 if self.exchange else 1) * _move(as_fraction(level, "level"))
-        return self.epsilon / (2 * len(self._distinct) * moved)
+        return self.epsilon / (2 * self._prices * moved)
+
+    @property
+    def _prices(self) -> Fraction:
+        """How many levels at their worst all of them cost: S, or L apart."""
+        if not self.together:
+            return Fraction(len(self._distinct))
+        parts = [[cost / (2 * _move(level)) for cost in _costs(level)] for level in self._distinct]
+        return max(sum(above, Fraction(0)) for above in zip(*parts, strict=True))
 
     def guard(self, cells: int) -> int:
         """How far inside the extremes the levels 0 and 1 aim, in units of weight."""
@@ -228,6 +256,13 @@ def _is_outer(level: Fraction) -> bool:
 def _move(level: Fraction) -> Fraction:
     """The most that a score moves when a unit of weight comes or goes."""
     return Fraction(1) if _is_outer(level) else max(level, 1 - level)
+
+
+def _costs(level: Fraction) -> tuple[Fraction, Fraction]:
+    """The lengths of the ranges that scores move within, for a unit of weight below and above the level."""
+    if _is_outer(level):
+        return Fraction(2), Fraction(2)
+    return max(Fraction(1), 2 * (1 - level)), max(Fraction(1), 2 * level)
 
 
 def _unit(level: Fraction) -> int:

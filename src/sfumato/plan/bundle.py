@@ -112,10 +112,10 @@ class Bundle:
             exchange=unit.adjacency == "exchange",
         )
 
-    def priced_extras(self, epsilon: Fraction) -> tuple[PricedExtra, ...]:
-        """The extra questions with their prices."""
+    def priced_extras(self, epsilon: Fraction, *, adds: bool = True) -> tuple[PricedExtra, ...]:
+        """The extra questions with their prices, for a budget that adds up pure prices or not."""
         pairs = zip(self.found.extras, self.extras, strict=True)
-        return tuple(each.priced(epsilon * share) for each, share in pairs)
+        return tuple(each.priced(epsilon * share, adds=adds) for each, share in pairs)
 
 
 def loss_of(main: Priced, extras: Sequence[PricedExtra], selection: PartitionSelection | None) -> PrivacyLoss:

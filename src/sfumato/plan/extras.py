@@ -58,9 +58,9 @@ class QuantileSet:
         """How many columns it gives."""
         return len(self.levels)
 
-    def priced(self, epsilon: Fraction) -> PricedQuantiles:
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedQuantiles:
         """Its mechanisms at this price."""
-        return PricedQuantiles(self, epsilon)
+        return PricedQuantiles(self, epsilon, adds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,17 @@ class PricedQuantiles:
         at most of it (`mechanisms.Quantiles`), the tree of counts is released at the rest of it by
         Laplace noise for its L1 sensitivity: each of its levels is a partition, so a unit of weight R moves
         it by at most levels·R, or 2·levels·R under exchange.
+
+    Attributes:
+        extra: What is asked.
+        epsilon: Its price.
+        adds: Whether the budget that pays adds up pure prices; one that composes them more tightly is charged
+            less for levels that are priced apart.
     """
 
     extra: QuantileSet
     epsilon: Fraction
+    adds: bool = True
 
     @property
     def selection(self) -> Quantiles:
@@ -83,9 +90,8 @@ class PricedQuantiles:
         unit = PrivacyUnit.from_dict(dict(self.extra.measured.unit))
         exchange = unit.adjacency == "exchange"
         weight = self._weight // (2 if exchange else 1)
-        return Quantiles(
-            self.epsilon * (1 - self._bars), self.extra.levels, sensitivity=weight, exchange=exchange
-        )
+        price = self.epsilon * (1 - self._bars)
+        return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)
 
     @property
     def tree(self) -> Tree:
@@ -140,8 +146,8 @@ class Distinct:
         """One column."""
         return 1
 
-    def priced(self, epsilon: Fraction) -> PricedDistinct:
-        """Its mechanism at this price."""
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedDistinct:  # noqa: ARG002
+        """Its mechanism at this price, the same for every budget."""
         return PricedDistinct(self, epsilon)
 
 

@@ -44,6 +44,7 @@ def make_quote(
     confidence: Rational = 0.95,
     mechanism: str | None = None,
     why: str | None = None,
+    adds: bool = True,
 ) -> Quote:
     """What answering a report would cost and how far off the answer would be.
 
@@ -58,6 +59,7 @@ def make_quote(
         confidence: At which half-widths hold and are shown.
         mechanism: "laplace" or "gaussian", to force one.
         why: In one sentence, why that one was forced; by default that it was asked for.
+        adds: Whether the budget that pays adds up pure prices, rather than composing them more tightly.
 
     Raises:
         InvalidParameter: for unusable numbers, unknown columns in `error`, both or none of epsilon and error.
@@ -101,7 +103,7 @@ def make_quote(
     if mechanism is not None:
         reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
     told = _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
-    return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available)
+    return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available, adds=adds)
 
 
 def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
@@ -229,9 +231,11 @@ def _told(
     )
 
 
-def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction) -> Quote:
+def _bundled(
+    quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction, *, adds: bool
+) -> Quote:
     """The quote with what is asked beside the main question."""
-    extras, selection = bundle.priced_extras(epsilon), bundle.selected(main.law, epsilon, delta)
+    extras, selection = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
     why = quote.why if selection is None else quote.why.replace("; no delta is used", "; it uses no delta")
     lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
     for each, share in zip(extras, bundle.extras, strict=True):

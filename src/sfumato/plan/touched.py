@@ -48,8 +48,8 @@ class Touched:
         """No column of the report."""
         return 0
 
-    def priced(self, epsilon: Fraction) -> PricedTouched:
-        """Its mechanisms at this price."""
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedTouched:  # noqa: ARG002
+        """Its mechanisms at this price, the same for every budget."""
         return PricedTouched(self, epsilon)
 
 

@@ -181,6 +181,7 @@ class Query:
             confidence=confidence,
             mechanism=mechanism,
             why=why,
+            adds=gate.accountant == "basic",
         )
         if quote.selection is not None and gate.accountant in ("gaussian", "rdp"):
             raise QueryRefused(

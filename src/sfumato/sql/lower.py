@@ -249,8 +249,8 @@ def _by_weighted_rows(parts: _Parts) -> exp.Select:
     which are never counted in n, fall out with their groups, where there are few lines left.
     """
     measures = [named(_weighted_row(each, parts), f"m{i}") for i, each in enumerate(parts.measurements)]
-    sizes = parts.rows(units=True, keys=False, arguments=False, owned=False)
-    sizes = sizes.subquery(quoted("s"), copy=False)
+    counted = parts.rows(units=True, keys=False, arguments=False, owned=False)
+    sizes = counted.subquery(quoted("s"), copy=False)
     weight = named(_share(parts.unit.max_rows, count()), "w")
     weights = exp.Select().select(column("u"), weight, copy=False).from_(sizes, copy=False)
     weights = weights.group_by(column("u"), copy=False)
