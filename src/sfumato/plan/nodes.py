@@ -72,11 +72,13 @@ class Filter:
 class Key:
     """One grouping expression with its public values, in the order in which they are reported.
 
-    `values` is None where they are not public: then groups are reported that enough units share.
+    `values` is None where they are not public: then groups are reported that enough units share. Those of
+    such groups are `found` for the questions that follow, and have the one form that groups are found in.
     """
 
     expression: Expression
     values: tuple[Any, ...] | None
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _can_be_written(groups: tuple[tuple[Any, ...], ...]) -> bool:
 def _closed(measured: Measured, over: tuple[tuple[Any, ...], ...]) -> Measured:
     """A question about groups that are public now."""
     keys = tuple(
-        replace(key, values=tuple(dict.fromkeys(row[i] for row in over)))
+        replace(key, values=tuple(dict.fromkeys(row[i] for row in over)), found=True)
         for i, key in enumerate(measured.keys)
     )
     return replace(measured, keys=keys, combinations=over)

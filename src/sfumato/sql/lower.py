@@ -96,11 +96,13 @@ class _Parts:
         columns = rows.columns
         self._source = lower_source(measured.rows, rows.tables, dialect)
         self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
-        self._keys = [typed(key.expression, columns, dialect) for key in measured.keys]
+        self._keys = [
+            canonical(each) if key.found or measured.is_open else each
+            for key in measured.keys
+            for each in [typed(key.expression, columns, dialect)]
+        ]
         self._measured = measured
         self._cell = self._cell_of(measured, columns, dialect)
-        if measured.is_open:
-            self._keys = [canonical(each) for each in self._keys]
         self._arguments: dict[Expression, Typed] = {}
         for each in measured.measurements:
             if each.kind == "cells" or each.argument is None or each.argument in self._arguments:
