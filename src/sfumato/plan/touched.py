@@ -95,7 +95,7 @@ class PricedTouched:
 def touched_of(main: Measured) -> Touched | None:
     """The question which units a main question touches; None where none can be: each row is a unit."""
     unit = PrivacyUnit.from_dict(dict(main.unit))
-    if unit.column is None or main.bounding == "prepared":
+    if unit.column is None or main.bounding in ("prepared", "grouped"):
         return None
     predicate, outside = _predicate(main), _outside(main)
     figures: list[tuple[str, AggregateCall]] = [(_ROWS, AggregateCall("count"))]
