@@ -72,7 +72,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Tables by name, with their rows and their neighbours; those that are `prepared` have ranks, for a grouping."""
+    """Tables by name, with their rows and neighbours; those in `prepared` have ranks, also for a grouping."""
 
     tables: Mapping[str, Any]
     base: Mapping[str, pa.Table]
