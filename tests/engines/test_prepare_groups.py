@@ -105,7 +105,7 @@ def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypat
         monkeypatch.setattr(
             preparing,
             "group_rank",
-            lambda keys, salt: one(keys, salt).replace("hash(hash(", "(0 * length(concat("),
+            lambda keys, salt: one(keys, salt).replace("hash(hash(", "0 * length(concat("),
         )
     found = lines(tmp_path, rows, group_by)
     assert sum(map(len, found.values())) == len(rows)
