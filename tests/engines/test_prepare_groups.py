@@ -96,8 +96,9 @@ def group_of(row, group_by):
     return tuple(key[name] for name in group_by)
 
 
-@pytest.mark.parametrize("hashed", [True, False])
-@pytest.mark.parametrize("group_by", GROUPINGS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("group_by", "hashed"), [*((each, True) for each in GROUPINGS), (GROUPINGS[-2], False)], ids=str
+)
 def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypatch, group_by, hashed):
     rows = some_rows()
     if not hashed:  # were every hash the same, the groups themselves would decide
@@ -125,11 +126,11 @@ def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypat
 def test_ranks_follow_from_the_rows_of_the_unit_alone(tmp_path, group_by):
     rows = some_rows()
     whole = lines(tmp_path, rows, group_by)
-    for removed in (0, 7, 29):
+    for removed in (0, 29):
         less = [row for row in rows if row["user"] != removed]
         kept = {unit: mine for unit, mine in whole.items() if unit != removed}
         assert lines(tmp_path, less, group_by, f"without {removed}") == kept
-    for number, threads in enumerate((1, 2, 4)):
+    for number, threads in enumerate((1, 4)):
         shuffled = random.Random(number).sample(rows, len(rows))
         assert lines(tmp_path, shuffled, group_by, f"shuffled {number}", threads=threads) == whole
     assert lines(tmp_path, rows, group_by, "another salt", salt=b"another") != whole

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import sfumato as sf
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.sensitivity import sensitivities
+from sfumato.session.query import Query
 
 SCHEMA = {
     "country": sf.Enum("FR", "DE", "IT"),
@@ -177,6 +179,17 @@ def test_who_asks_for_a_way_gets_it(opened):
         assert session.sql(BY_COUNTRY).quote(epsilon=1, bounding=way).measured.bounding == way
     with pytest.raises(InvalidParameter):
         session.sql(BY_COUNTRY).quote(epsilon=1, bounding="grouped")
+
+
+@pytest.mark.parametrize("way", ["prepared", "grouped"])
+def test_ranks_that_are_not_there_are_not_taken_on_trust(opened, way):
+    text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+    plain = sf.Session(table(pa.Table.from_pylist(DATA)), budget=sf.Budget(10, "0.01"))
+    for session in (opened("country"), plain):
+        report = session.sql(text).report
+        forced = Query(session, replace(report, child=replace(report.child, bounding=way)))
+        assert forced.quote(epsilon=1, delta="1e-6").measured.bounding == "choose"
+    plain.close()
 
 
 def test_an_answer_is_never_given_for_one_that_was_held_otherwise(opened):

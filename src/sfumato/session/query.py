@@ -101,8 +101,10 @@ class Query:
             report = replace(report, child=replace(report.child, touched=True))
         if bounding is None:
             node, prepared = report.child, self._session.prepared
+            if node.bounding in ("prepared", "grouped"):  # what ranks there are is known here, not there
+                node = replace(node, bounding=None)
             served = ready(node, prepared[node.table]) if node.table in prepared else None
-            return report if served is None else replace(report, child=replace(node, bounding=served))
+            return replace(report, child=node if served is None else replace(node, bounding=served))
         if bounding not in ("reweight", "choose"):
             raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')
         return replace(report, child=replace(report.child, bounding=bounding))
