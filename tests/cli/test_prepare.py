@@ -24,10 +24,25 @@ def test_it_is_written_and_the_catalog_can_point_at_it(cli, hospital):
 def test_json_names_what_was_written_and_nothing_of_the_rows(cli, hospital):
     made = cli("prepare", "--json", "-o", "p.duckdb")
     assert made.code == 0
-    assert set(made.json) == {"path", "table", "unit", "columns", "bytes", "source"}
+    assert set(made.json) == {"path", "table", "unit", "columns", "groups", "bytes", "source"}
+    assert made.json["groups"] == []
     assert (made.json["table"], made.json["unit"]) == ("visits", "patient_id")
     assert made.json["columns"] == ["city", "age", "cost"]
     assert made.json["source"] == "p.duckdb"
+
+
+def test_a_grouping_can_be_prepared_for(cli, hospital):
+    made = cli("prepare", "--group-by", "city, age", "--group-by", "city", "--json")
+    assert made.code == 0
+    assert made.json["groups"] == ["city", "age"]
+    made = cli("prepare", "--force", "--group-by", "city")
+    told = " ".join(made.out.split())
+    assert "Questions that group by city and nothing else take 2 groups of each unit and 1 row of it" in told
+    text = (hospital / "sfumato.toml").read_text()
+    (hospital / "sfumato.toml").write_text(text.replace("visits.parquet", "visits.prepared.duckdb"))
+    quote = cli("quote", BY_CITY, "--epsilon", "0.5")
+    assert "when the table was prepared for this grouping" in " ".join(quote.out.split())
+    assert cli("query", BY_CITY, "--epsilon", "0.5").code == 0
 
 
 def test_an_existing_file_is_left_as_it_is(cli, hospital):
@@ -47,6 +62,8 @@ def test_an_existing_file_is_left_as_it_is(cli, hospital):
         (("-o", "p.parquet"), 2, "ends in .duckdb"),
         (("-o", "nowhere/p.duckdb"), 2, "no folder"),
         (("--config", "none.toml"), 2, "There is no none.toml"),
+        (("--group-by", "town"), 2, "no declared column 'town' to group by; it has city, age, cost"),
+        (("--group-by", "city,patient_id"), 2, "patient_id is the privacy unit, not a group"),
     ],
 )
 def test_what_cannot_be_done_is_told(cli, hospital, arguments, code, words):

@@ -40,6 +40,7 @@ MEANT = {
     "moments": ("measures sum",),
     "auto bounds": ("measures cells",),
     "prepared": ("bounded by prepared",),
+    "grouped": ("bounded by grouped",),
     "levels": ("levels",),
 }
 """What must be in most of the accepted questions of a form, so that it is what it is called."""

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from random_queries import Asked
+from random_shop import GROUPINGS
 
 __all__ = ["FORMS", "make_shape"]
 
@@ -49,7 +50,7 @@ _TABLES: dict[str, tuple[dict[str, str], str | None]] = {
     "notes": ({"topic": "k", "stars": "n", "item_id": "f"}, None),
     "visits": ({"purpose": "k", "grade": "n", "place": "n"}, None),
 }  # fmt: skip
-_TABLES["ranked"] = _TABLES["orders"]
+_TABLES |= dict.fromkeys(("ranked", *GROUPINGS), _TABLES["orders"])
 _PLACES = {"zone": "k", "rate": "n", "level": "n"}
 _NUMBERS = ("{0}", "{0}", "{0}", "{0} * 2", "{0} - {1}", "ABS({0})", "COALESCE({0}, 1)", "{0} + {1}")
 _HELD = ("LEAST(GREATEST({0}, {1}), {2})", "GREATEST(LEAST({0}, {2}), {1})")
@@ -477,6 +478,20 @@ def _prepared(maker: _Maker) -> Asked:
     return Asked(maker.question(relation, open_=maker.draw.random() < 0.15), bounding="prepared")
 
 
+def _grouped(maker: _Maker) -> Asked:
+    draw = maker.draw
+    name = draw.choice(tuple(GROUPINGS))
+    relation = maker.table(name)
+    keys = [each for each in relation.columns if each.split(".")[1] in GROUPINGS[name]]
+    draw.shuffle(keys)
+    head = ""
+    if draw.random() < 0.25:
+        limit = draw.choice(("", ", max_groups_contributed = 1"))
+        head = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1, delta = 1e-6{limit}) "
+    some = [maker.aggregate(relation) for _ in range(draw.choice((1, 1, 2)))]
+    return Asked(maker.select(relation, some, keys, head=head), bounding="grouped")
+
+
 def _levels(maker: _Maker) -> Asked:
     relation = maker.draw.choice((maker.table, maker.units, maker.public))()
     keys = maker.keys(relation, least=2)
@@ -511,6 +526,7 @@ FORMS: dict[str, Callable[[_Maker], Asked]] = {
     "moments": _moments,
     "auto bounds": _auto,
     "prepared": _prepared,
+    "grouped": _grouped,
     "levels": _levels,
 }
 """How each form of a question is written."""

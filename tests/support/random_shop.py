@@ -28,7 +28,16 @@ from sfumato.schema import (
     Text,
 )
 
-__all__ = ["make_shop"]
+__all__ = ["GROUPINGS", "make_shop"]
+
+GROUPINGS = {
+    "by_status": ("status",),
+    "by_memo": ("memo",),
+    "by_loose": ("loose",),
+    "by_day": ("day",),
+    "by_both": ("memo", "paid"),
+}
+"""The orders again, prepared to be grouped by these columns."""
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -115,8 +124,9 @@ def make_shop(seed: int | str, *, adjacency: str | None = None) -> World:
     named = {name: [row for row in each if row.get("user", 0) is not None] for name, each in rows.items()}
     sides.append(Side("nobody", maker.arrow(named), moves=False))
     places = _arrow(maker.places(), maker.kinds("places"))
-    tables["ranked"] = _ranked(tables["orders"])
-    return World(tables, base | {"places": places}, tuple(sides), prepared=frozenset({"ranked"}))
+    prepared = {"ranked": (), **GROUPINGS}
+    tables |= {name: _again(name, tables["orders"]) for name in prepared}
+    return World(tables, base | {"places": places}, tuple(sides), prepared=prepared)
 
 
 def _tables(
@@ -149,9 +159,9 @@ def _tables(
     return {each.name: each for each in made}
 
 
-def _ranked(orders: PrivateTable) -> PrivateTable:
+def _again(name: str, orders: PrivateTable) -> PrivateTable:
     """The orders again, as a prepared table."""
-    return PrivateTable("ranked", source=None, unit=orders.unit, schema=orders.schema, dataset="shop")
+    return PrivateTable(name, source=None, unit=orders.unit, schema=orders.schema, dataset="shop")
 
 
 class _Maker:
@@ -176,7 +186,7 @@ class _Maker:
 
     def arrow(self, rows: Rows) -> dict[str, pa.Table]:
         made = {name: _arrow(each, self.kinds(name)) for name, each in rows.items()}
-        return made | {"ranked": made["orders"]}
+        return made | dict.fromkeys(("ranked", *GROUPINGS), made["orders"])
 
     def population(self) -> Rows:
         """Three heavy people, a dozen others, and rows of nobody."""

@@ -11,7 +11,7 @@ import datetime
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -72,12 +72,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Tables by name, with their rows and their neighbours; those that are `prepared` have ranks."""
+    """Tables by name, with their rows and neighbours; those in `prepared` have ranks, also for a grouping."""
 
     tables: Mapping[str, Any]
     base: Mapping[str, pa.Table]
     sides: tuple[Side, ...]
-    prepared: frozenset[str] = frozenset()
+    prepared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def make_world(seed: int | str, *, adjacency: str | None = None) -> World:

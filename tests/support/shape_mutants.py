@@ -10,14 +10,15 @@ here because nothing about privacy rests on it:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
 from query_mutants import MUTANTS, Mutant, Patch
-from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines import prepare
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.plan import sensitivity as claims
 from sfumato.plan.expressions import Column
 from sfumato.plan.nodes import Measured, Measurement
@@ -28,6 +29,7 @@ from sfumato.session import vault as vaults
 from sfumato.sql import choice, sources
 from sfumato.sql import lower as lowering
 from sfumato.sql.lower import UNITS
+from sfumato.sql.pieces import count
 
 __all__ = ["SHAPE_MUTANTS", "ShapeMutant"]
 
@@ -41,7 +43,8 @@ class ShapeMutant:
 
 
 _lower, _rows, _united, _scan = lowering.lower, lowering._Parts.rows, sources._united, sources._scan
-_sensitivity, _sensitivity_in = claims.sensitivity, claims.sensitivity_in
+_sensitivity, _sensitivity_in, _in_groups = claims.sensitivity, claims.sensitivity_in, claims._in_groups
+_group_rank, _place = prepare.group_rank, prepare.place
 
 
 def _statement(change: Callable[[exp.Expr], None], **options: Any) -> Mutant:
@@ -185,16 +188,38 @@ def _unheld(total: exp.Expr, lower: int, upper: int) -> exp.Expr:
     return total
 
 
-def _no_ranks(statement: exp.Expr) -> None:
-    for each in list(statement.find_all(exp.LTE)):
-        if each.this.name == RANK_COLUMN:
-            each.replace(exp.true())
+def _no_ranks(name: str) -> Callable[[exp.Expr], None]:
+    """The ranks of a prepared table under that name are not compared with any limit."""
+
+    def change(statement: exp.Expr) -> None:
+        for each in list(statement.find_all(exp.LTE)):
+            if each.this.name == name:
+                each.replace(exp.true())
+
+    return change
+
+
+def _groups_among_all(keys: Sequence[str], salt: str) -> str:
+    return _group_rank(keys, salt).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
+
+
+def _places_among_all(keys: Sequence[str]) -> str:
+    return _place(keys).replace(f'"{UNIT_COLUMN}", ', "")
+
+
+def _places_as_they_come(keys: Sequence[str]) -> str:
+    return _place(keys).split(" ORDER BY ")[0] + ")"
 
 
 # ── claims ──
 
 
 _OLD = {"amount": (0, 1), "qty": (0, 1), "age": (0, 110), "income": (-1, 1), "price": (0, 1), "count": (0, 5)}
+
+
+def _one_row(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
+    del reach
+    return _in_groups(measurement, unit, groups, 1)
 
 
 def _old_bounds(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
@@ -248,7 +273,18 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     "totals not held": ShapeMutant(_patched((choice, "clamped", _unheld)), ("google",)),
     "values not limited": ShapeMutant(_statement(_no_limit), ("distinct",)),
     "one value claimed": ShapeMutant(_patched((claims, "sensitivity", _one_value)), ("distinct",)),
-    "ranks of a prepared table not read": ShapeMutant(_statement(_no_ranks), ("prepared",)),
+    "ranks of a prepared table not read": ShapeMutant(_statement(_no_ranks(RANK_COLUMN)), ("prepared",)),
+    "ranks of groups not read": ShapeMutant(_statement(_no_ranks(GROUP_COLUMN)), ("grouped",)),
+    "places in groups not read": ShapeMutant(_statement(_no_ranks(PLACE_COLUMN)), ("grouped",)),
+    "ranks of groups among those of everybody": ShapeMutant(
+        _patched((prepare, "group_rank", _groups_among_all)), ("grouped",)
+    ),
+    "places among everybody": ShapeMutant(_patched((prepare, "place", _places_among_all)), ("grouped",)),
+    "places as they come": ShapeMutant(_patched((prepare, "place", _places_as_they_come)), ("grouped",)),
+    "rows counted for units of a prepared table": ShapeMutant(
+        _patched((lowering._Parts, "units", lambda _: count())), ("grouped",)
+    ),
+    "one row a group claimed": ShapeMutant(_patched((claims, "_in_groups", _one_row)), ("grouped",)),
     "levels claimed as one": ShapeMutant(_patched((claims, "sensitivity_in", _one_level)), ("levels",)),
     "old bounds claimed": ShapeMutant(_patched((claims, "sensitivity", _old_bounds)), ("redefined",)),
     "rows not weighed": _also(

@@ -37,6 +37,14 @@ def prepare(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to; else TABLE.prepared.duckdb."),
     ] = None,
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group-by",
+            metavar="COLUMN,…",
+            help="Columns: questions that group by just these become a plain filter too.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     config: ConfigOption = None,
     json_: JsonOption = False,
@@ -51,7 +59,13 @@ def prepare(
     limits = catalog.engine
     with spinner("preparing", quiet=json_):
         made = write(
-            chosen, target, force=force, threads=limits.threads, memory=limits.memory, timeout=limits.timeout
+            chosen,
+            target,
+            group_by=_columns(group_by or []),
+            force=force,
+            threads=limits.threads,
+            memory=limits.memory,
+            timeout=limits.timeout,
         )
     source = os.path.relpath(made.path, folder.absolute())
     if json_:
@@ -61,6 +75,7 @@ def prepare(
                 "table": made.table,
                 "unit": made.unit,
                 "columns": list(made.columns),
+                "groups": list(made.groups),
                 "bytes": made.bytes,
                 "source": source,
             }
@@ -79,6 +94,31 @@ def prepare(
         f"Prepare it again when the data or the declared columns change. A unit counts with {_few(chosen)} "
         "chosen as if by lot before any WHERE: a selective question finds fewer rows than it could."
     )
+    if made.groups:
+        say()
+        paragraph(
+            f"Questions that group by {_listed(made.groups)} and nothing else take {_groups(chosen)}, chosen "
+            "likewise; all others are answered as if it had not been prepared for any grouping."
+        )
+
+
+def _columns(written: list[str]) -> list[str]:
+    """The names in what was given, repeated or with commas."""
+    return [name.strip() for each in written for name in each.split(",") if name.strip()]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _groups(table: PrivateTable) -> str:
+    """What of a unit counts in the grouping that the file is for."""
+    from sfumato.plan.sensitivity import rows_in_group
+
+    few = min(table.unit.max_groups, table.unit.max_rows)
+    groups = "1 group of each unit" if few == 1 else f"{few} groups of each unit"
+    rows = rows_in_group(table.unit)
+    return f"{groups} and {'1 row' if rows == 1 else f'{rows} rows'} of it in each"
 
 
 def _few(table: PrivateTable) -> str:

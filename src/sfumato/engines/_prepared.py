@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
-__all__ = ["FORMAT", "METADATA", "Note", "read_note"]
+__all__ = ["FORMAT", "FORMAT_GROUPS", "METADATA", "Note", "read_note"]
 
 FORMAT = 1
 """How prepared files are laid out; another meaning of any part of them has another number."""
 
+FORMAT_GROUPS = 2
+"""The layout of files that were prepared for a grouping: they have its ranks too."""
+
 METADATA = "sfumato prepared"
 """The table of a prepared file that holds its note: no other file has one."""
+
+_RANKS = (RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +33,26 @@ class Note:
         table: The table with the rows.
         unit: The column whose values are the units; the file has it under `UNIT_COLUMN`.
         columns: The other columns, with what they were declared to hold.
+        groups: Those of them that it was prepared to be grouped by; empty: none.
     """
 
     table: str
     unit: str
     columns: Mapping[str, Kind]
+    groups: tuple[str, ...] = ()
 
     def public_name(self, inner: str) -> str | None:
         """What a column of the file is called to the outside; None: it is not shown."""
         if inner == UNIT_COLUMN:
             declared = {each.casefold() for each in self.columns}
             return None if self.unit.casefold() in declared else self.unit
-        return None if inner == RANK_COLUMN else inner
+        return None if inner in _RANKS else inner
+
+    def grouping(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The columns of the grouping as they are declared now; empty if there is none or one is missing."""
+        declared = {each.casefold(): each for each in columns}
+        found = tuple(declared[each.casefold()] for each in self.groups if each.casefold() in declared)
+        return found if len(found) == len(self.groups) else ()
 
     def check(self, columns: Mapping[str, Kind], unit: str, shown: str) -> None:
         """Refuse a declaration that the file was not prepared for.
@@ -67,11 +80,18 @@ def read_note(connection: Any, place: str, shown: str) -> Note:
     note: Note | None = None
     try:
         ((text,),) = connection.execute(f"SELECT note FROM {place}").fetchall()
-        data = json.loads(text)
-        if data["format"] == FORMAT:
-            note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]))
+        note = _understood(json.loads(text))
     except Exception:  # its text may hold data
         note = None
     if note is None:
         raise SourceUnusable(f"{shown} was not prepared by this version; prepare the table again.")
     return note
+
+
+def _understood(data: Any) -> Note | None:
+    """The note that a file's own words make; None for those of another version."""
+    if data["format"] not in (FORMAT, FORMAT_GROUPS):
+        return None
+    groups = tuple(map(str, data["groups"])) if data["format"] == FORMAT_GROUPS else ()
+    note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]), groups)
+    return note if set(groups) <= set(note.columns) else None

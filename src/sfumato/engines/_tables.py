@@ -10,12 +10,19 @@ from sfumato.engines._csv import read_header
 from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
 from sfumato.engines._prepared import METADATA, Note, read_note
 from sfumato.engines._types import cast, identifies, kind_of
-from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
 __all__ = ["Column", "Table", "describe", "plan_table", "quoted"]
+
+_KEPT = {
+    UNIT_COLUMN: "the unit",
+    RANK_COLUMN: "ranks",
+    GROUP_COLUMN: "ranks of groups",
+    PLACE_COLUMN: "ranks in groups",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class Table:
         inner: What DuckDB calls the columns of the source that it uses.
         has_unit: Whether the ids of units are among the columns.
         is_prepared: Whether the ranks of rows are, too.
+        grouping: The columns whose groups are ranked as well, as they are declared; empty: there are none.
     """
 
     name: str
@@ -87,6 +95,7 @@ class Table:
     inner: tuple[str, ...]
     has_unit: bool
     is_prepared: bool = False
+    grouping: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -138,7 +147,7 @@ def plan_table(
         SourceUnusable: if it cannot be opened, a column is missing or cannot have its kind, or one is
             declared under the name that is kept for the unit.
     """
-    for kept, what in ((UNIT_COLUMN, "the unit"), (RANK_COLUMN, "ranks")):
+    for kept, what in _KEPT.items():
         if any(each.casefold() == kept for each in columns):
             raise SourceUnusable(
                 f'{located.shown}: the name "{kept}" is kept for {what}; rename that column.'
@@ -160,16 +169,18 @@ def plan_table(
         f"{_expression(column, public, kind, located.shown, collated=collated)} AS {quoted(public)}"
         for (public, kind), column in zip(columns.items(), found, strict=False)
     ]
+    grouping: tuple[str, ...] = ()
     is_prepared = scan.note is not None and unit is not None
-    if is_prepared:
-        select += [quoted(UNIT_COLUMN), quoted(RANK_COLUMN)]
+    if scan.note is not None and unit is not None:
+        grouping = scan.note.grouping(columns)
+        ranks = [RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN] if grouping else [RANK_COLUMN]
+        select += map(quoted, [UNIT_COLUMN, *ranks])
     elif unit is not None:
         id_ = _expression(found[-1], unit, None, located.shown, collated=collated)
         select.append(f"{id_} AS {quoted(UNIT_COLUMN)}")
     inner = dict.fromkeys(quoted(column.inner) for column in found)
-    return Table(
-        name, scan, tuple(select) or ("NULL AS nothing",), tuple(inner), unit is not None, is_prepared
-    )
+    shown = tuple(select) or ("NULL AS nothing",)
+    return Table(name, scan, shown, tuple(inner), unit is not None, is_prepared, grouping)
 
 
 def quoted(name: str) -> str:

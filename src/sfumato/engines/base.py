@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-__all__ = ["RANK_COLUMN", "UNIT_COLUMN", "Engine", "Source", "SourceKind", "engine"]
+__all__ = [
+    "GROUP_COLUMN",
+    "PLACE_COLUMN",
+    "RANK_COLUMN",
+    "UNIT_COLUMN",
+    "Engine",
+    "Source",
+    "SourceKind",
+    "engine",
+]
 
 Source: TypeAlias = Any
 """Where rows are: a path, a glob, a folder, a list of paths, `file.duckdb::table`, or a frame in memory."""
@@ -38,6 +47,13 @@ UNIT_COLUMN = "sfumato unit"
 
 RANK_COLUMN = "sfumato rank"
 """The name under which a prepared table shows the rank of each row among those of its unit, from 1 on."""
+
+GROUP_COLUMN = "sfumato group"
+"""The name under which a table that was prepared for a grouping shows the rank of each row's group among the
+groups of its unit, from 1 on."""
+
+PLACE_COLUMN = "sfumato place"
+"""The name under which such a table shows the rank of each row among those of its unit and group."""
 
 _GROUP = "sfumato.engines"
 _BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}

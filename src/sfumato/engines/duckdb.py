@@ -239,6 +239,12 @@ class DuckDB:
             table = self._tables.get(name.lower())
         return table is not None and table.is_prepared
 
+    def grouping(self, name: str) -> tuple[str, ...]:
+        """The columns whose groups an attached table shows the ranks of; empty where there are none."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return () if table is None else table.grouping
+
     def close(self) -> None:
         """Give back memory and the folder of spilled data; a second call does nothing."""
         with self._lock:

@@ -3,7 +3,8 @@
 A prepared file is a DuckDB file with two tables: the rows that belong to a unit, those of one unit side by
 side and numbered, and a line that says what they are. Whoever attaches it sees the declared columns, the ids
 of units unchanged, and the rank of each row under the name `RANK_COLUMN`: the rows of rank 1 to k are k rows
-of each unit, chosen as if by lot.
+of each unit, chosen as if by lot. One that was prepared for a grouping shows two ranks more: that of a row's
+group among the groups of its unit (`GROUP_COLUMN`), and that of the row within both (`PLACE_COLUMN`).
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines._prepared import FORMAT, METADATA
+from sfumato.engines._prepared import FORMAT, FORMAT_GROUPS, METADATA
 from sfumato.engines._run import run
 from sfumato.engines._tables import Table, plan_table, quoted
-from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
 from sfumato.schema import Kind, PrivateTable
 
-__all__ = ["Prepared", "prepare", "rank"]
+__all__ = ["Prepared", "canonical", "group_rank", "place", "prepare", "rank"]
 
 _SUFFIXES = (".duckdb", ".ddb")
 _LAST = 2**32 - 1  # the rank of all rows beyond, which no limit admits: narrow numbers are filtered faster
@@ -52,6 +53,7 @@ class Prepared:
         unit: The column whose values are the units.
         columns: The declared columns.
         bytes: How large it is.
+        groups: The columns of the grouping that it was prepared for; empty: none.
     """
 
     path: Path
@@ -59,12 +61,14 @@ class Prepared:
     unit: str
     columns: tuple[str, ...]
     bytes: int
+    groups: tuple[str, ...] = ()
 
 
 def prepare(
     table: PrivateTable,
     path: str | Path,
     *,
+    group_by: str | Sequence[str] = (),
     salt: bytes | None = None,
     force: bool = False,
     threads: int | None = None,
@@ -79,6 +83,7 @@ def prepare(
     Args:
         table: What to prepare; its unit must be a column of its own.
         path: Where to, ending in `.duckdb`.
+        group_by: Declared columns: questions that group by just these are a plain filter too.
         salt: The key of the hash that ranks; by default a new one. With the same salt and the same rows the
             ranks are the same.
         force: Whether to write over an existing file, which is never one that the table is read from.
@@ -94,16 +99,22 @@ def prepare(
         themselves; rows that tie even there are the same row. Neither position, arrival, threads nor a number
         given to the unit enter. Floats are stored in one form (zero without a sign, one NaN), since an order
         cannot tell the forms apart.
+        Prepared for a grouping, a filter `group <= k AND place <= r` leaves each unit the same rows of its
+        own in at most k of its groups and at most r in each. Reason: groups of a unit have different ranks,
+        which follow from a hash of another key, the id and the group, ties broken by the group itself; the
+        place of a row is its place among those of its unit and group in the order of the ranks above. What
+        is one group is what an open GROUP BY makes one: NaN is NULL, and so is a day without four digits.
         Condition: DuckDB's `hash` is a function of its arguments. Not needed for the claim: that the ranks
         are uniform, for which the hash is taken twice (once, it is nearly linear in its arguments).
 
     Raises:
-        InvalidParameter: for a path of another kind or in use, or a table whose units are rows or are named
-            in another table.
+        InvalidParameter: for a path of another kind or in use, a table whose units are rows or are named in
+            another table, or a grouping by what is no declared column of it.
         SourceUnusable: if the rows cannot be read, or the file cannot be written.
         Cancelled: on Ctrl-C; nothing is written.
     """
     unit = _unit_of(table)
+    groups = _grouping(table, unit, group_by)
     located = locate(table.source)
     target = _target(path, located, force=force)
     key = new_salt(32) if salt is None else _checked(salt)
@@ -113,26 +124,39 @@ def prepare(
         connection = engine._connect()
         try:
             planned = plan_table(connection, table.name, located, kinds, unit=unit)
-            work = _writer(connection, planned, draft, statement(table.name, kinds, key), _note(table, key))
+            select, note = statement(table.name, kinds, key, groups), _note(table, key, groups)
+            work = _writer(connection, planned, draft, select, note)
             whole = _run(work, connection.interrupt, timeout)
         finally:
             connection.close()
         if not whole:
             raise SourceUnusable(f"{located.shown} {_FAILED}")
         _move(draft, target, force=force)
-    return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size)
+    return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size, groups)
 
 
-def statement(name: str, kinds: Mapping[str, Kind], salt: bytes) -> str:
+def statement(name: str, kinds: Mapping[str, Kind], salt: bytes, groups: Sequence[str] = ()) -> str:
     """The SELECT over an attached table whose rows a prepared file has, in their order."""
     columns = [quoted(each) for each in kinds]
     shown = [_one_form(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    place = f"CAST(LEAST({rank(columns, _number(salt))}, {_LAST}) AS UINTEGER)"
-    ranked = f"SELECT {listed}, {place} AS {ranks} FROM ({rows}) AS r"
+    found = rank(columns, _number(salt))
+    if not groups:
+        ranked = f"SELECT {listed}, {_narrow(found)} AS {ranks} FROM ({rows}) AS r"
+        return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+    keys = [canonical(quoted(each), kinds[each]) for each in groups]
+    group = group_rank(keys, _number(salt, b"ranks of groups"))
+    whole = f"SELECT {listed}, {found} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
+    made = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
+    narrow = [f"{_narrow(sql)} AS {quoted(each)}" for each, sql in made.items()]
+    ranked = f"SELECT {', '.join([listed, *narrow])} FROM ({whole}) AS q"
     return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+
+
+def _narrow(number: str) -> str:
+    return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
 
 
 def rank(columns: Sequence[str], salt: str) -> str:
@@ -147,6 +171,33 @@ def rank(columns: Sequence[str], salt: str) -> str:
     return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
 
 
+def group_rank(keys: Sequence[str], salt: str) -> str:
+    """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
+
+    Args:
+        keys: SQL for the columns of the grouping in their canonical form.
+        salt: SQL for a BIGINT.
+    """
+    unit = quoted(UNIT_COLUMN)
+    hashed = f"hash(hash({', '.join([salt, unit, *keys])}))"
+    return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *keys])})"
+
+
+def place(keys: Sequence[str]) -> str:
+    """SQL for the rank of a row among those of its unit and group, in the order of the ranks of rows."""
+    by = ", ".join([quoted(UNIT_COLUMN), *keys])
+    return f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(RANK_COLUMN)})"
+
+
+def canonical(column: str, kind: Kind) -> str:
+    """SQL for a column of a grouping as an open GROUP BY has it (`sql.choice.canonical`)."""
+    if kind == "date":
+        return f"CASE WHEN {column} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {column} END"
+    if kind == "float":
+        return f"CASE WHEN NOT isnan({column}) THEN {column} + CAST(0 AS DOUBLE) END"
+    return column
+
+
 def _one_form(column: str, kind: Kind) -> str:
     """Of values that no order tells apart always the same one: the tie would be broken by position."""
     if kind != "float":
@@ -155,20 +206,21 @@ def _one_form(column: str, kind: Kind) -> str:
     return f"CASE WHEN isnan({column}) THEN {nan} ELSE {column} + CAST(0 AS DOUBLE) END AS {column}"
 
 
-def _number(salt: bytes) -> str:
-    """63 bits of a salt, as SQL."""
-    bits = int.from_bytes(hashlib.sha256(b"ranks of rows" + salt).digest()[:8], "big") >> 1
+def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:
+    """63 bits of a salt for one use, as SQL."""
+    bits = int.from_bytes(hashlib.sha256(use + salt).digest()[:8], "big") >> 1
     return f"CAST({bits} AS BIGINT)"
 
 
-def _note(table: PrivateTable, salt: bytes) -> str:
+def _note(table: PrivateTable, salt: bytes, groups: Sequence[str]) -> str:
     """What the file says about itself; of the salt no more than whether another one is the same."""
     note = {
-        "format": FORMAT,
+        "format": FORMAT_GROUPS if groups else FORMAT,
         "table": table.name,
         "unit": table.unit.column,
         "columns": {name: column.kind for name, column in table.schema.items()},
         "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
+        **({"groups": list(groups)} if groups else {}),
     }
     return json.dumps(note, ensure_ascii=False)
 
@@ -216,6 +268,23 @@ def _unit_of(table: PrivateTable) -> str:
     if table.unit.column is None:
         raise InvalidParameter(f"Each row of {table.name} is a unit: there is nothing to prepare.")
     return table.unit.column
+
+
+def _grouping(table: PrivateTable, unit: str, group_by: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns to group by as they are declared, each once."""
+    declared = {each.casefold(): each for each in table.schema}
+    found: dict[str, None] = {}
+    for each in (group_by,) if isinstance(group_by, str) else tuple(group_by):
+        name = str(each)
+        if name.casefold() == unit.casefold():
+            raise InvalidParameter(f"{unit} is the privacy unit, not a group; group by other columns.")
+        if name.casefold() not in declared:
+            others = [known for known in declared.values() if known.casefold() != unit.casefold()]
+            raise InvalidParameter(
+                f"{table.name} has no declared column {name[:60]!r} to group by; it has {', '.join(others)}."
+            )
+        found[declared[name.casefold()]] = None
+    return tuple(found)
 
 
 def _checked(salt: bytes) -> bytes:

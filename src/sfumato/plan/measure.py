@@ -21,6 +21,7 @@ from sfumato.plan.facts import Facts, refine
 from sfumato.plan.group_bounds import per_group
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
+from sfumato.plan.prepared import fits_groups
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.sensitivity import rows_in_group
@@ -155,7 +156,7 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     else:
         rows, row_order = _sorted_rows(node, order)
     bounding = _bounding(node, unit, is_open=is_open)
-    if bounding == "choose" and unit.max_groups > unit.max_rows:
+    if bounding in ("choose", "grouped") and unit.max_groups > unit.max_rows:
         unit = _limited(unit, (unit.max_rows, unit.max_rows))
     measured = Measured(
         table=read.name,
@@ -176,6 +177,8 @@ def _bounding(node: Aggregate, unit: PrivacyUnit, *, is_open: bool) -> Bounding:
     """How units are held within their limits: as asked, where that fits what is asked for."""
     if unit.column is None:
         return "reweight"
+    if node.bounding == "grouped" and fits_groups(node):
+        return "grouped"
     chosen = is_open or any(each.bounds is not None and each.bounds[0] == "group" for each in node.aggregates)
     if chosen and node.bounding == "reweight":
         raise QueryRefused(
@@ -227,6 +230,9 @@ def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> Privac
 
 
 def _without_choice(base: Measured) -> Bounding:
+    """What holds units in the questions beside: over all groups together, as if none were chosen."""
+    if base.bounding == "grouped":
+        return "reweight" if base.is_open else "prepared"
     return "reweight" if base.bounding == "choose" else base.bounding
 
 

@@ -55,9 +55,10 @@ __all__ = [
     "Windowed",
 ]
 
-Bounding: TypeAlias = Literal["reweight", "choose", "prepared"]
-"""How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, or by
-the ranks that a prepared table has."""
+Bounding: TypeAlias = Literal["reweight", "choose", "prepared", "grouped"]
+"""How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, by
+the ranks of rows that a prepared table has, or by the ranks of groups and of rows in them that one has which
+was prepared for the grouping."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato.errors import InvalidParameter
 from sfumato.plan.nodes import Bounding, Measured, Measurement
 from sfumato.schema import PrivacyUnit
 
@@ -75,12 +76,17 @@ def sensitivity(
         L1 and k·max² in squared L2; under exchange j of the groups can be the same, j ≥ 2k − groups, where
         the two differ by at most p′ + q′, and both norms are linear in j.
 
+        *Choice when the table was prepared.* The ranks of a unit's groups, and of its rows in each, follow
+        from its own rows and a key, so that `group <= k AND place <= r` leaves it rows in at most k groups
+        and at most r of weight 1 in each, of which a condition only takes some: the numbers above with r for
+        r·WEIGHT. One row of a unit in a group has place 1 at most: units count 1.
+
         *Distinct values.* A unit vouches for at most max_rows pairs of group and value, chosen like groups; a
         value counts where somebody vouches for it. Without the unit the counts fall by at most one for each
         of its pairs: max_rows in L1 and, if all are in one group, in L2; twice that under exchange.
 
         Conditions: the clamp to [lower, upper], the weights and the choice are applied by the statement that
-        is run. No declared fact about the data is used.
+        is run, and ranks are those that `engines.prepare` gives. No declared fact about the data is used.
     """
     exchange = unit.adjacency == "exchange"
     if measurement.kind == "values":
@@ -88,6 +94,10 @@ def sensitivity(
         return Sensitivity(most, most * most)
     if bounding == "choose" and unit.column is not None:
         return _chosen(measurement, unit, groups if keyed else 1)
+    if bounding == "grouped" and unit.column is not None:
+        if not keyed or measurement.kind == "cells" or measurement.per != "row":
+            raise InvalidParameter("Ranks of groups hold rows and units in groups, and nothing else.")
+        return _in_groups(measurement, unit, groups, rows_in_group(unit))
     if measurement.kind == "units" and unit.column is not None:
         size = WEIGHT if keyed else 1
         touched = _few(unit.max_groups * (2 if exchange else 1), groups) if keyed else 1
@@ -110,10 +120,15 @@ def _few(number: int, groups: int | None) -> int:
 
 def _chosen(measurement: Measurement, unit: PrivacyUnit, groups: int | None) -> Sensitivity:
     """Of a measurement that a unit moves in `max_groups` groups at most."""
+    reach = WEIGHT * rows_in_group(unit, keyed=groups != 1) if measurement.per == "row" else 1
+    return _in_groups(measurement, unit, groups, reach)
+
+
+def _in_groups(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
+    """The same where the weights of a unit's rows in one group, or its total there, reach so far."""
     if measurement.kind == "units":
         most, least = 1, 0
     else:
-        reach = WEIGHT * rows_in_group(unit, keyed=groups != 1) if measurement.per == "row" else 1
         most, least = max(measurement.upper, 0) * reach, max(-measurement.lower, 0) * reach
     touched, one = _few(unit.max_groups, groups), max(most, least)
     if unit.adjacency != "exchange":
@@ -136,7 +151,8 @@ def step(
     measurement: Measurement, unit: PrivacyUnit, *, keyed: bool = True, bounding: Bounding = "reweight"
 ) -> Fraction:
     """What one unit of the integers is worth: the natural value is the integer times this."""
-    weighted = unit.column is not None and measurement.kind != "values" and bounding != "prepared"
+    ranked = bounding in ("prepared", "grouped")
+    weighted = unit.column is not None and measurement.kind != "values" and not ranked
     if measurement.kind == "units" and (bounding == "choose" or not keyed):
         weighted = False
     if measurement.per != "row":

@@ -93,16 +93,20 @@ class PricedTouched:
 
 
 def touched_of(main: Measured) -> Touched | None:
-    """The question which units a main question touches; None where none can be: each row is a unit."""
-    unit = PrivacyUnit.from_dict(dict(main.unit))
-    if unit.column is None or main.bounding == "prepared":
+    """The question which units a main question touches; None where none can be: each row is a unit.
+
+    Ranks of a prepared table were given before any condition, and are not seen here: behind one nothing can
+    be said. Those of groups touch whoever has more groups, or rows in one, than count, listed or not.
+    """
+    unit, ranked = PrivacyUnit.from_dict(dict(main.unit)), main.bounding == "grouped"
+    if unit.column is None or main.bounding == "prepared" or (ranked and main.predicate is not None):
         return None
-    predicate, outside = _predicate(main), _outside(main)
+    predicate, outside = None if ranked else _predicate(main), _outside(main)
     figures: list[tuple[str, AggregateCall]] = [(_ROWS, AggregateCall("count"))]
     figures += [] if outside is None else [(_OUTSIDE, AggregateCall("count", outside))]
     figures += _totals(main)
     source: Source
-    if main.bounding == "choose" and main.keys:
+    if main.bounding in ("choose", "grouped") and main.keys:
         keys = tuple((f"key {i}", key.expression) for i, key in enumerate(main.keys))
         pairs = PerUnit(main.rows, predicate, keys, tuple(figures))
         beyond: list[Expression] = [call("greater", Column(_ROWS), literal(rows_in_group(unit)))]

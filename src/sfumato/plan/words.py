@@ -127,6 +127,15 @@ def unit_notes(
         notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
     elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
+    elif bounding == "grouped":
+        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+        each = rows_in_group(unit)
+        count = "1 row" if each == 1 else f"{each} rows"
+        notes.append(
+            f"Each {unit.column} counts in at most {groups} and with at most {count} in each, chosen when "
+            "the table was prepared for this grouping: among all groups and before any condition, so that a "
+            "selective WHERE or a short list of keys sees fewer of them than it could."
+        )
     elif not (rows or units):
         pass  # nothing is weighted: what is asked says itself how a unit counts
     elif bounding == "choose" and keyed:

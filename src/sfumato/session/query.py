@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.numeric.exact import Rational, positive
-from sfumato.plan.nodes import Bounding, Scan
+from sfumato.plan.nodes import Bounding
+from sfumato.plan.prepared import ready
 from sfumato.plan.quote import Quote, make_quote
 from sfumato.plan.relations import rows_of
 from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
@@ -99,11 +100,11 @@ class Query:
         if touched:
             report = replace(report, child=replace(report.child, touched=True))
         if bounding is None:
-            source = report.child.source
-            ready = isinstance(source, Scan) and source.table in self._session.prepared
-            if ready and report.child.bounding is None and not report.child.levels:
-                return replace(report, child=replace(report.child, bounding="prepared"))
-            return report
+            node, prepared = report.child, self._session.prepared
+            if node.bounding in ("prepared", "grouped"):  # what ranks there are is known here, not there
+                node = replace(node, bounding=None)
+            served = ready(node, prepared[node.table]) if node.table in prepared else None
+            return replace(report, child=node if served is None else replace(node, bounding=served))
         if bounding not in ("reweight", "choose"):
             raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')
         return replace(report, child=replace(report.child, bounding=bounding))

@@ -218,7 +218,7 @@ class Release:
         kinds = {each.kind for each in self.quote.measured.measurements}
         if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
             return ""
-        if self.quote.measured.bounding == "choose" and self.quote.measured.keys:
+        if self.quote.measured.bounding in ("choose", "grouped") and self.quote.measured.keys:
             many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
             return f"Each {unit.column} counts in at most {many}; the bars do not cover that cut."
         most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"

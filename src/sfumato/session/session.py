@@ -43,7 +43,8 @@ class Session:
         tables: The private tables by name.
         ledger: Where every answer is paid from.
         vault: What reads, for a receipt.
-        prepared: The tables whose rows have ranks, so that a filter bounds them.
+        prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
+            grouping that they were prepared for, if any.
         analyst: In whose name it asks; None: the steward's own.
     """
 
@@ -95,8 +96,7 @@ class Session:
         except BaseException:
             self.close()
             raise
-        ready = getattr(self._engine, "is_prepared", None)
-        self.prepared = frozenset(table.name for table in private if ready is not None and ready(table.name))
+        self.prepared = _prepared(self._engine, private)
         self.vault = Vault(self._engine, self.tables, self._salts())
 
     def sql(self, text: str, parameters: Values = None) -> Query:
@@ -230,6 +230,13 @@ def _default_engine() -> Engine:
     from sfumato.engines.duckdb import DuckDB
 
     return DuckDB()
+
+
+def _prepared(engine: Engine, tables: Sequence[PrivateTable]) -> dict[str, tuple[str, ...]]:
+    """Which tables have ranks, and for which grouping; not every engine knows of any."""
+    ready, grouping = getattr(engine, "is_prepared", None), getattr(engine, "grouping", None)
+    names = [table.name for table in tables if ready is not None and ready(table.name)]
+    return {name: () if grouping is None else grouping(name) for name in names}
 
 
 def _fits(values: list[Any]) -> bool:

@@ -11,6 +11,7 @@ units, keys              rows ⋈ (rows → one line a unit, with its weight) �
 a choice of groups       rows → (unit, group) pairs, ranked by a hash within their unit → groups
 distinct values          rows → (unit, group, value) triples, ranked likewise → groups
 a prepared table         rows of low rank → groups
+… for its own grouping   rows of low rank in a group of low rank → groups
 ```
 """
 
@@ -21,13 +22,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Expression
 from sfumato.plan.facts import Facts
 from sfumato.plan.nodes import Measured, Measurement
 from sfumato.plan.relations import Readable, Rows, rows_of
-from sfumato.plan.sensitivity import WEIGHT
+from sfumato.plan.sensitivity import WEIGHT, rows_in_group
 from sfumato.schema import PrivacyUnit, PrivateTable
 from sfumato.sql.choice import UNITS, by_choice, by_values, canonical
 from sfumato.sql.fixed_point import fixed_point, is_present, weighted
@@ -67,6 +68,8 @@ def lower(
         Where groups are chosen, a pair of unit and group has a rank among its unit's pairs that follows from
         the pairs themselves: a hash of unit, group and salt, ties broken by the group. Nothing of another
         unit, of row order or of arrival enters, and at most max_groups pairs of a unit are kept.
+        Of a prepared table rows of ranks up to max_rows are read, or those of groups of ranks up to
+        max_groups with places up to `rows_in_group` there: what the ranks are is for `engines.prepare`.
         Conditions: the engine's integer sums are exact (wider than 64 bits).
     """
     if dialect != "duckdb":
@@ -79,7 +82,7 @@ def lower(
         return by_values(parts, salt)
     if measured.bounding == "choose" and unit.column is not None:
         return by_choice(parts, salt)
-    if unit.column is None or measured.bounding == "prepared":
+    if unit.column is None or measured.bounding in ("prepared", "grouped"):
         return _by_rows(parts)
     if not parts.keys:
         return _by_units(parts)
@@ -159,14 +162,15 @@ class _Parts:
             columns += [] if self._cell is None else [named(self._cell.copy(), CELL)]
         if arguments:
             columns += [named(each.sql.copy(), f"v{i}") for i, each in enumerate(self._arguments.values())]
+        if self._shows_place:
+            columns.append(named(column(PLACE_COLUMN), "i"))
         select = exp.Select().from_(self._source.copy()).select(*columns, copy=False)
         if self._predicate is not None:
             select = select.where(self._predicate.sql.copy(), copy=False)
         if self._cell is not None:
             select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
-        if self._measured.bounding == "prepared":  # only rows of a unit have a rank
-            most = number(self.unit.max_rows)
-            select = select.where(exp.LTE(this=column(RANK_COLUMN), expression=most), copy=False)
+        for rank, most in self._ranks().items():
+            select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
             for key, each in zip(self._measured.keys, self._keys, strict=True):
                 if key.values is not None:
@@ -192,10 +196,33 @@ class _Parts:
         """A measurement of rows of weight one."""
         if measurement.kind in ("rows", "cells"):
             return count()
+        if measurement.kind == "units":
+            return self.units()
         argument = self.argument(measurement)
         if measurement.kind == "present":
             return exp.Count(this=exp.Case(ifs=[exp.If(this=is_present(argument), true=number(1))]))
         return or_zero(exp.Sum(this=fixed_point(argument, measurement)))
+
+    def units(self) -> exp.Expr:
+        """The number of units among rows of weight one: each has one row, or one of place 1 in each group."""
+        if not self._shows_place:
+            return count()
+        first = exp.EQ(this=column("i"), expression=number(1))
+        return exp.Count(this=exp.Case(ifs=[exp.If(this=first, true=number(1))]))
+
+    def _ranks(self) -> dict[str, int]:
+        """Up to which ranks rows of a prepared table are read: only rows of a unit have any."""
+        if self._measured.bounding == "prepared":
+            return {RANK_COLUMN: self.unit.max_rows}
+        if self._measured.bounding == "grouped":
+            return {GROUP_COLUMN: self.unit.max_groups, PLACE_COLUMN: rows_in_group(self.unit)}
+        return {}
+
+    @property
+    def _shows_place(self) -> bool:
+        """Whether units are counted by their first rows; where all rows are such, they need not be told."""
+        counts = self.is_open or any(each.kind == "units" for each in self.measurements)
+        return self._measured.bounding == "grouped" and counts and rows_in_group(self.unit) > 1
 
     def typed_keys(self) -> list[Typed]:
         """The key columns with their types."""
@@ -209,7 +236,7 @@ class _Parts:
 def _by_rows(parts: _Parts) -> exp.Select:
     """Each row is a unit, or has a rank that admits it, and has weight one."""
     measures = [named(parts.plain(each), f"m{i}") for i, each in enumerate(parts.measurements)]
-    measures += [named(count(), UNITS)] if parts.is_open else []
+    measures += [named(parts.units(), UNITS)] if parts.is_open else []
     rows = parts.rows()
     if not rows.expressions:
         return rows.select(*measures, copy=False)
