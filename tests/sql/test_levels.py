@@ -106,7 +106,8 @@ def test_a_unit_moves_all_levels_by_what_is_claimed(adjacency: str) -> None:
 def test_what_has_no_rule_is_refused() -> None:
     with session(rows()) as asked:
         for text, reason in [
-            ("SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", "public values"),
+            ("SELECT city, MEDIAN(x) FROM t GROUP BY ROLLUP (city)", "sums over weighted rows"),
+            ("SELECT city, COUNT(DISTINCT u) FROM t GROUP BY ROLLUP (city)", "weighted rows"),
             ("SELECT country, MEDIAN(x) FROM t GROUP BY ROLLUP (country)", "sums over weighted rows"),
             ("SELECT country, COUNT(DISTINCT u) FROM t GROUP BY CUBE (country)", "weighted rows"),
         ]:

@@ -33,6 +33,7 @@ from sfumato.plan.sources import (
 )
 
 __all__ = [
+    "LEVEL",
     "Aggregate",
     "AggregateCall",
     "AggregateName",
@@ -58,6 +59,9 @@ __all__ = [
 Bounding: TypeAlias = Literal["reweight", "choose", "prepared"]
 """How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, or by
 the ranks that a prepared table has."""
+
+LEVEL = "level"
+"""The name of what a row of several levels is about, among keys `k0`, … and aggregates `a0`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of the result: an expression over the keys (`k0`, …) and aggregates (`a0`, …)."""
+    """A column of the result: an expression over the keys (`k0`, …) and aggregates (`a0`, …), or `LEVEL`."""
 
     name: str
     expression: Expression
@@ -222,7 +226,8 @@ class Measured:
         source: Where the rows come from; None: they are those of the table itself.
         bounding: How units are held within their limits.
         levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
-            the keys that its level leaves out.
+            the keys that its level leaves out. Where keys are not public, they stand in the order of GROUP
+            BY, which decides what rows of other keys there are (`plan.others`).
     """
 
     table: str

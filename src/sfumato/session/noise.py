@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.others import lines_of
 from sfumato.plan.touched import PricedTouched
-from sfumato.session.reading import Reading
+from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
     from sfumato.plan.quote import Quote
@@ -39,17 +40,19 @@ def select(found: Reading, quote: Quote) -> tuple[Reading, NDArray[np.int64]]:
 
     Privacy:
         Claim: the list of groups and the noisy numbers carry the loss of `quote.selection`. The groups that
-        were found are in a canonical order before noise is drawn, and those dropped leave no trace.
+        were found are in a canonical order before noise is drawn, and those dropped leave no trace, but where
+        several levels are asked for: there the exact integers are those of the lines that follow from the
+        list (`plan.others`), with those dropped among the other keys.
     """
     assert quote.selection is not None
     assert found.units is not None
     kept, noisy = quote.selection.release(np.array(found.units, dtype=np.int64))
     places = np.flatnonzero(kept).tolist()
-    survivors = Reading(
-        tuple(found.groups[place] for place in places),
-        tuple([column[place] for place in places] for column in found.columns),
-    )
-    return survivors, noisy[kept]
+    groups = tuple(found.groups[place] for place in places)
+    if quote.measured.levels:
+        return Reading(groups, on_lines(found, lines_of(quote.measured, groups))), noisy[kept]
+    columns = tuple([column[place] for place in places] for column in found.columns)
+    return Reading(groups, columns), noisy[kept]
 
 
 def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:
