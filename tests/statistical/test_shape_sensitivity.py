@@ -41,6 +41,7 @@ MEANT = {
     "auto bounds": ("measures cells",),
     "prepared": ("bounded by prepared",),
     "levels": ("levels",),
+    "open levels": ("open levels",),
 }
 """What must be in most of the accepted questions of a form, so that it is what it is called."""
 
