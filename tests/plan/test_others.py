@@ -12,7 +12,17 @@ import pytest
 
 from sfumato.plan.expressions import Column
 from sfumato.plan.nodes import Key, Measured, Measurement
-from sfumato.plan.others import Line, labels, least_lines, lines_of, places_in, shelf_of
+from sfumato.plan.others import (
+    Line,
+    labels,
+    least_lines,
+    lines_of,
+    picks_of,
+    places_in,
+    questions_of,
+    shelf_of,
+    tops_of,
+)
 from sfumato.plan.reconcile import reconciled_lines
 from sfumato.session.reading import Reading, on_lines
 
@@ -55,7 +65,8 @@ def known(groups: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> list[tupl
 
 def test_the_rows_are_found_groups_and_one_of_other_keys_beside_those_that_begin_alike() -> None:
     measured = question(((0, 1), (0,), ()))
-    lines = lines_of(measured, [("IT", "Roma", 1), ("FR", "Paris", 1), (None, None, 2), ("FR", "Lyon", 2)])
+    groups = [("IT", "Roma", 1), ("FR", "Paris", 1), (None, None, 2), ("FR", "Lyon", 2)]
+    lines = lines_of(measured, picks_of(measured, groups))
     told = labels(lines, ["country", "city", "day"])
     assert [(*line.shown(2), word) for line, word in zip(lines, told, strict=True)] == [
         ("FR", "Lyon", "country, city"),
@@ -75,6 +86,24 @@ def test_the_rows_are_found_groups_and_one_of_other_keys_beside_those_that_begin
     assert [line.is_other for line in lines].count(True) == 5
 
 
+def test_groups_are_looked_for_on_the_widest_levels() -> None:
+    public = (("x", "y"), None, None)
+    for levels, values, tops, finding in (
+        (SETS["rollup"], OPEN, ((0, 1, 2),), 0),
+        (SETS["cube"], OPEN, ((0, 1, 2),), 0),
+        (SETS["margins"], OPEN, ((0,), (1,), (2,)), 3),
+        (SETS["pairs"], OPEN, ((0, 1), (1, 2)), 2),
+        (SETS["margins"], public, ((1,), (2,)), 2),
+        (((0, 1), (0, 2), (0,)), public, ((0, 1), (0, 2)), 2),
+        (((0,), (1, 2)), public, ((1, 2),), 1),
+    ):
+        measured = question(levels, values)
+        assert tops_of(measured) == tops
+        asked = questions_of(measured)
+        assert [len(each.keys) for each in asked] == [len(top) for top in tops][:finding]
+        assert all(each.is_open and not each.levels and not each.measurements for each in asked)
+
+
 def test_without_any_selected_group_there_are_other_keys_and_the_total() -> None:
     lines = lines_of(question(((1, 0), (1,), ())), [])
     assert labels(lines, ["a", "b"]) == ["other b, other a", "other b", "all rows"]
@@ -82,7 +111,7 @@ def test_without_any_selected_group_there_are_other_keys_and_the_total() -> None
 
 def test_public_values_are_all_there_and_have_no_others() -> None:
     measured = question(((0, 1), (0,), ()), (("y", "x"), None, None))
-    lines = lines_of(measured, [("y", "p", 1)])
+    lines = lines_of(measured, [(0, "y", "p")])
     told = labels(lines, ["sex", "all", "c"])
     assert [(line.shown(1)[0], word) for line, word in zip(lines, told, strict=True)] == [
         ("y", 'sex, "all"'),
@@ -104,7 +133,7 @@ def test_every_group_is_on_one_line_of_each_level_and_levels_have_the_same_total
     measured = question(SETS[name], values)
     for size in (0, 1, 4, 20):
         groups = world(draw, values)
-        chosen = known(groups, values)[:size]
+        chosen = picks_of(measured, known(groups, values)[:size])
         lines = lines_of(measured, chosen)
         assert len(set(lines)) == len(lines)
         assert lines == lines_of(measured, draw.sample(chosen, len(chosen)))
@@ -112,9 +141,12 @@ def test_every_group_is_on_one_line_of_each_level_and_levels_have_the_same_total
         for group in groups:
             on = [lines[place].level for place in places_in(shelf, group)]
             assert on == list(measured.levels)
-        for group in chosen:  # what was selected has a line of its own wherever all its keys are told
-            at = {lines[place].level: lines[place] for place in places_in(shelf, group)}
-            assert not any(line.is_other for line in at.values())
+        for number, *found in chosen:  # what was selected has a line of its own, there and below
+            top = tops_of(measured)[number]
+            for level in measured.levels:
+                if set(level) <= set(top):
+                    own = dict(zip(top, found, strict=True))
+                    assert tuple(own[key] for key in level) in shelf[level]
         amounts = [draw.randrange(-(10**30), 10**30) for _ in groups]
         (added,) = on_lines(Reading(tuple(groups), (amounts,)), lines)
         for level in measured.levels:
@@ -135,7 +167,7 @@ def test_it_is_the_least_squares_fit_of_all_groups_that_there_could_be(name: str
     draw = random.Random(f"{name} {size}")
     groups = world(draw, OPEN)
     measured = question(SETS[name])
-    lines = lines_of(measured, known(groups, OPEN)[:size])
+    lines = lines_of(measured, picks_of(measured, known(groups, OPEN)[:size]))
     sums = incidence(lines, groups)
     noisy = np.random.default_rng(1).normal(100, 30, len(lines))
     (found,) = reconciled_lines(measured, lines, [noisy])
@@ -148,7 +180,7 @@ def test_with_public_keys_among_them_rollups_are_the_least_squares_fit_too(name:
     draw = random.Random(name)
     groups = world(draw, MIXED)
     measured = question(SETS[name], MIXED)
-    lines = lines_of(measured, known(groups, MIXED)[:5])
+    lines = lines_of(measured, picks_of(measured, known(groups, MIXED)[:5]))
     sums = incidence(lines, groups)
     noisy = np.random.default_rng(2).normal(100, 30, len(lines))
     (found,) = reconciled_lines(measured, lines, [noisy])
@@ -161,7 +193,7 @@ def test_whole_numbers_stay_whole_and_add_up(name: str, values: Sequence[Any]) -
     draw = random.Random(f"{name} {values}")
     groups = world(draw, values)
     measured = question(SETS[name], values, whole=True)
-    lines = lines_of(measured, known(groups, values)[:9])
+    lines = lines_of(measured, picks_of(measured, known(groups, values)[:9]))
     noisy = np.random.default_rng(3).normal(1000, 40, len(lines))
     (found,) = reconciled_lines(measured, lines, [noisy])
     (smooth,) = reconciled_lines(measured, lines, [noisy], rounded=False)
@@ -183,7 +215,7 @@ def test_agreeing_levels_have_less_error() -> None:
     draw = random.Random(4)
     groups = world(draw, OPEN)
     measured = question(SETS["rollup"])
-    lines = lines_of(measured, known(groups, OPEN)[:12])
+    lines = lines_of(measured, picks_of(measured, known(groups, OPEN)[:12]))
     numbers = np.random.default_rng(5)
     truth = incidence(lines, groups) @ numbers.uniform(0, 500, len(groups))
     errors, raw = np.zeros(len(truth)), np.zeros(len(truth))

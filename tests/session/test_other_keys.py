@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.plan.others import lines_of
+from sfumato.plan.others import lines_of, picks_of
 from sfumato.plan.price import instruments
 from sfumato.plan.sensitivity import sensitivities
 from sfumato.session.payload import Answer
@@ -149,13 +149,14 @@ def test_before_noise_every_level_has_all_that_counts(grouping: str, row: bool) 
         query = asked.sql(f"SELECT COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY {grouping}")
         quote = query.quote(epsilon=1)
         read = asked.vault._read(quote.measured, 0)
-        for few in (read.groups, read.groups[1:4], ()):
+        picks = picks_of(quote.measured, read.groups)
+        for few in (picks, picks[1:4], ()):
             lines = lines_of(quote.measured, few)
             for column, added in zip(read.columns, on_lines(read, lines), strict=True):
                 for level in quote.measured.levels:
                     on = [value for value, line in zip(added, lines, strict=True) if line.level == level]
                     assert sum(on) == sum(column)
-        assert exact(query).table.num_rows == len(lines_of(quote.measured, read.groups))
+        assert exact(query).table.num_rows == len(lines_of(quote.measured, picks))
 
 
 def test_rows_of_other_keys_are_there_whether_or_not_anything_is_in_them() -> None:
@@ -203,19 +204,66 @@ def test_public_keys_are_all_there() -> None:
     assert released["day"].type == pa.date32()
 
 
-def somewhere(unit: int, count: int) -> pa.Table:
+@pytest.mark.parametrize("grouping", ["GROUPING SETS (country, city)", "GROUPING SETS ((city, sex), age)"])
+def test_a_unit_counts_in_as_many_groups_as_the_selection_is_told(grouping: str) -> None:
+    unit = sf.PrivacyUnit("u", max_groups=3, max_rows=9)
+    crowd = rows()
+    table = pa.concat_tables([crowd, *(somewhere(-1, 9, country=f"country {i}", age=i) for i in range(4))])
+
+    def counts(table: pa.Table) -> tuple[Any, dict[Any, int]]:
+        with session(table, unit) as asked:
+            quote = asked.sql(f"SELECT COUNT(*) AS n FROM t GROUP BY {grouping}").quote(epsilon=1)
+            parts = [asked.vault._read(each, 0) for each in quote.recipe.finding]
+        numbers = [dict(zip(part.groups, part.units or (), strict=True)) for part in parts]
+        return quote.selection, {(i, g): n for i, part in enumerate(numbers) for g, n in part.items()}
+
+    selection, base = counts(table)
+    _, other = counts(crowd)
+    moved = [abs(base.get(key, 0) - other.get(key, 0)) for key in base.keys() | other.keys()]
+    assert max(moved) == 1
+    assert sum(moved) == selection.groups == 6
+
+
+def somewhere(unit: int, count: int, country: str = "FR", age: int = 20) -> pa.Table:
     """Somebody with a row in each of so many cities where nobody else is."""
     return pa.table(
         {
             "u": [unit] * count,
-            "country": ["FR"] * count,
+            "country": [country] * count,
             "city": [f"city {i}" for i in range(count)],
             "x": [9] * count,
             "sex": ["F"] * count,
             "day": [datetime.date(2024, 1, 1)] * count,
-            "age": [20] * count,
+            "age": [age] * count,
         }
     )
+
+
+def test_sets_without_a_common_one_are_searched_each_by_itself() -> None:
+    """The day has many units, though hardly any of its pairs with an age has two."""
+    table = rows()
+    table = table.set_column(5, "day", pa.array([datetime.date(2024, 1, 1)] * len(table)))
+    many = table.set_column(6, "age", pa.array([1_000 + i // 2 for i in range(len(table))]))
+    text = "SELECT day, age, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((day), (age), ())"
+    unit = sf.PrivacyUnit("u", max_groups=16, max_rows=32)
+    with session(many, unit) as asked, seeded("apart"):
+        query = asked.sql(text)
+        quote = query.quote(epsilon=SURE)
+        assert quote.selection is not None
+        assert quote.selection.groups == 2 * 16  # a unit is in so many groups of both sets together
+        assert len(quote.recipe.questions) == 3
+        assert "groups by day, and groups by age" in " ".join(quote.notes)
+        released = query.release(epsilon=SURE, mechanism="laplace")
+        assert query.release(epsilon=SURE, mechanism="laplace").free
+    found = {row[3]: row for row in listed(released.table)}
+    assert found["day"][:3] == (datetime.date(2024, 1, 1), None, len(table))
+    assert found["other day"][2] == 0
+    assert found["all rows"][2] == len(table)
+    ages = [row for row in listed(released.table) if "age" in row[3]]
+    assert sum(row[2] for row in ages) == len(table)
+    assert found["other age"][2] > 0
+    with session(table, sf.PrivacyUnit.row()) as asked:
+        assert asked.sql(text).quote(epsilon=1).selection.groups == 2  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
@@ -230,8 +278,8 @@ def test_a_unit_moves_all_levels_by_what_is_claimed(adjacency: Any, selected: in
         with session(table, unit) as asked:
             question = asked.sql(text).quote(epsilon=1).measured
             read = asked.vault._read(question, 0)
-            few = [each for each in read.groups if "city" not in str(each)] if few is None else few
-            few = few[:selected]
+            picks = [each for each in picks_of(question, read.groups) if "city" not in str(each)]
+            few = picks[:selected] if few is None else few
             return few, on_lines(read, lines_of(question, few)), sensitivities(question)
 
     few, base, claims = measured(table)

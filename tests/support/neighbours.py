@@ -25,7 +25,7 @@ from sfumato.plan import sensitivity as claims
 from sfumato.plan.expressions import Call, Column, Literal
 from sfumato.plan.measure import recipe
 from sfumato.plan.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
-from sfumato.plan.others import Line, lines_of
+from sfumato.plan.others import Line, lines_of, picks_of
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import Sensitivity
 from sfumato.plan.unbounded import bounded, sizes_of, unbounded
@@ -177,7 +177,8 @@ class Bench:
                 *dict.fromkeys(key for each in self.answers for key in reading(each, measured).groups)
             ]
         if measured.is_open and measured.levels:
-            ranked = sorted(self.groups, key=lambda group: hashlib.sha256(repr(group).encode()).digest())
+            picks = picks_of(measured, self.groups)
+            ranked = sorted(picks, key=lambda pick: hashlib.sha256(repr(pick).encode()).digest())
             lines = lines_of(measured, ranked[: round(few * len(ranked))])
         base, most = _vectors(first, measured, lines), 0.0
         for side, answer in zip(neighbours, self.answers[1:], strict=True):

@@ -496,7 +496,8 @@ def _open_levels(maker: _Maker) -> Asked:
     keys = maker.keys(relation, open_=True)
     keys += [each for each in (draw.choice(relation.of("t", "d", "k", "b")),) if each not in keys]
     draw.shuffle(keys)
-    by = draw.choice(("ROLLUP ({})", "ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())", "ROLLUP (({}))"))
+    shapes = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS ({})", "GROUPING SETS (({}), ())", "ROLLUP (({}))")
+    by = draw.choice(shapes)
     number, truth = maker.number(relation), maker.truth(relation)
     some = [draw.choice((f"SUM({number})", "COUNT(*)", "COUNT(*)", f"AVG({number})", f"COUNT_IF({truth})"))]
     return Asked(maker.select(relation, some, keys, by=by))

@@ -21,7 +21,7 @@ from sfumato.plan.facts import Facts, refine
 from sfumato.plan.group_bounds import per_group
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
-from sfumato.plan.others import Line, least_lines, lines_of
+from sfumato.plan.others import Line, least_lines, lines_of, questions_of
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.sensitivity import rows_in_group
@@ -74,12 +74,17 @@ class Recipe:
 
     @property
     def questions(self) -> tuple[Measured, ...]:
-        """All that is read: the main question unless it is empty, and the extra ones."""
+        """All that is read: the main question unless it is empty, the extra ones, and what finds groups."""
         main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()
-        return main + tuple(each.measured for each in self.extras)
+        return main + tuple(each.measured for each in self.extras) + self.finding
+
+    @property
+    def finding(self) -> tuple[Measured, ...]:
+        """What is read to find the groups of several levels that no level has together."""
+        return questions_of(self.measured) if self.measured.is_open and self.measured.levels else ()
 
     def over(self, combinations: tuple[tuple[Any, ...], ...]) -> Recipe:
-        """The same recipe once the groups of an open question are known."""
+        """The same recipe once the groups of an open question are known; on several levels, the picks."""
         lines: tuple[Line, ...] = ()
         if self.measured.levels:
             lines = lines_of(self.measured, combinations)

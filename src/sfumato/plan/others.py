@@ -1,6 +1,7 @@
 """The rows of ROLLUP, CUBE and GROUPING SETS where keys are not public: found groups, and "other keys" rows.
 
-Groups of all keys together are selected. What stands on each level follows from that public list alone:
+Groups are selected on the levels that no other contains: for ROLLUP and CUBE those of all keys together. What
+stands on each level follows from that public list alone:
 
 ```
 selected (FR, Paris), (FR, Lyon), (IT, Roma)
@@ -16,16 +17,36 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Key, Measured
 
-__all__ = ["Group", "Line", "Shelf", "labels", "least_lines", "lines_of", "places_in", "shelf_of"]
+__all__ = [
+    "Group",
+    "Level",
+    "Line",
+    "Pick",
+    "Shelf",
+    "labels",
+    "least_lines",
+    "lines_of",
+    "picks_of",
+    "places_in",
+    "questions_of",
+    "shelf_of",
+    "tops_of",
+]
 
 Group: TypeAlias = tuple[Any, ...]
-"""One value for each key of a question."""
+"""One value for each key of a question, or of a level."""
+
+Level: TypeAlias = tuple[int, ...]
+"""The keys of a level, in the order of GROUP BY."""
+
+Pick: TypeAlias = tuple[Any, ...]
+"""A group that was selected: on which of the levels of `tops_of`, by its number, and its values there."""
 
 _EVERYTHING = "all rows"
 
@@ -40,7 +61,7 @@ class Line:
             group that begins like this and goes on like no other line of its level.
     """
 
-    level: tuple[int, ...]
+    level: Level
     values: Group
 
     @property
@@ -60,11 +81,36 @@ class Line:
         return tuple(found.get(key) for key in range(keys))
 
 
-Shelf: TypeAlias = Mapping[tuple[int, ...], Mapping[Group, int]]
+Shelf: TypeAlias = Mapping[Level, Mapping[Group, int]]
 """Where the line of each level and its values stands."""
 
 
-def lines_of(measured: Measured, selected: Sequence[Group]) -> tuple[Line, ...]:
+def tops_of(measured: Measured) -> tuple[Level, ...]:
+    """The levels on which groups are selected: of those with a key that is not public, the widest."""
+    levels = [each for each in measured.levels if not _listed(measured.keys, each)]
+    return tuple(each for each in levels if not any(set(each) < set(other) for other in levels))
+
+
+def questions_of(measured: Measured) -> tuple[Measured, ...]:
+    """What is read to find groups, one question a level; none where it is read with the sums: by all keys."""
+    tops = tops_of(measured)
+    if not tops or len(tops[0]) == len(measured.keys):
+        return ()
+    return tuple(
+        replace(measured, keys=tuple(measured.keys[key] for key in top), levels=(), measurements=())
+        for top in tops
+    )
+
+
+def picks_of(measured: Measured, groups: Iterable[Group]) -> tuple[Pick, ...]:
+    """All that groups of all keys are on the levels where groups are selected."""
+    tops, found = tops_of(measured), list(groups)
+    return tuple(
+        dict.fromkeys((i, *(group[key] for key in top)) for i, top in enumerate(tops) for group in found)
+    )
+
+
+def lines_of(measured: Measured, selected: Sequence[Pick]) -> tuple[Line, ...]:
     """The rows of all levels of an open question: level by level, sorted by keys, other keys last.
 
     Values of leading keys that are public are all there, found or not, and need no others.
@@ -73,19 +119,21 @@ def lines_of(measured: Measured, selected: Sequence[Group]) -> tuple[Line, ...]:
         The lines are a function of the public list `selected` and of the question: whether anything is in a
         line plays no part. On each level every group that the statement can give is on at most one line.
     """
+    tops = tops_of(measured)
+    found = [dict(zip(tops[pick[0]], pick[1:], strict=True)) for pick in selected]
     lines: list[Line] = []
     for level in measured.levels:
         made: list[Line] = []
         for length in range(len(level) + 1):
             if length == len(level) or not _listed(measured.keys, level[: length + 1]):
-                made += [Line(level, values) for values in _found(measured.keys, level[:length], selected)]
-        ranks = [_ranks(measured.keys[key], (row[key] for row in selected)) for key in level]
+                made += [Line(level, values) for values in _found(measured.keys, level[:length], found)]
+        ranks = [_ranks(measured.keys[key], (row[key] for row in found if key in row)) for key in level]
         made.sort(key=lambda line: _place(line, ranks))
         lines += made
     return tuple(lines)
 
 
-def least_lines(keys: Sequence[Key], levels: Iterable[tuple[int, ...]]) -> int:
+def least_lines(keys: Sequence[Key], levels: Iterable[Level]) -> int:
     """How many rows there are at least: those of public keys."""
     public = [list(itertools.takewhile(lambda key: keys[key].values is not None, each)) for each in levels]
     return sum(math.prod(len(keys[key].values or ()) for key in each) for each in public)
@@ -93,7 +141,7 @@ def least_lines(keys: Sequence[Key], levels: Iterable[tuple[int, ...]]) -> int:
 
 def shelf_of(lines: Sequence[Line]) -> Shelf:
     """Where each line stands."""
-    shelf: dict[tuple[int, ...], dict[Group, int]] = {}
+    shelf: dict[Level, dict[Group, int]] = {}
     for place, line in enumerate(lines):
         shelf.setdefault(line.level, {})[line.values] = place
     return shelf
@@ -129,11 +177,13 @@ def _listed(keys: Sequence[Key], level: Iterable[int]) -> bool:
     return all(keys[key].values is not None for key in level)
 
 
-def _found(keys: Sequence[Key], level: tuple[int, ...], selected: Sequence[Group]) -> Iterable[Group]:
+def _found(keys: Sequence[Key], level: Level, found: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
     """The beginnings that have a line of their own: all public ones, else those of the selected groups."""
     if _listed(keys, level):
         return itertools.product(*(dict.fromkeys(keys[key].values or ()) for key in level))
-    return dict.fromkeys(tuple(row[key] for key in level) for row in selected)
+    return dict.fromkeys(
+        tuple(row[key] for key in level) for row in found if all(key in row for key in level)
+    )
 
 
 def _ranks(key: Key, found: Iterable[Any]) -> dict[Any, int]:

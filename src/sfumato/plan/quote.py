@@ -244,7 +244,7 @@ def _bundled(quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delt
         lines.append(
             MeasurementQuote(what, float(bundle.selection), noise, selection.error(quote.confidence))
         )
-        notes.append(selection_note(selection, levels=bool(quote.measured.levels)))
+        notes.append(selection_note(selection, quote.measured))
     if any(isinstance(each, PricedQuantiles) for each in extras):
         notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
     return replace(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.nodes import Measured
-from sfumato.plan.others import Group, Line, shelf_of
+from sfumato.plan.others import Group, Level, Line, shelf_of
 
 __all__ = ["reconciled", "reconciled_lines"]
 
@@ -166,12 +166,12 @@ class _Level:
 def _tree(lines: Sequence[Line]) -> _Level:
     """All levels from the total down to those that were asked for."""
     shelf = shelf_of(lines)
-    rows: dict[tuple[int, ...], dict[Group, None]] = {(): {(): None}}
+    rows: dict[Level, dict[Group, None]] = {(): {(): None}}
     for level in sorted(shelf, key=len, reverse=True):
         for length in range(len(level), 0, -1):
             known = rows.setdefault(level[:length], {})
             known |= {values[:length]: None for values in shelf[level]}
-    made: dict[tuple[int, ...], _Level] = {}
+    made: dict[Level, _Level] = {}
     for level in sorted(rows, key=len):
         asked, own = shelf.get(level, {}), list(rows[level])
         above = {values: place for place, values in enumerate(rows[level[:-1]])} if level else {}

@@ -12,6 +12,7 @@ from sfumato.plan.expressions import Column, columns_of
 from sfumato.plan.extras import Distinct
 from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measurement
+from sfumato.plan.others import picks_of
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import sensitivities, sensitivity
@@ -58,7 +59,7 @@ def exact(query: Query) -> Exact:
     measured, found = made.measured, None
     if measured.is_open:
         found = session.vault._read(measured, 0)
-        made = made.over(found.groups)
+        made = made.over(picks_of(measured, found.groups) if measured.levels else found.groups)
         if made.lines:
             found = Reading(found.groups, on_lines(found, made.lines))
     order = made.row_order
