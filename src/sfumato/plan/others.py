@@ -151,9 +151,11 @@ def places_in(shelf: Shelf, group: Group) -> list[int]:
     """The line that a group is on, on each level: that of the longest beginning which has one."""
     places = []
     for level, own in shelf.items():
-        values = tuple(group[key] for key in level)
-        beginnings = (values[:length] for length in range(len(level), -1, -1))
-        places += [own[each] for each in beginnings if each in own][:1]
+        values = tuple([group[key] for key in level])
+        while values and values not in own:
+            values = values[:-1]
+        if values in own:
+            places.append(own[values])
     return places
 
 
