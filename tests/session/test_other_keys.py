@@ -340,6 +340,21 @@ def test_order_having_and_limit_are_as_ever() -> None:
     assert all(n > 60 for n in table["n"].to_pylist())
 
 
+def test_other_keys_are_no_total() -> None:
+    with session() as asked:
+        text = (
+            f"{ROLLUP.replace('COUNT', 'GROUPING(city, country) AS g, COUNT')} HAVING GROUPING(country) = 0"
+        )
+        table = asked.sql(text).release(epsilon=SURE).table
+    assert set(zip(table["g"].to_pylist(), table["level"].to_pylist(), strict=True)) == {
+        (0, "country, city"),
+        (0, "country, other city"),
+        (0, "other country, other city"),
+        (2, "country"),
+        (2, "other country"),
+    }
+
+
 def test_the_column_that_says_what_a_row_is_about_takes_a_free_name() -> None:
     with session() as asked:
         text = "SELECT city AS level, UPPER(country) AS level_2, COUNT(*) AS n FROM t "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
@@ -37,7 +38,8 @@ class Assembly:
         rows: What is read.
         predicate: What rows must satisfy, normalised; None: nothing.
         columns: What is known about the table's columns in those rows.
-        known: What is known about keys and aggregates by their names.
+        known: What is known about keys and aggregates by their names; and about `g0`, …, which are 1 in the
+            rows of a level that leaves the key out, and 0 in others.
     """
 
     def __init__(self, table: Readable, predicates: Iterable[Expression], keys: Sequence[Expression]) -> None:
@@ -56,6 +58,8 @@ class Assembly:
         self.names = {key: f"k{i}" for i, key in enumerate(keys)}
         self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
         self._keys = tuple(Key(key, self._values(key)) for key in keys)
+        bit = Facts("integer", False, Fraction(0), Fraction(1), Fraction(1))
+        self.known |= {f"g{i}": bit for i in range(len(keys))}
         self._calls: dict[AggregateCall, str] = {}
 
     def values(self, name: str) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.boxes import Affine, Box, Scope
-from sfumato.plan.expressions import Column, Expression, literal
+from sfumato.plan.expressions import Column, Expression, columns_of, literal
 from sfumato.plan.facts import facts_of
 from sfumato.plan.functions import evaluate
 from sfumato.plan.intervals import Floats, mean_interval, variance_interval
@@ -132,6 +132,7 @@ def estimate(
         if all(noise.law == "gaussian" for noise in noises):
             arrays = _agreed(recipe, arrays, rounded=False)
     results = _results(recipe, agreed, order, others)
+    results |= _left_out(recipe, report, len(order))
     if recipe.lines:
         results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
     kept = _kept(report, results, len(order))
@@ -154,6 +155,30 @@ def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True)
     if recipe.measured.is_open:
         return [*reconciled_lines(recipe.measured, recipe.lines, arrays, rounded=rounded)]
     return [*reconciled(recipe.measured, arrays, rounded=rounded)]
+
+
+def _left_out(recipe: Recipe, report: Report, size: int) -> dict[str, Values]:
+    """What GROUPING asks about: `g0`, …, 1 in the rows of levels that leave a key out, 0 in others."""
+    shown = [each.expression for each in report.columns] + [each.expression for each in report.order]
+    shown += [] if report.having is None else [report.having]
+    asked = {name for each in shown for name in columns_of(each) if name.startswith("g")}
+    levels = _levels(recipe, size) if asked else []
+    found: dict[str, Values] = {}
+    for name in sorted(asked):
+        key = recipe.key_order[int(name[1:])]
+        found[name] = np.ma.MaskedArray(np.array([key not in level for level in levels], dtype=np.int64))
+    return found
+
+
+def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
+    """The level of each row, as the keys that it has."""
+    measured = recipe.measured
+    if recipe.lines:
+        return [line.level for line in recipe.lines]
+    if not measured.levels:
+        return [tuple(range(len(measured.keys)))] * size
+    counts = [math.prod(len(measured.keys[key].values or ()) for key in each) for each in measured.levels]
+    return [level for level, count in zip(measured.levels, counts, strict=True) for _ in range(count)]
 
 
 def _key_names(recipe: Recipe, report: Report) -> list[str]:
@@ -253,6 +278,8 @@ def _facts(name: str, recipe: Recipe) -> Facts:
     """The kind of a result; nothing is said about the values."""
     if name == LEVEL:
         return Facts("text", nullable=False)
+    if name.startswith("g"):
+        return Facts("integer", nullable=False)
     if name.startswith("a"):
         return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
     at = recipe.key_order[int(name[1:])]

@@ -125,7 +125,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of the result: an expression over the keys (`k0`, …) and aggregates (`a0`, …), or `LEVEL`."""
+    """A column of the result: an expression over keys (`k0`, …), aggregates (`a0`, …) and their levels."""
 
     name: str
     expression: Expression
