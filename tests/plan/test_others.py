@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from sfumato.plan.others import (
     tops_of,
 )
 from sfumato.plan.reconcile import reconciled_lines
+from sfumato.plan.sensitivity import sensitivities
+from sfumato.schema import PrivacyUnit
 from sfumato.session.reading import Reading, on_lines
 
 SETS = {
@@ -225,3 +228,32 @@ def test_agreeing_levels_have_less_error() -> None:
         raw += (noisy - truth) ** 2
     assert (errors < 1.02 * raw).all()
     assert errors.sum() < 0.8 * raw.sum()
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-2, 3), (-5, 0), (2, 4), (-3, 3)])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_placement_of_a_units_groups_moves_a_level_further_and_one_moves_it_as_far(
+    adjacency: Any, lower: int, upper: int, k: int
+) -> None:
+    """All ways to put k contributions on three lines; convex functions are greatest at extreme ones."""
+    unit = PrivacyUnit("u", max_groups=k, max_rows=k, adjacency=adjacency)
+    ends = sorted({0, min(lower, 0), max(upper, 0)})
+    terms = [(line, amount) for line in range(3) for amount in ends]
+    vectors = {
+        tuple(sum(amount for on, amount in chosen if on == line) for line in range(3))
+        for chosen in itertools.combinations_with_replacement(terms, k)
+    }
+    others = vectors if adjacency == "exchange" else {(0, 0, 0)}
+    moves = [[abs(a - b) for a, b in zip(v, w, strict=True)] for v in vectors for w in others]
+    measurement = Measurement("sum", Column("x"), lower, upper, per="total")
+    for levels in (((0, 1, 2),), ((0, 1, 2), (0,), ())):
+        measured = replace(
+            question(levels),
+            unit=tuple(unit.to_dict().items()),
+            measurements=(measurement,),
+            bounding="choose",
+        )
+        (claim,) = sensitivities(measured)
+        assert claim.l1 == len(levels) * max(map(sum, moves))
+        assert claim.l2_squared == len(levels) * max(sum(x * x for x in move) for move in moves)
