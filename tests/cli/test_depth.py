@@ -73,3 +73,22 @@ def test_explain_and_the_clause_of_another_dialect(cli, hospital):
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1, privacy_unit_column = patient_id)"
     answer = cli("query", f"{clause} city, COUNT(*) AS n FROM visits GROUP BY city", "--json").json
     assert answer["paid"]["epsilon"] == 0.1
+
+
+def test_rows_of_other_keys_are_told_apart_in_every_format(cli, hospital):
+    text = (
+        "SELECT city, CAST(cost AS INTEGER) AS paid, COUNT(*) AS n FROM visits "
+        "GROUP BY ROLLUP (city, CAST(cost AS INTEGER))"
+    )
+    assert "rows of other keys" in " ".join(cli("quote", text, "--epsilon", "0.5").out.split())
+    answer = cli("query", text, "--epsilon", "0.5", "--json").json
+    assert answer["columns"] == ["city", "paid", "n", "level"]
+    told = [(row["city"], row["level"]) for row in answer["rows"]]
+    assert ("Nice", "city, other paid") in told
+    assert told[-3:] == [("Lyon", "city"), ("Nice", "city"), (None, "all rows")]
+    assert all(set(each) == {"n"} for each in answer["errors"])
+    again = cli("query", text, "--epsilon", "0.5", "--format", "csv")
+    assert again.out.splitlines()[0] == "city,paid,n,n_error,level"
+    shown = cli("query", text, "--epsilon", "0.5").out
+    assert "city, other paid" in shown
+    assert "all rows" in shown

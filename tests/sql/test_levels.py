@@ -79,6 +79,27 @@ def test_it_means_what_it_means_elsewhere(grouping: str) -> None:
         assert ours[4] == pytest.approx(theirs[4], abs=1e-3)
 
 
+def test_grouping_tells_totals_apart() -> None:
+    import duckdb
+
+    t = rows()
+    text = (
+        "SELECT country, sex, GROUPING(country) AS a, GROUPING(sex, country) AS b, COUNT(*) AS n FROM t "
+        "GROUP BY CUBE (country, sex) HAVING GROUPING(sex) + GROUPING(country) < 2 "
+        "ORDER BY GROUPING(sex), GROUPING(country), sex, country"
+    )
+    with session(t) as asked:
+        query = asked.sql(text)
+        assert query.release(epsilon=10**8, mechanism="laplace").table.to_pydict() == (
+            duckdb.sql(text).arrow().read_all().to_pydict()
+        )
+        assert query.quote(epsilon=1).error()["b"] == 0
+        plain = asked.sql("SELECT sex, GROUPING(sex) AS g, COUNT(*) AS n FROM t GROUP BY sex")
+        assert plain.release(epsilon=1).table["g"].to_pylist() == [0, 0]
+        with pytest.raises(QueryRefused, match="what GROUP BY names"):
+            asked.sql("SELECT GROUPING(x), COUNT(*) FROM t GROUP BY ROLLUP (sex)")
+
+
 @pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
 def test_a_unit_moves_all_levels_by_what_is_claimed(adjacency: str) -> None:
     t = rows()
@@ -106,7 +127,8 @@ def test_a_unit_moves_all_levels_by_what_is_claimed(adjacency: str) -> None:
 def test_what_has_no_rule_is_refused() -> None:
     with session(rows()) as asked:
         for text, reason in [
-            ("SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", "public values"),
+            ("SELECT city, MEDIAN(x) FROM t GROUP BY ROLLUP (city)", "sums over weighted rows"),
+            ("SELECT city, COUNT(DISTINCT u) FROM t GROUP BY ROLLUP (city)", "weighted rows"),
             ("SELECT country, MEDIAN(x) FROM t GROUP BY ROLLUP (country)", "sums over weighted rows"),
             ("SELECT country, COUNT(DISTINCT u) FROM t GROUP BY CUBE (country)", "weighted rows"),
         ]:

@@ -42,6 +42,7 @@ MEANT = {
     "prepared": ("bounded by prepared",),
     "grouped": ("bounded by grouped",),
     "levels": ("levels",),
+    "open levels": ("open levels",),
 }
 """What must be in most of the accepted questions of a form, so that it is what it is called."""
 

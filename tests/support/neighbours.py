@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +25,12 @@ from sfumato.plan import sensitivity as claims
 from sfumato.plan.expressions import Call, Column, Literal
 from sfumato.plan.measure import recipe
 from sfumato.plan.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
+from sfumato.plan.others import Line, lines_of, picks_of
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import Sensitivity
 from sfumato.plan.unbounded import bounded, sizes_of, unbounded
 from sfumato.schema import PrivacyUnit
-from sfumato.session.reading import Reading, reading
+from sfumato.session.reading import Reading, on_lines, reading
 from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
 from sfumato.sql.lower import CELL, UNITS
@@ -150,7 +152,12 @@ class Bench:
             raise EngineFailed(type(error).__name__) from None
 
     def check(
-        self, measured: Measured, neighbours: Sequence[Side], *, read: Measured | None = None
+        self,
+        measured: Measured,
+        neighbours: Sequence[Side],
+        *,
+        read: Measured | None = None,
+        few: float = 1.0,
     ) -> tuple[float, list[str]]:
         """The greatest part of a claimed sensitivity that was reached, and which claims were broken.
 
@@ -158,18 +165,24 @@ class Bench:
             measured: The question.
             neighbours: Where it is asked as well.
             read: What is read in its place: more groups, of which those of the question are kept.
+            few: Which part of the groups that are found is selected, where there are several levels of them:
+                the list is the same for all neighbours, since it is public by then.
         """
         self.neighbours, self.reads = neighbours, 0
-        base = _vectors(reading(self._read(read or measured), measured), measured)
+        first = reading(self._read(read or measured), measured)
         broken = self._leaks(measured) if read is None else []
-        claimed = _claims(measured)
+        claimed, lines = _claims(measured), tuple[Line, ...]()
         if measured.is_open:
             self.groups = [
                 *dict.fromkeys(key for each in self.answers for key in reading(each, measured).groups)
             ]
-        most = 0.0
+        if measured.is_open and measured.levels:
+            picks = picks_of(measured, self.groups)
+            ranked = sorted(picks, key=lambda pick: hashlib.sha256(repr(pick).encode()).digest())
+            lines = lines_of(measured, ranked[: round(few * len(ranked))])
+        base, most = _vectors(first, measured, lines), 0.0
         for side, answer in zip(neighbours, self.answers[1:], strict=True):
-            other = _vectors(reading(answer, measured), measured)
+            other = _vectors(reading(answer, measured), measured, lines)
             for (name, mine), (_, new), claim in zip(base, other, claimed, strict=True):
                 l1, l2_squared = _moves(mine, new)
                 if not side.moves:
@@ -213,13 +226,15 @@ def _other(value: Any, listed: set[Any]) -> bool:
 Vector = dict[Any, int]
 
 
-def _vectors(found: Reading, measured: Measured) -> list[tuple[str, Vector]]:
-    """What was read for each measurement: by group, or by group and cell."""
+def _vectors(found: Reading, measured: Measured, lines: Sequence[Line] = ()) -> list[tuple[str, Vector]]:
+    """What was read for each measurement: by group, by group and cell, or added up on lines."""
     if found.cells is not None:
         places = zip(*found.cells.nonzero(), strict=True)
         return [("0 of cells", {place: int(found.cells[place]) for place in places})]
     named = [f"{i} of {each.kind}" for i, each in enumerate(measured.measurements)]
-    columns = [dict(zip(found.groups, column, strict=True)) for column in found.columns]
+    columns: list[Vector] = [dict(zip(found.groups, column, strict=True)) for column in found.columns]
+    if lines:
+        columns = [dict(zip(lines, column, strict=True)) for column in on_lines(found, lines)]
     vectors = list(zip(named, columns, strict=True))
     if found.units is not None:
         vectors.append(("of units for the selection", dict(zip(found.groups, found.units, strict=True))))
@@ -329,7 +344,8 @@ def _one(bench: Bench, draw: random.Random, asked: Asked, *, most: int = 3) -> O
         try:
             wanted = _readable(measured, bench.groups, draw)
             whole = measured if wanted is not measured and draw.random() < 0.3 else None
-            part, broken = bench.check(wanted, neighbours, read=whole)
+            few = draw.choice((0.0, 0.1, 0.3, 0.6, 1.0)) if measured.is_open and measured.levels else 1.0
+            part, broken = bench.check(wanted, neighbours, read=whole, few=few)
         except Exception as error:
             part, broken = 0.0, [repr(error)]
         reached = max(reached, part)
@@ -392,6 +408,7 @@ def _manner(measured: Measured) -> Iterator[str]:
     yield f"bounded by {measured.bounding}"
     yield from ["open"] if measured.is_open else []
     yield from ["levels"] if measured.levels else []
+    yield from ["open levels"] if measured.levels and measured.is_open else []
     yield from ["rows as units"] if unit.column is None else []
     yield from ["owners elsewhere"] if unit.is_via else []
 

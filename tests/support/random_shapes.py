@@ -503,6 +503,21 @@ def _levels(maker: _Maker) -> Asked:
     return Asked(maker.select(relation, some, keys, by=by))
 
 
+def _open_levels(maker: _Maker) -> Asked:
+    draw = maker.draw
+    relation = maker.table("orders") if draw.random() < 0.6 else draw.choice((maker.units, maker.public))()
+    if not relation.of("t", "d"):
+        relation = maker.table("orders")
+    keys = maker.keys(relation, open_=True)
+    keys += [each for each in (draw.choice(relation.of("t", "d", "k", "b")),) if each not in keys]
+    draw.shuffle(keys)
+    shapes = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS ({})", "GROUPING SETS (({}), ())", "ROLLUP (({}))")
+    by = draw.choice(shapes)
+    number, truth = maker.number(relation), maker.truth(relation)
+    some = [draw.choice((f"SUM({number})", "COUNT(*)", "COUNT(*)", f"AVG({number})", f"COUNT_IF({truth})"))]
+    return Asked(maker.select(relation, some, keys, by=by))
+
+
 FORMS: dict[str, Callable[[_Maker], Asked]] = {
     "public inner": _plain(lambda maker: maker.public(outer=False)),
     "public left": _plain(lambda maker: maker.public(outer=True)),
@@ -528,6 +543,7 @@ FORMS: dict[str, Callable[[_Maker], Asked]] = {
     "prepared": _prepared,
     "grouped": _grouped,
     "levels": _levels,
+    "open levels": _open_levels,
 }
 """How each form of a question is written."""
 

@@ -25,6 +25,7 @@ from sfumato.plan.nodes import Measured, Measurement
 from sfumato.plan.sensitivity import Sensitivity
 from sfumato.plan.sources import Joined
 from sfumato.schema import PrivacyUnit
+from sfumato.session import reading as readings
 from sfumato.session import vault as vaults
 from sfumato.sql import choice, sources
 from sfumato.sql import lower as lowering
@@ -235,6 +236,25 @@ def _one_level(measurement: Measurement, measured: Measured, unit: PrivacyUnit) 
     return _sensitivity_in(measurement, replace(measured, levels=()), unit)
 
 
+def _never_together(measurement: Measurement, measured: Measured, unit: PrivacyUnit) -> Sensitivity:
+    """The claim for groups that are apart, where several of a unit's can be on one line."""
+    if not (measured.levels and measured.is_open):
+        return _sensitivity_in(measurement, measured, unit)
+    found = _sensitivity_in(measurement, replace(measured, levels=()), unit)
+    count = len(measured.levels)
+    return Sensitivity(found.l1 * count, found.l2_squared * count)
+
+
+def _on_every_line(shelf: Any, group: tuple[Any, ...]) -> list[int]:
+    """A group counts on its own line and on those of other keys beside it."""
+    return [
+        own[values]
+        for level, own in shelf.items()
+        for length in range(len(level) + 1)
+        if (values := tuple(group[key] for key in level[:length])) in own
+    ]
+
+
 def _one_value(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
     found = _sensitivity(measurement, unit, **options)
     return Sensitivity(1, 1) if measurement.kind == "values" else found
@@ -286,6 +306,14 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     ),
     "one row a group claimed": ShapeMutant(_patched((claims, "_in_groups", _one_row)), ("grouped",)),
     "levels claimed as one": ShapeMutant(_patched((claims, "sensitivity_in", _one_level)), ("levels",)),
+    "open levels claimed as one": ShapeMutant(
+        _patched((claims, "sensitivity_in", _one_level)), ("open levels",)
+    ),
+    "groups on one line claimed apart": ShapeMutant(
+        _patched((claims, "sensitivity_in", _never_together)), ("open levels",)
+    ),
+    "groups on two lines": ShapeMutant(_patched((readings, "places_in", _on_every_line)), ("open levels",)),
+    "groups of open levels not limited": ShapeMutant(_statement(_no_limit), ("open levels",)),
     "old bounds claimed": ShapeMutant(_patched((claims, "sensitivity", _old_bounds)), ("redefined",)),
     "rows not weighed": _also(
         "rows not weighed", "public inner", "public left", "subquery", "with", "quantiles", "auto bounds"

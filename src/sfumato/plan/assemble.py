@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
@@ -13,7 +14,7 @@ from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
 from sfumato.plan.names import in_sql
-from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
+from sfumato.plan.nodes import LEVEL, Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
 from sfumato.plan.normal import conjunction, normal
 from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.unbounded import unbounded
@@ -37,7 +38,8 @@ class Assembly:
         rows: What is read.
         predicate: What rows must satisfy, normalised; None: nothing.
         columns: What is known about the table's columns in those rows.
-        known: What is known about keys and aggregates by their names.
+        known: What is known about keys and aggregates by their names; and about `g0`, …, which are 1 in the
+            rows of a level that leaves the key out, and 0 in others.
     """
 
     def __init__(self, table: Readable, predicates: Iterable[Expression], keys: Sequence[Expression]) -> None:
@@ -56,6 +58,8 @@ class Assembly:
         self.names = {key: f"k{i}" for i, key in enumerate(keys)}
         self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
         self._keys = tuple(Key(key, self._values(key)) for key in keys)
+        bit = Facts("integer", False, Fraction(0), Fraction(1), Fraction(1))
+        self.known |= {f"g{i}": bit for i in range(len(keys))}
         self._calls: dict[AggregateCall, str] = {}
 
     def values(self, name: str) -> tuple[Any, ...]:
@@ -139,6 +143,8 @@ class Assembly:
         source = self.rows.source
         child = source if self.predicate is None else Filter(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
+        if levels and None in lists:  # NULL alone does not tell other keys from all of them
+            outputs = (*outputs, Output(_unused(LEVEL, outputs), Column(LEVEL)))
         report = Report(aggregate, outputs, having, order, limit, offset)
         if strict or not unbounded(report, self.rows):
             measured_of(report, self.rows)
@@ -153,6 +159,16 @@ class Assembly:
         if values is None and facts.kind == "float":
             raise _endless(key, facts)
         return values
+
+
+def _unused(name: str, outputs: Sequence[Output]) -> str:
+    """The name, with a number where a column has it already."""
+    taken, free = {each.name.lower() for each in outputs}, name
+    for number in range(2, len(outputs) + 2):
+        if free not in taken:
+            break
+        free = f"{name}_{number}"
+    return free
 
 
 def _functions(expression: Expression) -> Iterator[str]:

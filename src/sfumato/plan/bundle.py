@@ -93,6 +93,10 @@ class Bundle:
     def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> PartitionSelection | None:
         """What selects the groups at this price, if they must be.
 
+        Privacy:
+            Where groups are looked for on several levels, those of all levels are one list, in which a unit
+            counts in as many groups as on each of them together.
+
         Raises:
             QueryRefused: without a delta.
         """
@@ -108,7 +112,7 @@ class Bundle:
         return PartitionSelection(
             epsilon * self.selection,
             delta / 2 if self.main and law == "gaussian" else delta,
-            groups=1 if unit.column is None else unit.max_groups,
+            groups=(1 if unit.column is None else unit.max_groups) * max(1, len(self.found.finding)),
             exchange=unit.adjacency == "exchange",
         )
 

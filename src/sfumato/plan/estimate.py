@@ -13,18 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.boxes import Affine, Box, Scope
-from sfumato.plan.expressions import Column, Expression, literal
+from sfumato.plan.expressions import Column, Expression, columns_of, literal
 from sfumato.plan.facts import facts_of
 from sfumato.plan.functions import evaluate
 from sfumato.plan.intervals import Floats, mean_interval, variance_interval
 from sfumato.plan.measure import Estimator, Recipe
 from sfumato.plan.moments import pair_interval, pair_value
-from sfumato.plan.nodes import OrderItem, Report
+from sfumato.plan.nodes import LEVEL, OrderItem, Report
 from sfumato.plan.noise import Noise, risk_of
+from sfumato.plan.others import labels
 from sfumato.plan.outside import Outside
 from sfumato.plan.ranges import Facts
-from sfumato.plan.reconcile import reconciled
+from sfumato.plan.reconcile import reconciled, reconciled_lines
 from sfumato.plan.slots import Slot
+from sfumato.plan.words import written
 
 __all__ = ["Estimates", "Values", "estimate"]
 
@@ -124,12 +126,15 @@ def estimate(
     others = {} if outside is None else outside
     agreed = arrays
     if recipe.measured.levels:
-        agreed = reconciled(recipe.measured, arrays)
+        agreed = _agreed(recipe, arrays)
         # Intervals are around the measurements. With Gaussian noise, the estimates that agree have Gaussian
         # errors of no more variance (Gauss, Markov), and intervals of the same width hold around them.
         if all(noise.law == "gaussian" for noise in noises):
-            arrays = reconciled(recipe.measured, arrays, rounded=False)
+            arrays = _agreed(recipe, arrays, rounded=False)
     results = _results(recipe, agreed, order, others)
+    results |= _left_out(recipe, report, len(order))
+    if recipe.lines:
+        results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
     kept = _kept(report, results, len(order))
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
@@ -143,6 +148,44 @@ def estimate(
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
     return Estimates(columns, order[kept], tuple(bars), expressions, scope)
+
+
+def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True) -> list[NDArray[Any]]:
+    """Numbers of several levels that add up."""
+    if recipe.measured.is_open:
+        return [*reconciled_lines(recipe.measured, recipe.lines, arrays, rounded=rounded)]
+    return [*reconciled(recipe.measured, arrays, rounded=rounded)]
+
+
+def _left_out(recipe: Recipe, report: Report, size: int) -> dict[str, Values]:
+    """What GROUPING asks about: `g0`, …, 1 in the rows of levels that leave a key out, 0 in others."""
+    shown = [each.expression for each in report.columns] + [each.expression for each in report.order]
+    shown += [] if report.having is None else [report.having]
+    asked = {name for each in shown for name in columns_of(each) if name.startswith("g")}
+    levels = _levels(recipe, size) if asked else []
+    found: dict[str, Values] = {}
+    for name in sorted(asked):
+        key = recipe.key_order[int(name[1:])]
+        found[name] = np.ma.MaskedArray(np.array([key not in level for level in levels], dtype=np.int64))
+    return found
+
+
+def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
+    """The level of each row, as the keys that it has."""
+    measured = recipe.measured
+    if recipe.lines:
+        return [line.level for line in recipe.lines]
+    if not measured.levels:
+        return [tuple(range(len(measured.keys)))] * size
+    counts = [math.prod(len(measured.keys[key].values or ()) for key in each) for each in measured.levels]
+    return [level for level, count in zip(measured.levels, counts, strict=True) for _ in range(count)]
+
+
+def _key_names(recipe: Recipe, report: Report) -> list[str]:
+    """What the question's keys are called in the result; those that are not shown, as they are written."""
+    shown = {each.expression: each.name for each in reversed(report.columns)}
+    names = {at: shown.get(Column(f"k{i}")) for i, at in enumerate(recipe.key_order)}
+    return [names[at] or written(key.expression) for at, key in enumerate(recipe.measured.keys)]
 
 
 def _results(
@@ -233,6 +276,10 @@ def _over(expression: Expression, results: Mapping[str, Values], size: int) -> V
 
 def _facts(name: str, recipe: Recipe) -> Facts:
     """The kind of a result; nothing is said about the values."""
+    if name == LEVEL:
+        return Facts("text", nullable=False)
+    if name.startswith("g"):
+        return Facts("integer", nullable=False)
     if name.startswith("a"):
         return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
     at = recipe.key_order[int(name[1:])]
@@ -275,7 +322,8 @@ def _scope(
             return low[rows], high[rows]
         return _solved(estimator, scope, forms.get(name), risk=risk)
 
-    keys = {name: _key_array(column) for name, column in results.items() if name.startswith("k")}
+    public = {name: column for name, column in results.items() if not name.startswith("a")}
+    keys = {name: _key_array(column) for name, column in public.items()}
     scope = Scope(floats, noises, laws, keys, forms, solve)
     return scope
 

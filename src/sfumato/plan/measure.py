@@ -21,6 +21,7 @@ from sfumato.plan.facts import Facts, refine
 from sfumato.plan.group_bounds import per_group
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
+from sfumato.plan.others import Line, least_lines, lines_of, questions_of
 from sfumato.plan.prepared import fits_groups
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import Readable, Rows, as_rows
@@ -51,6 +52,7 @@ class Recipe:
             `row_order[r]`.
         yardsticks: For each aggregate with an estimator, how it would be measured if it were the only one.
         extras: The questions beside it.
+        lines: The rows of several levels whose groups were found, aligned with the combinations.
     """
 
     measured: Measured
@@ -59,6 +61,7 @@ class Recipe:
     row_order: tuple[int, ...]
     yardsticks: tuple[Part, ...]
     extras: tuple[Extra, ...] = ()
+    lines: tuple[Line, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -72,12 +75,21 @@ class Recipe:
 
     @property
     def questions(self) -> tuple[Measured, ...]:
-        """All that is read: the main question unless it is empty, and the extra ones."""
+        """All that is read: the main question unless it is empty, the extra ones, and what finds groups."""
         main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()
-        return main + tuple(each.measured for each in self.extras)
+        return main + tuple(each.measured for each in self.extras) + self.finding
+
+    @property
+    def finding(self) -> tuple[Measured, ...]:
+        """What is read to find the groups of several levels that no level has together."""
+        return questions_of(self.measured) if self.measured.is_open and self.measured.levels else ()
 
     def over(self, combinations: tuple[tuple[Any, ...], ...]) -> Recipe:
-        """The same recipe once the groups of an open question are known."""
+        """The same recipe once the groups of an open question are known; on several levels, the picks."""
+        lines: tuple[Line, ...] = ()
+        if self.measured.levels:
+            lines = lines_of(self.measured, combinations)
+            combinations = tuple(line.shown(len(self.measured.keys)) for line in lines)
         measured = replace(self.measured, combinations=combinations)
         extras = tuple(
             each
@@ -86,7 +98,7 @@ class Recipe:
             for each in self.extras
         )
         order = tuple(range(len(combinations)))
-        return replace(self, measured=measured, row_order=order, extras=extras)
+        return replace(self, measured=measured, row_order=order, extras=extras, lines=lines)
 
 
 def recipe(report: Report, table: Readable) -> Recipe:
@@ -103,7 +115,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
     base, row_order = _question(node, read, order)
     unit = PrivacyUnit.from_dict(dict(base.unit))
     slots: dict[AggregateCall, Slot] = {}
-    if base.is_open:
+    if base.is_open and not base.levels:
         slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
     if base.levels:
         _check_levels(node, base)
@@ -141,17 +153,13 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     unit = _limited(read.unit, node.limits)
     keys = tuple(node.keys[index] for index in order)
     is_open = any(key.values is None for key in keys)
-    levels = tuple(tuple(sorted(order.index(key) for key in level)) for level in node.levels)
-    if levels and is_open:
-        raise QueryRefused(
-            "ROLLUP, CUBE and GROUPING SETS need keys with public values.",
-            "List the values in WHERE, have the columns declared as enums, or ask each grouping by itself.",
-        )
+    levels = tuple(tuple(order.index(key) for key in sorted(level)) for level in node.levels)
     rows: tuple[tuple[Any, ...], ...] = ()
     row_order: tuple[int, ...] = ()
     if is_open:
-        pass
+        _check_count(least_lines(keys, levels), "Group by fewer keys.")
     elif levels:
+        levels = tuple(tuple(sorted(level)) for level in levels)
         rows, row_order = _stacked(node, order, levels)
     else:
         rows, row_order = _sorted_rows(node, order)
@@ -197,11 +205,7 @@ def _stacked(
     """The groups of all levels, one level after the other, with None for keys that a level leaves out."""
     lists = [tuple(dict.fromkeys(node.keys[index].values or ())) for index in order]
     count = sum(math.prod(len(lists[key]) for key in level) for level in levels)
-    if count > _MOST_ROWS:
-        raise QueryRefused(
-            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.",
-            "Group by fewer keys.",
-        )
+    _check_count(count, "Group by fewer keys.")
     rows: list[tuple[Any, ...]] = []
     for level in levels:
         columns = [values if key in level else (None,) for key, values in enumerate(lists)]
@@ -209,9 +213,17 @@ def _stacked(
     return tuple(rows), tuple(range(len(rows)))
 
 
+def _check_count(count: int, fix: str) -> None:
+    if count > _MOST_ROWS:
+        raise QueryRefused(
+            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.", fix
+        )
+
+
 def _check_levels(node: Aggregate, base: Measured) -> None:
-    """Levels are added up from the finest groups, which fits weighted rows alone."""
-    if base.bounding != "reweight" or any(each.function in _NOT_ADDED for each in node.aggregates):
+    """Levels are added up from the finest groups, which fits sums over weighted rows or chosen groups."""
+    fits = base.bounding == "reweight" or base.is_open  # where groups are found, a unit counts in few of them
+    if not fits or any(each.function in _NOT_ADDED for each in node.aggregates):
         raise QueryRefused(
             "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
             "Ask distinct counts and quantiles for each grouping by itself.",
@@ -299,11 +311,7 @@ def _sorted_rows(
         rows: Iterable[tuple[Any, ...]] = itertools.product(*lists)
     else:
         count, rows = len(node.combinations), node.combinations
-    if count > _MOST_ROWS:
-        raise QueryRefused(
-            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.",
-            "Group by fewer keys, or list the combinations that matter.",
-        )
+    _check_count(count, "Group by fewer keys, or list the combinations that matter.")
     listed = [tuple(row[index] for index in order) for row in rows]
     if any(value != value for row in listed for value in row):
         raise QueryRefused("NaN cannot be a key.", "Leave it out of the list.")

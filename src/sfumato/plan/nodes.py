@@ -33,6 +33,7 @@ from sfumato.plan.sources import (
 )
 
 __all__ = [
+    "LEVEL",
     "Aggregate",
     "AggregateCall",
     "AggregateName",
@@ -59,6 +60,9 @@ Bounding: TypeAlias = Literal["reweight", "choose", "prepared", "grouped"]
 """How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, by
 the ranks of rows that a prepared table has, or by the ranks of groups and of rows in them that one has which
 was prepared for the grouping."""
+
+LEVEL = "level"
+"""The name of what a row of several levels is about, among keys `k0`, … and aggregates `a0`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of the result: an expression over the keys (`k0`, …) and aggregates (`a0`, …)."""
+    """A column of the result: an expression over keys (`k0`, …), aggregates (`a0`, …) and their levels."""
 
     name: str
     expression: Expression
@@ -225,7 +229,8 @@ class Measured:
         source: Where the rows come from; None: they are those of the table itself.
         bounding: How units are held within their limits.
         levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
-            the keys that its level leaves out.
+            the keys that its level leaves out. Where keys are not public, they stand in the order of GROUP
+            BY, which decides what rows of other keys there are (`plan.others`).
     """
 
     table: str

@@ -25,6 +25,7 @@ from sfumato.plan.words import (
     figure,
     measurement_in_words,
     noise_in_words,
+    selection_note,
     unit_notes,
 )
 from sfumato.schema import PrivacyUnit
@@ -247,10 +248,7 @@ def _bundled(
         lines.append(
             MeasurementQuote(what, float(bundle.selection), noise, selection.error(quote.confidence))
         )
-        notes.append(
-            f"Groups are reported that more than {selection.threshold} units share, after noise; one of "
-            f"{selection.certain} is always reported. Others are left out, and the bars hold for those shown."
-        )
+        notes.append(selection_note(selection, quote.measured))
     if any(isinstance(each, PricedQuantiles) for each in extras):
         notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
     return replace(

@@ -93,11 +93,12 @@ def sensitivity(
         most = (unit.max_rows if unit.column is not None else 1) * (2 if exchange else 1)
         return Sensitivity(most, most * most)
     if bounding == "choose" and unit.column is not None:
-        return _chosen(measurement, unit, groups if keyed else 1)
+        within = groups if keyed else 1
+        return _chosen(measurement, unit, within, _weight(measurement, unit, keyed=within != 1))
     if bounding == "grouped" and unit.column is not None:
         if not keyed or measurement.kind == "cells" or measurement.per != "row":
             raise InvalidParameter("Ranks of groups hold rows and units in groups, and nothing else.")
-        return _in_groups(measurement, unit, groups, rows_in_group(unit))
+        return _chosen(measurement, unit, groups, rows_in_group(unit))
     if measurement.kind == "units" and unit.column is not None:
         size = WEIGHT if keyed else 1
         touched = _few(unit.max_groups * (2 if exchange else 1), groups) if keyed else 1
@@ -105,11 +106,15 @@ def sensitivity(
     cells = measurement.kind == "cells"
     most, least = (1, 0) if cells else (max(measurement.upper, 0), max(-measurement.lower, 0))
     reach = 1 if unit.column is None else unit.max_rows * (WEIGHT if bounding == "reweight" else 1)
-    one = max(most, least) * reach
+    return _anywhere(most * reach, least * reach, exchange=exchange, single=groups == 1 and not cells)
+
+
+def _anywhere(most: int, least: int, *, exchange: bool, single: bool = False) -> Sensitivity:
+    """Of what a unit adds as a point of the convex hull of 0, most·e_g and −least·e_g over all groups g."""
+    one, both = max(most, least), most + least
     if not exchange:
         return Sensitivity(one, one * one)
-    both = (most + least) * reach
-    if groups == 1 and not cells:
+    if single:
         return Sensitivity(both, both * both)
     return Sensitivity(2 * one, max(both * both, 2 * one * one))
 
@@ -118,18 +123,24 @@ def _few(number: int, groups: int | None) -> int:
     return number if groups is None else min(number, groups)
 
 
-def _chosen(measurement: Measurement, unit: PrivacyUnit, groups: int | None) -> Sensitivity:
-    """Of a measurement that a unit moves in `max_groups` groups at most."""
-    reach = WEIGHT * rows_in_group(unit, keyed=groups != 1) if measurement.per == "row" else 1
-    return _in_groups(measurement, unit, groups, reach)
+def _in_one_group(measurement: Measurement, reach: int) -> tuple[int, int]:
+    """How far up and down a unit moves a measurement in one of the groups that are chosen for it.
 
-
-def _in_groups(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
-    """The same where the weights of a unit's rows in one group, or its total there, reach so far."""
+    The weights of its rows there, or its total there, reach so far.
+    """
     if measurement.kind == "units":
-        most, least = 1, 0
-    else:
-        most, least = max(measurement.upper, 0) * reach, max(-measurement.lower, 0) * reach
+        return 1, 0
+    return max(measurement.upper, 0) * reach, max(-measurement.lower, 0) * reach
+
+
+def _weight(measurement: Measurement, unit: PrivacyUnit, *, keyed: bool = True) -> int:
+    """What the rows of a unit weigh in one of the groups that are chosen for it."""
+    return WEIGHT * rows_in_group(unit, keyed=keyed) if measurement.per == "row" else 1
+
+
+def _chosen(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
+    """Of a measurement that a unit moves in `max_groups` groups at most."""
+    most, least = _in_one_group(measurement, reach)
     touched, one = _few(unit.max_groups, groups), max(most, least)
     if unit.adjacency != "exchange":
         return Sensitivity(touched * one, touched * one * one)
@@ -173,9 +184,25 @@ def sensitivity_in(measurement: Measurement, measured: Measured, unit: PrivacyUn
         The groups of one level are a partition of the same weighted rows, or what is left of one after some
         were dropped, so that each level by itself has the sensitivity of `sensitivity`; over n levels both
         the absolute and the squared differences add up.
+
+        *Levels of groups that are not public.* The lines of a level (`plan.others`) are fixed by the list of
+        groups that was selected, and each group is on at most one of them. But several of the k = max_groups
+        groups that are chosen for a unit can be on the same line, that of a common key or of other keys: what
+        it adds to a level is Σ cᵢ·e_l(i) over at most k lines l(i), not all different, with cᵢ in [−q′, p′].
+        Each term lies in the convex set H of 0, p′·e_l and −q′·e_l, hence their sum in k·H, which is the hull
+        of *Weights* with k·p′ and k·q′ for R·p and R·q: a unit moves a level by at most k·max in L1 and (not
+        √k but) k·max in L2; exchange by 2k·max and k²·max((p′ + q′)², 2p′², 2q′²) in squared L2. All are
+        reached where a unit's groups are on one line. Where each row is a unit, k = 1 and nothing changes.
+        Condition: the list is fixed; it was released before, and what it cost composes (`plan.bundle`).
     """
-    found = sensitivity(
-        measurement, unit, groups=measured.groups, keyed=bool(measured.keys), bounding=measured.bounding
-    )
     count = max(1, len(measured.levels))
+    if measured.levels and measured.is_open and measured.bounding == "choose" and unit.column is not None:
+        most, least = (
+            unit.max_groups * end for end in _in_one_group(measurement, _weight(measurement, unit))
+        )
+        found = _anywhere(most, least, exchange=unit.adjacency == "exchange")
+    else:
+        found = sensitivity(
+            measurement, unit, groups=measured.groups, keyed=bool(measured.keys), bounding=measured.bounding
+        )
     return Sensitivity(found.l1 * count, found.l2_squared * count)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.expressions import Column, Expression, Literal
-from sfumato.plan.nodes import Bounding, Key, Measurement
+from sfumato.plan.nodes import LEVEL, Bounding, Key, Measured, Measurement
 from sfumato.plan.noise import Noise
+from sfumato.plan.others import tops_of
 from sfumato.plan.relations import Rows
 from sfumato.plan.sensitivity import rows_in_group
 from sfumato.render import shown
@@ -19,6 +21,7 @@ __all__ = [
     "keys_in_words",
     "measurement_in_words",
     "noise_in_words",
+    "selection_note",
     "unit_notes",
     "written",
 ]
@@ -107,6 +110,24 @@ def keys_in_words(keys: tuple[Key, ...], groups: int | None) -> str:
     if groups is None:
         return f"those that are found, by {', '.join(written(key.expression, 30) for key in keys)}"
     return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
+
+
+def selection_note(selection: PartitionSelection, measured: Measured) -> str:
+    """Which groups will be reported where they are not public, and what becomes of the others."""
+    rule = (
+        f"Groups are reported that more than {selection.threshold} units share, after noise; one of "
+        f"{selection.certain} is always reported."
+    )
+    if not measured.levels:
+        return f"{rule} Others are left out, and the bars hold for those shown."
+    tops = [
+        " and ".join(written(measured.keys[key].expression, 30) for key in top) for top in tops_of(measured)
+    ]
+    return (
+        f"{rule} These are groups by {', and groups by '.join(tops)}. What others have is in rows of other "
+        "keys, one beside the groups that begin alike, so that every level has all of it; the column "
+        f"{LEVEL} says what a row is about."
+    )
 
 
 def unit_notes(

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.others import lines_of, tops_of
 from sfumato.plan.touched import PricedTouched
-from sfumato.session.reading import Reading
+from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
     from sfumato.plan.quote import Quote
 
-__all__ = ["privatise", "privatise_extra", "select"]
+__all__ = ["privatise", "privatise_extra", "select", "select_on_levels"]
 
 _LIMIT = 2**61  # where the mechanisms clamp integers; a clamp is 1-Lipschitz, so nothing is lost but reach
 
@@ -50,6 +51,35 @@ def select(found: Reading, quote: Quote) -> tuple[Reading, NDArray[np.int64]]:
         tuple([column[place] for place in places] for column in found.columns),
     )
     return survivors, noisy[kept]
+
+
+def select_on_levels(
+    found: Reading, more: Sequence[Reading], quote: Quote
+) -> tuple[Reading, NDArray[np.int64]]:
+    """The same for several levels: the groups that survive are picks, the exact integers those of all lines.
+
+    Args:
+        found: The groups of all keys together.
+        more: Those of the levels on which groups are selected; none where these are the same.
+        quote: What was asked.
+
+    Privacy:
+        Claim: as for `select`, of one list of the groups of all those levels, in each of which a unit counts
+        in at most max_groups; the price is divided by all of them. The lines follow from what survived.
+    """
+    counted = more or [found]
+    tops = tops_of(quote.measured)
+    assert len(tops) == len(counted)
+    assert all(each.units is not None for each in counted)
+    picks = tuple(
+        (i, *(group if more else (group[key] for key in top)))
+        for i, (top, each) in enumerate(zip(tops, counted, strict=True))
+        for group in each.groups
+    )
+    units = [count for each in counted for count in each.units or ()]
+    survivors, noisy = select(Reading(picks, (), units), quote)
+    lines = lines_of(quote.measured, survivors.groups)
+    return Reading(survivors.groups, on_lines(found, lines)), noisy
 
 
 def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:

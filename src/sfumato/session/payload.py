@@ -33,7 +33,8 @@ class Answer:
         epsilon: The price.
         delta: The price.
         mechanism: Which noise.
-        groups: The keys of the groups that were selected, where they are not public; None otherwise.
+        groups: The keys of the groups that were selected, where they are not public; None otherwise. On
+            several levels, each begins with the number of the level that it was selected on (`plan.others`).
         units: Their noisy numbers of units.
         extras: What was released for each extra question, and its part of the price.
     """

@@ -16,7 +16,7 @@ from sfumato.plan.relations import rows_of
 from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
 from sfumato.plan.words import exact as shown_exact
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
-from sfumato.session.noise import privatise, privatise_extra, select
+from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
 from sfumato.session.payload import Answer
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
@@ -268,7 +268,11 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
     main = int(len(quote.recipe.questions) > len(quote.extras))
     noisy: tuple[Any, ...] = ()
     if main and quote.selection is not None:
-        survivors, units = select(read(0, None), quote)
+        if quote.measured.levels:
+            places = range(main + len(quote.extras), len(quote.recipe.questions))
+            survivors, units = select_on_levels(read(0, None), [read(each, None) for each in places], quote)
+        else:
+            survivors, units = select(read(0, None), quote)
         groups, noisy = survivors.groups, privatise(survivors.columns, quote)
         del survivors
     elif main:

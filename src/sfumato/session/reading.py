@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.plan.others import Line, places_in, shelf_of
 from sfumato.sql.lower import CELL, UNITS
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from sfumato.plan.nodes import Measured
 
-__all__ = ["Reading", "align", "reading"]
+__all__ = ["Reading", "align", "on_lines", "reading"]
 
 _LIMIT = 2**62
 
@@ -73,6 +75,21 @@ def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
                 for target, column in zip(aligned, columns, strict=True):
                     target[row] += int(column[source] or 0)
     return aligned
+
+
+def on_lines(found: Reading, lines: Sequence[Line]) -> tuple[list[int], ...]:
+    """What was read for each group that was found, added up on the line that it is on, level by level.
+
+    Privacy:
+        Each group, selected or not, is added to at most one line of each level, whole: with the lines fixed,
+        a unit moves a level by no more than `plan.sensitivity.sensitivity_in` says.
+    """
+    shelf, added = shelf_of(lines), tuple([0] * len(lines) for _ in found.columns)
+    for row, group in enumerate(found.groups):
+        for place in places_in(shelf, group):
+            for target, column in zip(added, found.columns, strict=True):
+                target[place] += column[row]
+    return added
 
 
 def _rows(answer: pa.Table, measured: Measured) -> list[int | None]:

@@ -17,7 +17,7 @@ from sfumato.sql.scope import Scope
 
 __all__ = ["Results"]
 
-_MOST = 64
+_MOST, _MOST_BITS = 64, 30
 
 
 class Results:
@@ -52,12 +52,30 @@ class Results:
         return parse_expression(holder.this, self.assembly.known)
 
     def _name_parts(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            node.replace(self._left_out(node))
+            return
         found = self._meaning(node)
         if found is not None:
             node.replace(exp.column(exp.to_identifier(found, quoted=True)))
             return
         for child in list(node.iter_expressions()):
             self._name_parts(child)
+
+    def _left_out(self, node: exp.Expr) -> exp.Expr:
+        """GROUPING(a, b): a bit for each key, 1 where a row's level leaves it out; the last counts one."""
+        names = [self.assembly.names.get(self.scope.scalar(each)) for each in node.expressions]
+        if not names or any(name is None for name in names) or len(names) > _MOST_BITS:
+            raise refuse(
+                "GROUPING is about what GROUP BY names.", "Write GROUPING(a) for GROUP BY ROLLUP (a, b)."
+            )
+        bits = [exp.column(exp.to_identifier(f"g{str(name)[1:]}", quoted=True)) for name in names]
+        total: exp.Expr = bits[0]
+        for bit in bits[1:]:
+            total = exp.Add(
+                this=exp.Mul(this=exp.Paren(this=total), expression=exp.Literal.number(2)), expression=bit
+            )
+        return exp.Paren(this=total) if len(bits) > 1 else total
 
     def _meaning(self, node: exp.Expr) -> str | None:
         """The name of the key or aggregate that a node is."""

@@ -12,11 +12,13 @@ from sfumato.plan.expressions import Column, columns_of
 from sfumato.plan.extras import Distinct
 from sfumato.plan.measure import Recipe, recipe
 from sfumato.plan.nodes import Measurement
+from sfumato.plan.others import picks_of
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import sensitivities, sensitivity
 from sfumato.plan.slots import Slot
 from sfumato.schema import PrivacyUnit
+from sfumato.session.reading import Reading, on_lines
 from sfumato.testing.stream import require_test
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ class Exact(NamedTuple):
 def exact(query: Query) -> Exact:
     """The pre-noise aggregates of a query and their claimed sensitivities, in natural units.
 
-    Where groups are not public, all that are found are there, with their numbers of units as `units`.
+    Where groups are not public, all that are found are there, with their numbers of units as `units`; on
+    several levels, the lines that follow if all of them are selected, without those numbers.
     Distinct values are there too; quantiles are selections, and have no aggregate before noise.
 
     Raises:
@@ -56,7 +59,9 @@ def exact(query: Query) -> Exact:
     measured, found = made.measured, None
     if measured.is_open:
         found = session.vault._read(measured, 0)
-        made = made.over(found.groups)
+        made = made.over(picks_of(measured, found.groups) if measured.levels else found.groups)
+        if made.lines:
+            found = Reading(found.groups, on_lines(found, made.lines))
     order = made.row_order
     shown = {
         each.expression.name: each.name
