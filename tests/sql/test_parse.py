@@ -267,5 +267,6 @@ def test_functions_are_named_as_they_were_typed():
     now = refusal("SELECT COUNT(*) FROM t WHERE Now() > d", table)
     assert now.startswith("Now is not")
     assert "POW" not in now
-    assert "sfumato functions" in now
+    assert "Write the day itself, DATE '2024-01-31'" in now
+    assert "sfumato functions" in refusal("SELECT COUNT(*) FROM t WHERE frobnicate(d) > 1", table)
     assert "LENGTH" in refusal("SELECT COUNT(*) FROM t WHERE lenght('a') > 1", table)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Expression, call, columns_of
+from sfumato.plan.expressions import Call, Column, Expression, call, columns_of
 from sfumato.plan.expressions import Literal as Constant
 from sfumato.plan.facts import Facts, facts_of
 from sfumato.plan.names import in_sql
@@ -187,8 +187,7 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
     if facts.lower is None or facts.upper is None:
         raise QueryRefused(
             f"{name} needs bounds for {_named(argument)}: without them one row could move it by any amount.",
-            "Declare the column's bounds in its schema, or hold it within bounds in the query: "
-            f'{name}(LEAST(GREATEST({_named(argument, "x")}, 0), 100)). Or buy some with bounds="auto".',
+            f'{_held(name, argument)}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
         )
     whole = facts.kind != "float" or _on_whole_grid(facts)
     lower, upper = facts.lower, facts.upper
@@ -209,6 +208,15 @@ def _on_whole_grid(facts: Facts) -> bool:
 def _as_number(truth: Expression) -> Expression:
     yes, no, neither = Constant(1, "integer"), Constant(0, "integer"), Constant(None, None)
     return Call("case", (truth, yes, call("not", truth), no, neither))
+
+
+def _held(name: str, argument: Expression) -> str:
+    """How a query holds what an aggregate is about within bounds."""
+    column = _named(argument, "x")
+    held = f"LEAST(GREATEST({column}, 0), 100)"
+    if isinstance(argument, Column) or column == "x":
+        return f"Write {name}({held})"
+    return f"Write {held} in place of {column}"
 
 
 def _named(argument: Expression, otherwise: str = "its argument") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from sqlglot import exp
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.expressions import Expression, Literal, call, literal
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import AggregateCall, AggregateName
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 from sfumato.sql.scope import Scope
@@ -32,9 +34,10 @@ _PAIRS: dict[str, AggregateName] = {"corr": "corr", "covarpop": "covar_pop", "co
 _QUANTILES = {"approxquantile", "median", "percentilecont", "percentiledisc", "quantile"}
 _SAME_WITH_DISTINCT = {"max", "min"}
 _UNKNOWN = {
-    "approx_quantile", "arbitrary", "covariance_pop", "covariance_samp", "entropy", "fsum", "geomean",
-    "geometric_mean", "histogram", "kahan_sum", "list", "mad", "product", "reservoir_quantile", "std",
-    "string_agg", "var", "sum_no_overflow", "sumkahan",
+    "approx_quantile", "arbitrary", "average", "count_distinct", "countdistinct", "covariance_pop",
+    "covariance_samp", "entropy", "fsum", "geomean", "geometric_mean", "histogram", "kahan_sum", "list",
+    "mad", "nunique", "percentile", "percentile_approx", "product", "reservoir_quantile", "std",
+    "stdevp", "string_agg", "sum_no_overflow", "sumkahan", "total", "var",
 }  # fmt: skip
 _FLAGS = {"this", "big_int"}
 _UNBOUNDED = {"count_distinct", "count_values", "corr", "covar_pop", "covar_samp"}
@@ -262,8 +265,22 @@ def _only(condition: Expression | None, value: Expression) -> Expression:
 
 def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
     if name in AGGREGATES:
-        return refuse(*AGGREGATES[name])
+        reason, fix = AGGREGATES[name]
+        return refuse(reason, _with_arguments(fix, node))
     return refuse(f"{_shown(node)} is not a supported aggregate.", _WORKS)
+
+
+def _with_arguments(fix: str, node: exp.Expr) -> str:
+    """Advice about x in the words of the call: its column, and its level if it has one."""
+    first, second = [*_inner(node), None, None][:2]
+    names = {"y": first, "x": second} if "y, x" in fix else {"x": first}
+    columns = {name: in_sql(each.name) for name, each in names.items() if isinstance(each, exp.Column)}
+    if len(columns) == len(names):
+        fix = re.sub(r"\b[xy]\b", lambda found: columns.get(found[0], found[0]), fix)
+    level = None if second is None else _number(second)
+    if level is not None and 1 < level <= 100:
+        level /= 100
+    return fix if level is None or not 0 <= level <= 1 else fix.replace("0.95", f"{float(level):.6g}")
 
 
 def _shown(node: exp.Expr) -> str:

@@ -9,8 +9,8 @@ from sqlglot import exp
 from sfumato.plan.expressions import Expression
 from sfumato.sql.aggregates import is_aggregate
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
+from sfumato.sql.rewrites import inside
 from sfumato.sql.scope import Scope
-from sfumato.sql.shape_refusals import SUBQUERIES
 
 __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected", "unused"]
 
@@ -40,12 +40,8 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
 
 def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
     for node in tree.walk():
-        if isinstance(node, exp.Exists):
-            raise refuse(*SUBQUERIES["exists"])
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            raise refuse(*SUBQUERIES["in"])
-        if isinstance(node, exp.Query):
-            raise refuse(*SUBQUERIES["scalar"])
+        if (refusal := inside(node)) is not None:
+            raise refusal
         for kind, (reason, fix) in NODES.items():
             if isinstance(node, kind) and not (windows and kind is exp.Window):
                 raise refuse(reason, fix)

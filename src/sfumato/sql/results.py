@@ -11,7 +11,7 @@ from sfumato.plan.expressions import Expression
 from sfumato.plan.names import in_sql
 from sfumato.plan.relations import Rows
 from sfumato.sql.aggregates import is_aggregate, parse_aggregate
-from sfumato.sql.expressions import parse_expression
+from sfumato.sql.expressions import parse_expression, unknown_function
 from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.scope import Scope
 
@@ -76,6 +76,8 @@ class Results:
             return found
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
+            if (unknown := unknown_function(node)) is not None:
+                raise unknown
             column = self.scope.columns[node.name]
             spelt = in_sql(node.name) if node.name == column.name else column.written
             example = "AVG" if self.scope.facts[node.name].kind in ("integer", "float") else "COUNT"

@@ -20,6 +20,8 @@ from sfumato.sql.text import LARGEST
 
 __all__ = ["Scope"]
 
+_PARTS = {"day", "week", "month", "quarter", "year"}
+
 
 @dataclass(slots=True)
 class Scope:
@@ -167,7 +169,7 @@ class Scope:
             return self.node(found[0])
         usable = [each for each in self.relation.columns if table in (None, each.table)]
         listed = [in_sql(each.name) for each in usable if not each.is_unit] + [*map(in_sql, self.named)]
-        fix = nearest(name, list(dict.fromkeys(listed)))
+        fix = _turned(column) or nearest(name, list(dict.fromkeys(listed)))
         if column.this.args.get("quoted") and not column.table:
             fix = f"Text is written in single quotes. {fix}"
         raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
@@ -208,3 +210,12 @@ class Scope:
                 f"Write {written[0]}." if written else "Leave the table's name out.",
             )
         return found
+
+
+def _turned(column: exp.Column) -> str:
+    """Advice for the part of a date where a column is expected: BigQuery writes it last."""
+    above, part = column.parent, column.name.lower()
+    if part not in _PARTS or not isinstance(above, exp.DateTrunc | exp.TimestampTrunc):
+        return ""
+    day = in_sql(above.text("unit").lower() or "day")
+    return f"The part comes first, in quotes: DATE_TRUNC('{part}', {day})."

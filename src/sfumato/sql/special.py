@@ -166,9 +166,7 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
             years = call("subtract", call("year", last), call("year", first))
             scaled = call("multiply", years, literal(4 if each == "quarter" else 12))
             return call("add", scaled, call("subtract", call(each, last), call(each, first)))
-    raise QueryRefused(
-        f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, WEEK, MONTH, QUARTER or YEAR."
-    )
+    raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, MONTH, QUARTER or YEAR.")
 
 
 def _make_date(parser: Parser, node: exp.DateFromParts, depth: int) -> Expression:
