@@ -251,6 +251,9 @@ def test_suggestions_can_be_followed_to_the_letter():
     quoted = refusal('SELECT "Gebühr in €", COUNT(*) FROM fees GROUP BY 1', fees)
     assert "enum" not in quoted.lower()
     assert 'WHERE "Gebühr in €" IN (1, 2, 3)' in quoted
+    steps = 'FLOOR(LEAST(GREATEST("Gebühr in €", 0), 100) / 10) * 10'
+    assert steps in quoted
+    parse(f"SELECT {steps}, COUNT(*) FROM fees GROUP BY {steps}", {"fees": fees})
     parse(
         'SELECT "Gebühr in €", COUNT(*) FROM fees WHERE "Gebühr in €" IN (1, 2, 3) GROUP BY 1', {"fees": fees}
     )

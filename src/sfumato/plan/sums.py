@@ -182,7 +182,7 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
     if facts.kind not in ("integer", "float", "boolean"):
         raise QueryRefused(
             f"{name} is for numbers, and this is {'NULL' if facts.kind is None else f'a {facts.kind}'}.",
-            "Aggregate a number, such as EXTRACT(year FROM day), or COUNT it.",
+            _countable(argument, facts),
         )
     if facts.lower is None or facts.upper is None:
         raise QueryRefused(
@@ -208,6 +208,14 @@ def _on_whole_grid(facts: Facts) -> bool:
 def _as_number(truth: Expression) -> Expression:
     yes, no, neither = Constant(1, "integer"), Constant(0, "integer"), Constant(None, None)
     return Call("case", (truth, yes, call("not", truth), no, neither))
+
+
+def _countable(argument: Expression, facts: Facts) -> str:
+    """What can be asked about something that is no number."""
+    column = _named(argument, "x")
+    if facts.kind == "date":
+        return f"Aggregate a number, such as YEAR({column}), or write COUNT({column})."
+    return f"Write COUNT({column}), or COUNT(DISTINCT {column})."
 
 
 def _held(name: str, argument: Expression) -> str:

@@ -46,6 +46,13 @@ _WORKS = (
 )
 
 
+_NESTED = (
+    "An aggregate stands inside another.",
+    "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT user_id, MAX(x) "
+    "AS m FROM … GROUP BY user_id).",
+)
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether this reduces rows to one value, supported or not."""
     if isinstance(node, exp.Anonymous):
@@ -64,7 +71,7 @@ def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
         where = node.expression.this
-        _check_flat(where)
+        _check_flat(where, scope)
         condition = scope.scalar(where)
         node = node.this
         if not is_aggregate(node) or isinstance(node, exp.Filter):
@@ -82,7 +89,7 @@ def _read(
 ) -> AggregateCall:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     for each in _inner(node):
-        _check_flat(each)
+        _check_flat(each, scope)
     if order is not None and name not in _QUANTILES - {"median"}:
         raise refuse(f"WITHIN GROUP does not go with {_shown(node)}.", _WITHIN)
     if name == "count":
@@ -93,7 +100,7 @@ def _read(
     if name == "approxdistinct":
         return AggregateCall("count_values", _only(condition, scope.scalar(_argument(node))))
     if name in _QUANTILES:
-        inner, level = _quantile(node, name, order)
+        inner, level = _quantile(node, name, order, scope)
         return AggregateCall("quantile", _only(condition, scope.scalar(inner)), level=level)
     if name in _PAIRS:
         first, second = _two(node)
@@ -146,8 +153,11 @@ def _count(node: exp.Expr, condition: Expression | None, scope: Scope) -> Aggreg
 def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope: Scope) -> AggregateCall:
     values = distinct.expressions
     if len(values) != 1 or isinstance(values[0], exp.Tuple | exp.Star):
+        names = [in_sql(each.name) for each in values if isinstance(each, exp.Column)]
+        parts = names if len(names) == len(values) > 1 else ["a", "b"]
+        example = " || '/' || ".join(parts)
         raise refuse(
-            "COUNT(DISTINCT …) takes one expression.", "Put them together: COUNT(DISTINCT a || '/' || b)."
+            "COUNT(DISTINCT …) takes one expression.", f"Put them together: COUNT(DISTINCT {example})."
         )
     if scope.is_unit(values[0]):
         if condition is not None:
@@ -167,7 +177,7 @@ def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope:
 _WITHIN = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."
 
 
-def _quantile(node: exp.Expr, name: str, order: exp.Expr | None) -> tuple[exp.Expr, Fraction]:
+def _quantile(node: exp.Expr, name: str, order: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Fraction]:
     """The argument of a quantile and its level."""
     if name == "median":
         return _argument(node), Fraction(1, 2)
@@ -186,7 +196,7 @@ def _quantile(node: exp.Expr, name: str, order: exp.Expr | None) -> tuple[exp.Ex
     ordered = order.expressions[0] if len(order.expressions) == 1 else None
     if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
         raise refuse("WITHIN GROUP takes one expression to order by.", _WITHIN)
-    _check_flat(ordered.this)
+    _check_flat(ordered.this, scope)
     found = _level(node.this)
     return ordered.this, 1 - found if ordered.args.get("desc") else found
 
@@ -230,7 +240,10 @@ def _argument(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous):
         extra = []
     if len(arguments) != 1 or extra or _is_odd(arguments[0]):
-        raise refuse(f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}(x).")
+        first = next((in_sql(each.name) for each in arguments if isinstance(each, exp.Column)), "x")
+        raise refuse(
+            f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}({first})."
+        )
     return arguments[0]
 
 
@@ -253,9 +266,9 @@ def _inner(node: exp.Expr) -> list[exp.Expr]:
     return [each for each in listed if isinstance(each, exp.Expr)]
 
 
-def _check_flat(node: exp.Expr) -> None:
+def _check_flat(node: exp.Expr, scope: Scope) -> None:
     if any(is_aggregate(each) for each in node.walk()):
-        raise refuse("An aggregate stands inside another.", "Aggregate a plain expression of the row.")
+        raise scope.relation.refused(_NESTED)
 
 
 def _only(condition: Expression | None, value: Expression) -> Expression:

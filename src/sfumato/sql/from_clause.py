@@ -118,6 +118,8 @@ def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
             f"There is {', '.join(list(names.tables)[:12])}.",
         )
     for name, value in node.args.items():
+        if value and name in ("db", "catalog") and node.name.lower() in map(str.lower, names.tables):
+            raise refuse(TABLE_PARTS[name][0], f"Write {in_sql(node.name)}.")
         if value and name not in ("this", "alias", "joins"):
             raise refuse(*TABLE_PARTS.get(name, ("This form of FROM is not supported.", FORM)))
     alias = node.args.get("alias")

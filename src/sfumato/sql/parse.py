@@ -13,6 +13,7 @@ from sfumato.plan.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
 from sfumato.sql.clauses import by_ordinal, check, condition, key_trees, selected
+from sfumato.sql.example import check_aggregated
 from sfumato.sql.from_clause import Known, read_from, uncrossed
 from sfumato.sql.levels import Levels, take_levels
 from sfumato.sql.refusals import refuse
@@ -63,15 +64,21 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():
-        return _pruned(_report(select, scope, levels, strict=strict))
+        columns = selected(select, scope)
+    check_aggregated(select, columns, scope)
+    with scope.relation.in_words():
+        return _pruned(_report(select, columns, scope, levels, strict=strict))
 
 
-def _report(select: exp.Select, scope: Scope, levels: Levels, *, strict: bool) -> Report:
-    columns = selected(select, scope)
+def _report(
+    select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels, *, strict: bool
+) -> Report:
     relation = scope.relation.where(condition(select.args.get("where"), scope))
     assert not isinstance(relation.source, Public)
     source, predicate = pushed(relation.source, relation.predicate)
     trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
+    if any((unit := scope.column(each)) and unit.is_unit and unit.meaning is None for each in trees):
+        raise scope.relation.refused(SUBQUERIES["persons"])
     scalars = list(map(scope.scalar, trees))
     keys = list(dict.fromkeys(scalars))
     _check_crowds(trees, keys, scope, relation.predicate)

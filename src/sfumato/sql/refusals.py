@@ -124,7 +124,6 @@ FUNCTIONS: dict[str, str] = {
     "AGE": "Write DATE_DIFF('year', birthday, DATE '2024-01-31').",
     "DECODE": "Use CASE WHEN x = 1 THEN 'a' ELSE 'b' END.",
     "ISNULL": "Write x IS NULL, or COALESCE(x, 0).",
-    "TO_DATE": "Write CAST(x AS DATE), or DATE '2024-01-31'.",
 }
 """Functions that people bring from elsewhere, and what says the same here."""
 

@@ -203,7 +203,7 @@ class Relation:
             return text
         listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         # Where these messages put columns: in calls and after a few words.
-        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )|(?<=place of )"
+        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )|(?<=of )|(?<=DISTINCT )"
         return re.sub(rf"(?:{places})(?:{listed})(?![\w.(])", lambda found: names[found[0]], text)
 
     def _tables(self) -> Iterator[PrivateTable | PublicTable]:

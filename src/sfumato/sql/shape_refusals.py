@@ -94,7 +94,7 @@ PER_UNIT: dict[str, tuple[str, str]] = {
 UNIONS: dict[str, tuple[str, str]] = {
     "union": (
         "UNION without ALL would compare rows of different people to drop equal ones.",
-        "Write UNION ALL, or SELECT DISTINCT user_id, … around it.",
+        "Write UNION ALL, and around it SELECT DISTINCT user_id, … to drop equal rows of each one.",
     ),
     "intersect": ("INTERSECT is not supported: rows of different people would be compared.", _SEMI),
     "except": ("EXCEPT is not supported: rows of different people would be compared.", _ANTI),
@@ -117,6 +117,10 @@ WINDOWS: dict[str, tuple[str, str]] = {
     "rows": (
         "Each row is a privacy unit of its own here, and a window looks at others.",
         "Have the column that names people declared as the privacy unit.",
+    ),
+    "results": (
+        "Window functions over groups are not supported.",
+        "Ask for the groups alone: ranks and shares follow from the released numbers, at no cost.",
     ),
     "named": ("Named windows are not supported.", "Write OVER (PARTITION BY user_id …) out each time."),
     "nested": ("A window function stands inside another.", "Put the inner one into a subquery."),

@@ -60,7 +60,7 @@ def _left_open(tokens: Sequence[Token], at: int) -> str:
 
 
 def _listed(tokens: Sequence[Token], at: int) -> str:
-    parts = []
+    parts: list[str] = []
     while is_kind(tokens, at, *_VALUES) and len(parts) < 5:
         text = tokens[at].text[:20]
         parts.append(

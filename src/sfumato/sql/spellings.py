@@ -65,7 +65,7 @@ def part_last(tokens: Sequence[Token], *, google: bool) -> list[Token]:
         part = _part(arguments[-1])
         if not part or len(arguments) != (2 if name in _TRUNCATED else 3):
             continue
-        if not google and len(arguments[0]) == 1 and _part(arguments[0]):
+        if arguments[0][0].token_type == TokenType.STRING or (not google and _part(arguments[0])):
             continue
         if part == "week":
             raise refuse(

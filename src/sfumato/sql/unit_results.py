@@ -131,7 +131,7 @@ class UnitResults:
         unit = self._scope.relation.unit_name
         return refuse(
             "A subquery that aggregates over several people would need noise of its own.",
-            f"Ask it as a query, or have it GROUP BY {unit} (and more) for figures of each one.",
+            f"Ask it as a query of its own, or have it GROUP BY {unit} (and more) for figures of each one.",
         )
 
 
