@@ -206,7 +206,8 @@ WRONG = [
     ),
     # subqueries
     (
-        "SELECT COUNT(*) FROM visits WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = visits.user_id)",
+        "SELECT COUNT(*) FROM visits "
+        "WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = visits.user_id)",
         "NOT EXISTS is not supported",
         f"Write LEFT JOIN {WITHOUT}, and WHERE o.found IS NULL.",
         f"SELECT COUNT(*) FROM visits LEFT JOIN {WITHOUT} WHERE o.found IS NULL",
@@ -219,7 +220,8 @@ WRONG = [
         f"SELECT COUNT(*) FROM orders o {LARGE}",
     ),
     (
-        "SELECT COUNT(*) FROM visits WHERE country IN (SELECT code FROM countries WHERE continent = 'Europe')",
+        "SELECT COUNT(*) FROM visits "
+        "WHERE country IN (SELECT code FROM countries WHERE continent = 'Europe')",
         "IN with a subquery",
         f"Write JOIN {EUROPE} ON visits.country = countries.code.",
         f"SELECT COUNT(*) FROM visits JOIN {EUROPE} ON visits.country = countries.code",

@@ -273,3 +273,13 @@ def test_functions_are_named_as_they_were_typed():
     assert "Write the day itself, DATE '2024-01-31'" in now
     assert "sfumato functions" in refusal("SELECT COUNT(*) FROM t WHERE frobnicate(d) > 1", table)
     assert "LENGTH" in refusal("SELECT COUNT(*) FROM t WHERE lenght('a') > 1", table)
+
+
+def test_examples_name_the_declared_unit():
+    table = PrivateTable("stays", source=None, unit=PrivacyUnit("patient"), schema={"age": Int(0, 99)})
+    told = refusal("SELECT AVG(age) FROM (SELECT age FROM stays LIMIT 3)", table)
+    assert "PARTITION BY patient ORDER BY" in told
+    assert "SELECT DISTINCT patient FROM b" in refusal(
+        "SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", table
+    )
+    assert "user_id" in refusal("SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", BY_ROW)

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Column, Expression, columns_of
 from sfumato.plan.facts import domain_of, facts_of, refine
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
+from sfumato.schema import PrivateTable
 from sfumato.sql.clauses import by_ordinal, check, condition, key_trees, selected
 from sfumato.sql.example import check_aggregated
 from sfumato.sql.from_clause import Known, read_from, uncrossed
@@ -53,6 +56,21 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
         return _parse(select, tables, strict=strict)
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
+    except QueryRefused as refusal:
+        fix = _with_unit(refusal.fix, tables)
+        if fix == refusal.fix:
+            raise
+        raise QueryRefused(refusal.reason, fix) from None
+
+
+def _with_unit(fix: str, tables: Known) -> str:
+    """Advice with the unit's own name for the user_id of examples, where all tables share one."""
+    private = [each for each in tables.values() if isinstance(each, PrivateTable)]
+    units = {each.unit.column for each in private if not each.unit.is_via and each.unit.column}
+    known = {name.lower() for each in tables.values() for name in each.schema}
+    if len(units) != 1 or "user_id" in known | {each.lower() for each in units}:
+        return fix
+    return fix.replace("user_id", in_sql(units.pop()))
 
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
