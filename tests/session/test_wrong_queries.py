@@ -301,6 +301,25 @@ WRONG = [
     ),
     ("SELECT country COUNT(*) FROM visits GROUP BY country", "near '('", "comma is missing", BY_COUNTRY),
     ("SELECT country, COUNT(*) FROM visits GROUP country", "near 'country'", "Write GROUP BY.", BY_COUNTRY),
+    (
+        "SELECT COUNT(*) FROM visits WHERE country = ‘FR’",
+        "Curly quotes",
+        "Write straight ones: 'text'",
+        "SELECT COUNT(*) FROM visits WHERE country = 'FR'",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits WHERE age > 30 AND < 40",
+        "near '40'",
+        "age > 30 AND age < 40",
+        "SELECT COUNT(*) FROM visits WHERE age > 30 AND age < 40",
+    ),
+    (
+        "SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' AS g, COUNT(*) FROM visits GROUP BY g",
+        "near",
+        "CASE is closed with END.",
+        "SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' END AS g, COUNT(*) FROM visits GROUP BY g",
+    ),
+    ("SELECT AVG amount FROM visits", "column 'AVG'", "Write AVG(x)", "SELECT AVG(amount) FROM visits"),
     ("DROP TABLE visits", "nothing is written here", "SELECT country, COUNT(*)", BY_COUNTRY),
     (
         "SELECT COUNT(*) FROM visits; SELECT 1",

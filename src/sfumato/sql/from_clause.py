@@ -202,6 +202,11 @@ def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
         ]  # not the word for an owner elsewhere
         for side in (_columns(left), right.units)
     ]
+    if right.is_public:
+        table = right.known[right.source.table]  # type: ignore[union-attr]
+        key = getattr(table, "key", ()) or ("…",)
+        pairs = " AND ".join(f"{in_sql(table.name)}.{each} = …" for each in key)
+        return refuse(JOINS["nothing"][0], f"Write JOIN {in_sql(table.name)} ON {pairs}")
     if all(units):
         one, other = units[0][0].written, units[1][0].written
         return refuse(reason, f"Write … JOIN … ON {one} = {other}.")

@@ -232,7 +232,7 @@ def _is(parser: Parser, node: exp.Is, depth: int) -> Expression:
         return call("is_null", value)
     if isinstance(node.expression, exp.Boolean):
         return call("is_not_distinct", value, literal(bool(node.expression.this)))
-    raise QueryRefused("IS takes NULL, TRUE or FALSE.", "Write = to compare values.")
+    raise QueryRefused("IS takes NULL, TRUE or FALSE.", "Write = or <> to compare values.")
 
 
 def _between(parser: Parser, node: exp.Between, depth: int) -> Expression:

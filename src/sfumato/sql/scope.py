@@ -178,7 +178,7 @@ class Scope:
             return self.node(found[0])
         usable = [each for each in self.relation.columns if table in (None, each.table)]
         listed = [in_sql(each.name) for each in usable if not each.is_unit] + [*map(in_sql, self.named)]
-        fix = _turned(column) or nearest(name, list(dict.fromkeys(listed)))
+        fix = _turned(column) or _bare(name) or nearest(name, list(dict.fromkeys(listed)))
         if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
             text = "'" + name[:30].replace("'", "''") + "'"
             near = fix if difflib.get_close_matches(folded, [each.lower() for each in listed], 1, 0.8) else ""
@@ -221,6 +221,15 @@ class Scope:
                 f"Write {written[0]}." if written else "Leave the table's name out.",
             )
         return found
+
+
+def _bare(name: str) -> str:
+    """Advice for an aggregate without its parentheses."""
+    word = name.upper()
+    if word not in ("AVG", "COUNT", "MAX", "MEDIAN", "MIN", "SUM"):
+        return ""
+    call = "COUNT(*)" if word == "COUNT" else f"{word}(x)"
+    return f"Write {call}, with parentheses, or the name that it has after AS."
 
 
 def _is_compared(column: exp.Column) -> bool:

@@ -19,6 +19,9 @@ __all__ = ["check_filled", "unreadable"]
 
 _BLANK = re.compile(r"\{[A-Za-z_]\w*\}")
 _CLAUSES = ["SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "DISTINCT", "BETWEEN"]
+_COMPARING = (TokenType.LT, TokenType.GT, TokenType.LTE, TokenType.GTE, TokenType.EQ, TokenType.NEQ)
+_JOINING = (TokenType.AND, TokenType.OR)
+_SIGNS = {"≥": ">=", "≤": "<=", "≠": "<>", "×": "*", "÷": "/", "−": "-", "–": "-"}
 _VALUES = (TokenType.STRING, TokenType.NUMBER)
 
 
@@ -40,10 +43,22 @@ def check_filled(tokens: Sequence[Token]) -> None:
             )
         if token.token_type == TokenType.IN and is_kind(tokens, at + 1, *_VALUES):
             raise refuse("IN takes its list in parentheses.", f"Write IN ({_listed(tokens, at + 1)}).")
+        if said := _typeset(token):
+            raise refuse(*said)
         top = is_kind(tokens, at - 1, TokenType.SELECT) and word_at(tokens, at) == "top"
         if top and is_kind(tokens, at + 1, TokenType.NUMBER):
             number = tokens[at + 1].text[:10]
             raise refuse(f"TOP {number} is not supported.", f"Write LIMIT {number} at the end of the query.")
+
+
+def _typeset(token: Token) -> tuple[str, str] | None:
+    """What a word processor makes of quotes and signs, with the plain form."""
+    if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        return None
+    if any(mark in token.text for mark in "‘’“”„"):
+        return "Curly quotes are no quotes of SQL.", "Write straight ones: 'text', and \"name\" where needed."
+    plain = _SIGNS.get(token.text)
+    return None if plain is None else (f"{token.text} is no sign of SQL.", f"Write {plain}.")
 
 
 def _left_open(tokens: Sequence[Token], at: int) -> str:
@@ -91,15 +106,26 @@ def unreadable(tokens: Sequence[Token], place: tuple[int, int] | None, near: str
 
 def _guess(tokens: Sequence[Token], at: int) -> str:
     """What may be wrong around this token."""
-    opened = sum(each.token_type == TokenType.L_PAREN for each in tokens)
-    closed = sum(each.token_type == TokenType.R_PAREN for each in tokens)
+    kinds = [each.token_type for each in tokens]
+    opened, closed = kinds.count(TokenType.L_PAREN), kinds.count(TokenType.R_PAREN)
     if opened != closed:
         return (
             "A parenthesis is not closed."
             if opened > closed
             else "A parenthesis is closed that was not opened."
         )
+    if kinds.count(TokenType.CASE) > kinds.count(TokenType.END):
+        return "CASE is closed with END."
     for each in range(max(0, at - 3), min(len(tokens), at + 1)):
+        if is_kind(tokens, each, TokenType.FARROW):
+            return "Write >= for at least."
+        if is_kind(tokens, each, TokenType.EQ) and is_kind(tokens, each + 1, TokenType.LT, TokenType.GT):
+            return f"Write {tokens[each + 1].text}=."
+        if is_kind(tokens, each, TokenType.BETWEEN):
+            return "Write BETWEEN 1 AND 9."
+        if is_kind(tokens, each, *_JOINING) and is_kind(tokens, each + 1, *_COMPARING):
+            word = tokens[each].text.upper()
+            return f"Name the column again after {word}, as in age > 30 {word} age < 40."
         if word_at(tokens, each) in ("group", "order"):
             return f"Write {tokens[each].text.upper()} BY."  # with BY, both would be one token
         if near := _keyword(tokens[each]):
@@ -108,12 +134,24 @@ def _guess(tokens: Sequence[Token], at: int) -> str:
             return "Patterns are written in single quotes, as in LIKE 'Ly%'."
         if is_kind(tokens, each, TokenType.ALIAS) and each < at - 1:
             return 'A name of several words stands in double quotes, as in AS "all visits".'
+    if name := _called(tokens, at):
+        return f"Perhaps {name} has too few arguments, or too many."
     if at == len(tokens) - 1 and not ends_operand(tokens[at]):
         return f"Something is missing after {tokens[at].text[:20]}, at the end."
     listing = not any(is_kind(tokens, each, TokenType.FROM) for each in range(at))
     for each in (at, at - 1):
         if listing and each > 1 and is_word(tokens[each]) and ends_operand(tokens[each - 1]):
             return f"Perhaps a comma is missing before {tokens[each].text[:20]}."
+    return ""
+
+
+def _called(tokens: Sequence[Token], at: int) -> str:
+    """The function whose call ends with this token; '' if none does."""
+    depth = 0
+    for each in range(at, 0, -1) if is_kind(tokens, at, TokenType.R_PAREN) else ():
+        depth += is_kind(tokens, each, TokenType.R_PAREN) - is_kind(tokens, each, TokenType.L_PAREN)
+        if not depth:
+            return tokens[each - 1].text[:40].upper() if is_word(tokens[each - 1]) else ""
     return ""
 
 

@@ -131,9 +131,11 @@ def unify(name: str, *arguments: Facts) -> Kind | None:
 
 def _to_one(kinds: Collection[Kind | None]) -> str:
     """How values of different kinds are brought together."""
-    if "date" in kinds and "boolean" not in kinds:
+    if "boolean" in kinds:
+        return "Compare a truth value with TRUE or FALSE, or write it alone."
+    if "date" in kinds:
         return "Write days as DATE '2024-01-31'."
-    if "text" in kinds and "boolean" not in kinds:
+    if "text" in kinds:
         return "Write numbers without quotes; CAST(x AS DOUBLE) reads a text as a number."
     return "Cast them to one type."
 
