@@ -51,7 +51,11 @@ def test_bought_bounds_are_told_and_paid(cli, hospital):
     text = "SELECT SUM(cost) AS cost FROM visits"
     refused = cli("query", text, "--epsilon", "0.5")
     assert refused.code == 2
-    assert "bounds" in refused.err
+    assert "--bounds auto" in " ".join(refused.err.split())
+    quoted = cli("quote", text, "--epsilon", "0.5", "--bounds", "auto").out
+    assert "epsilon 0.5 (pure, delta 0): 0.1 for bounds, once, and 0.4 for the answer" in " ".join(
+        quoted.split()
+    )
     told = cli("query", text, "--epsilon", "0.5", "--bounds", "auto")
     assert "was paid for bounds" in " ".join(told.out.split())
     again = cli("query", text, "--epsilon", "0.5", "--bounds", "auto", "--json").json
@@ -92,3 +96,19 @@ def test_rows_of_other_keys_are_told_apart_in_every_format(cli, hospital):
     shown = cli("query", text, "--epsilon", "0.5").out
     assert "city, other paid" in shown
     assert "all rows" in shown
+
+
+def test_an_empty_answer_says_why(cli, hospital):
+    text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city HAVING COUNT(*) > 1e6"
+    told = cli("query", text, "--epsilon", "0.1")
+    assert told.code == 0
+    assert "HAVING removed them all" in " ".join(told.out.split())
+
+
+def test_advice_speaks_of_what_was_typed(cli, hospital):
+    refused = cli("query", "SELECT PERCENTILE(age, 90) FROM visits", "--epsilon", "0.1")
+    assert refused.code == 2
+    assert "Write QUANTILE_CONT(age, 0.9)." in refused.err
+    counted = "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id)"
+    assert "AVG(LEAST(GREATEST(n, 0), 100))" in cli("query", counted, "--epsilon", "0.1").err
+    assert 'sfumato query "SELECT' in cli("query", " ", "--epsilon", "0.1").err

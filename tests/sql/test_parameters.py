@@ -175,7 +175,7 @@ def test_wrong_values(text: str, values: Any, sentence: str) -> None:
         (
             f"{WHERE}?",
             None,
-            "The query has a parameter, ?, and no values were given. Pass parameters=[…] for ? and",
+            "The query has a parameter, ?, and no values were given. Give parameters=[…] for ? and",
         ),
         (f"{WHERE}:a", None, "The query has a parameter, 'a', and no values were given."),
         (

@@ -251,6 +251,9 @@ def test_suggestions_can_be_followed_to_the_letter():
     quoted = refusal('SELECT "Gebühr in €", COUNT(*) FROM fees GROUP BY 1', fees)
     assert "enum" not in quoted.lower()
     assert 'WHERE "Gebühr in €" IN (1, 2, 3)' in quoted
+    steps = 'FLOOR(LEAST(GREATEST("Gebühr in €", 0), 100) / 10) * 10'
+    assert steps in quoted
+    parse(f"SELECT {steps}, COUNT(*) FROM fees GROUP BY {steps}", {"fees": fees})
     parse(
         'SELECT "Gebühr in €", COUNT(*) FROM fees WHERE "Gebühr in €" IN (1, 2, 3) GROUP BY 1', {"fees": fees}
     )
@@ -267,5 +270,16 @@ def test_functions_are_named_as_they_were_typed():
     now = refusal("SELECT COUNT(*) FROM t WHERE Now() > d", table)
     assert now.startswith("Now is not")
     assert "POW" not in now
-    assert "sfumato functions" in now
+    assert "Write the day itself, DATE '2024-01-31'" in now
+    assert "sfumato functions" in refusal("SELECT COUNT(*) FROM t WHERE frobnicate(d) > 1", table)
     assert "LENGTH" in refusal("SELECT COUNT(*) FROM t WHERE lenght('a') > 1", table)
+
+
+def test_examples_name_the_declared_unit():
+    table = PrivateTable("stays", source=None, unit=PrivacyUnit("patient"), schema={"age": Int(0, 99)})
+    told = refusal("SELECT AVG(age) FROM (SELECT age FROM stays LIMIT 3)", table)
+    assert "PARTITION BY patient ORDER BY" in told
+    assert "SELECT DISTINCT patient FROM b" in refusal(
+        "SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", table
+    )
+    assert "user_id" in refusal("SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", BY_ROW)

@@ -219,8 +219,9 @@ class _Answer:
             else f"Paid {_price(release.quote.epsilon, release.quote.delta)}"
         )
         level = f"{float(self.confidence) * 100:.6g}"
+        nothing = f"{release.nothing} " if release.nothing else ""
         return (
-            f"The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
+            f"{nothing}The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
             f"Left: {_remainder(self.balance)}. {release.weighting}{_cut(release)}".rstrip()
         )
 

@@ -168,7 +168,7 @@ def _text(sql: str | None) -> str:
     else:
         text = sql
     if not text.strip():
-        raise InvalidParameter("The question is empty.")
+        raise InvalidParameter('The question is empty: sfumato query "SELECT COUNT(*) FROM …" --epsilon 0.1')
     return text
 
 

@@ -191,25 +191,18 @@ def _listed(key: Expression, predicate: Expression | None) -> tuple[Any, ...] | 
 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:
+    """The refusal of a key of fractions."""
     named = [in_sql(each) for each in columns_of(key)]
     column = named[0] if len(named) == 1 else "x"
-    bare = isinstance(key, Column)
-    shown = column if bare else "this expression"
-    if facts.lower is not None and facts.upper is not None and facts.step is not None:
+    shown = column if isinstance(key, Column) else "this expression"
+    bounded = facts.lower is not None and facts.upper is not None
+    if bounded and facts.step is not None:
         return QueryRefused(
             f"GROUP BY {shown} would have more than {_MOST_GROUPS:,} groups.",
-            "Narrow it in WHERE, or group by something coarser, such as "
-            + (f"DATE_TRUNC('month', {column})." if facts.kind == "date" else f"FLOOR({column} / 10) * 10."),
+            f"Narrow it in WHERE, or group by something coarser, such as FLOOR({column} / 10) * 10.",
         )
-    example = {"text": "('a', 'b')", "date": "(DATE '2024-01-01', DATE '2024-02-01')"}
-    listed = f"list the values in the query: WHERE {column} IN {example.get(str(facts.kind), '(1, 2, 3)')}"
-    declare = {
-        "text": f"Have {column} declared as an enum",
-        "integer": f"Have bounds declared for {column}",
-        "date": f"Have start and end declared for {column}",
-        "float": f"Have bounds declared for {column} and group by FLOOR({column} / 10) * 10",
-    }.get(str(facts.kind if bare else None))
+    held = column if bounded else f"LEAST(GREATEST({column}, 0), 100)"
     return QueryRefused(
-        f"GROUP BY {shown} has no public list of values, and the values in the data are private.",
-        (f"{declare}, or {listed}." if declare else f"Group by a column, and {listed}."),
+        f"GROUP BY {shown} has no list of values: fractions are rarely shared by two rows.",
+        f"Group by steps, such as FLOOR({held} / 10) * 10, or list the values: WHERE {column} IN (1, 2, 3).",
     )

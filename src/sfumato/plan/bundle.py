@@ -11,8 +11,10 @@ from fractions import Fraction
 from sfumato.errors import QueryRefused
 from sfumato.loss import NO_LOSS, PrivacyLoss, compose
 from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.expressions import Column
 from sfumato.plan.extras import PricedExtra
 from sfumato.plan.measure import Recipe
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Measured
 from sfumato.plan.price import Priced
 from sfumato.plan.split import Mechanics
@@ -105,8 +107,8 @@ class Bundle:
         if not delta:
             raise QueryRefused(
                 "The values of this GROUP BY are not public, and finding them needs a delta above 0.",
-                "Open the budget with a delta, as in Budget(epsilon=1, delta=1e-6), or list the values: "
-                "WHERE x IN ('a', 'b').",
+                f"List the values in the query, WHERE {self._found_key()} IN ('a', 'b'), or have the steward "
+                "open the budget with a delta, such as 1e-6.",
             )
         unit = PrivacyUnit.from_dict(dict(self.found.measured.unit))
         return PartitionSelection(
@@ -115,6 +117,12 @@ class Bundle:
             groups=(1 if unit.column is None else unit.max_groups) * max(1, len(self.found.finding)),
             exchange=unit.adjacency == "exchange",
         )
+
+    def _found_key(self) -> str:
+        """The first key whose values are not public, as a query writes it."""
+        found = (key.expression for key in self.found.measured.keys if key.values is None)
+        first = next(found, None)
+        return in_sql(first.name) if isinstance(first, Column) else "x"
 
     def priced_extras(self, epsilon: Fraction, *, adds: bool = True) -> tuple[PricedExtra, ...]:
         """The extra questions with their prices, for a budget that adds up pure prices or not."""

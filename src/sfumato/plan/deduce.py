@@ -151,7 +151,9 @@ def _as_day(part: Expression, facts: Facts) -> tuple[Expression, Facts]:
     try:
         day = datetime.date.fromisoformat(part.value)
     except ValueError:
-        raise QueryRefused("A date is compared with text that is no date.", "Write '2024-01-31'.") from None
+        raise QueryRefused(
+            f"A date is compared with {part.value[:20]!r}, which is no date.", "Write days as '2024-01-31'."
+        ) from None
     return Literal(day, "date"), constant(day, "date")
 
 

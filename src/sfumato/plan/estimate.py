@@ -135,7 +135,7 @@ def estimate(
     results |= _left_out(recipe, report, len(order))
     if recipe.lines:
         results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
-    kept = _kept(report, results, len(order))
+    kept = _kept(report, results, _arranged(recipe, results, len(order)))
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
     scope = _scope(recipe, chosen, tuple(noises), results, others, order[kept])
@@ -246,12 +246,38 @@ def _range(estimator: Estimator) -> tuple[float, float]:
     return lower, upper
 
 
-def _kept(report: Report, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
+def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
+    """All rows in the report's own order: by its first key, then its second; level after level.
+
+    Found groups and levels are measured in the order of the question, which knows no first key; found groups
+    of several levels stand in the right order already.
+    """
+    measured = recipe.measured
+    if recipe.lines or not (measured.is_open or measured.levels):
+        return np.arange(size)
+    keys = [results[f"k{i}"] for i in range(len(recipe.key_order))]
+    codes = [_place(key, measured.keys[at].values) for key, at in zip(keys, recipe.key_order, strict=True)]
+    if measured.levels:
+        masks = list(zip(*(np.ma.getmaskarray(key) for key in keys), strict=True))
+        first = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
+        codes.insert(0, np.array([first[mask] for mask in masks], dtype=np.float64))
+    return np.lexsort(codes[::-1])
+
+
+def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
+    """Where each value stands: in the declared list, or by itself; NULL is last."""
+    if listed is None:
+        return _code(values, OrderItem(Column("")))
+    places = {value: place for place, value in enumerate(dict.fromkeys(listed))}
+    return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
+
+
+def _kept(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows that are shown, in order."""
-    rows = np.arange(size)
+    size = len(rows)
     if report.having is not None:
         holds = np.ma.filled(_over(report.having, results, size), False)
-        rows = rows[np.asarray(holds, dtype=bool)]
+        rows = rows[np.asarray(holds, dtype=bool)[rows]]
     if report.order:
         codes = [_code(_over(item.expression, results, size), item)[rows] for item in report.order]
         rows = rows[np.lexsort(codes[::-1])]

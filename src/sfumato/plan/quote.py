@@ -206,7 +206,7 @@ def _told(
     whole = whole_price(priced.law, priced.epsilon, priced.delta)
     measurements = tuple(
         MeasurementQuote(
-            measurement_in_words(each, read.unit),
+            measurement_in_words(each, _spoken(read.unit, read)),
             float(portion / whole),
             noise_in_words(noise),
             noise.quantile(confidence),
@@ -230,6 +230,14 @@ def _told(
         why=why,
         notes=_notes(read, found, columns),
     )
+
+
+def _spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
+    """The unit under the name that people know it by, also where another table names it."""
+    if unit.column is None or read.owner is None:
+        return unit
+    limits = {"max_groups": unit.max_groups, "max_rows": unit.max_rows, "adjacency": unit.adjacency}
+    return PrivacyUnit.from_dict({"column": read.owner, **limits})
 
 
 def _bundled(
@@ -287,7 +295,7 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
     kinds = {each.kind for each in measured.measurements}
     notes = unit_notes(
         read,
-        PrivacyUnit.from_dict(dict(measured.unit)),
+        _spoken(PrivacyUnit.from_dict(dict(measured.unit)), read),
         bounding=measured.bounding,
         keyed=bool(measured.keys),
         rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
@@ -307,8 +315,8 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
         )
     if {"rows", "present"} <= kinds:
         notes.append(
-            "What may be missing is counted apart from the rows, for a share of the price: declare "
-            "nullable=False where nothing is ever missing."
+            "What may be missing is counted apart from the rows, for a share of the price: have columns "
+            "declared as not nullable where nothing is ever missing."
         )
     if any(each.expected is not None for each in columns):
         notes.append(

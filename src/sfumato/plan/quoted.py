@@ -79,6 +79,7 @@ class Quote:
         extras: The questions beside the main one, each with its price.
         selection: What selects the groups, where they are not public.
         notes: What is estimated, and on what the figures rest.
+        first: What is paid on top of `epsilon`, before, for bounds that are bought.
     """
 
     report: Report
@@ -98,6 +99,7 @@ class Quote:
     notes: tuple[str, ...]
     extras: tuple[PricedExtra, ...] = ()
     selection: PartitionSelection | None = None
+    first: Fraction = Fraction(0)
 
     @property
     def fingerprint(self) -> str:
@@ -123,7 +125,7 @@ class Quote:
 
     def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
         """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
-        facts = [("price", _price(self.epsilon, self.delta)), ("noise", self.why)]
+        facts = [("price", self._price()), ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
         tables = (
@@ -134,8 +136,15 @@ class Quote:
         return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
 
     def _repr_html_(self) -> str:
-        caption = f"{_price(self.epsilon, self.delta)}. {self.why} {' '.join(self.notes)}"
+        caption = f"{self._price()}. {self.why} {' '.join(self.notes)}"
         return html_table(self._measured_table()) + html_table(self._error_table(), caption=caption)
+
+    def _price(self) -> str:
+        """All that is paid, and for what."""
+        whole = f"epsilon {exact(self.epsilon + self.first)}"
+        whole += f", delta {exact(self.delta)}" if self.delta else " (pure, delta 0)"
+        parts = f": {exact(self.first)} for bounds, once, and {exact(self.epsilon)} for the answer"
+        return whole + parts if self.first else whole
 
     def _measured_table(self) -> dict[str, list[str]]:
         return {
@@ -161,6 +170,7 @@ class Quote:
             "table": self.measured.table,
             "epsilon": float(self.epsilon),
             "delta": float(self.delta),
+            "epsilon_for_bounds": float(self.first),
             "epsilon_exact": str(self.epsilon),
             "delta_exact": str(self.delta),
             "mechanism": self.mechanism,
@@ -183,10 +193,6 @@ class Quote:
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,
         }
-
-
-def _price(epsilon: Fraction, delta: Fraction) -> str:
-    return f"epsilon {exact(epsilon)}" + (f", delta {exact(delta)}" if delta else " (pure, delta 0)")
 
 
 def _wrapped(start: str, text: str, width: int) -> list[str]:

@@ -105,7 +105,6 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
     _check_units(source, private, tables)
     first = private[0]
     read = {name: tables[name] for name in named} | _owners(private, tables)
-    owner = first.unit.column
     unit = _widest(private)
     if _is_single(source):
         unit = PrivacyUnit.row(adjacency=unit.adjacency)
@@ -116,11 +115,18 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
         name=first.name,
         columns=source_facts(source, tables),
         unit=unit,
-        owner=owner,
+        owner=_owner(first, read),
         version=first.version if len(read) == 1 and plain else json.dumps(versions, sort_keys=True),
         size=first.size if plain or (_is_single(source) and _reads_all(source)) else None,
         tables=read,
     )
+
+
+def _owner(table: PrivateTable, read: Mapping[str, Any]) -> str | None:
+    """What a unit is called: the column that names it, in this table or in the one that others point to."""
+    while table.unit.is_via and isinstance(above := read.get(str(table.unit.table)), PrivateTable):
+        table = above
+    return table.unit.column
 
 
 def _widest(private: list[PrivateTable]) -> PrivacyUnit:

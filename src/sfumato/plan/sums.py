@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Expression, call, columns_of
+from sfumato.plan.expressions import Call, Column, Expression, call, columns_of
 from sfumato.plan.expressions import Literal as Constant
 from sfumato.plan.facts import Facts, facts_of
 from sfumato.plan.names import in_sql
@@ -182,13 +182,12 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
     if facts.kind not in ("integer", "float", "boolean"):
         raise QueryRefused(
             f"{name} is for numbers, and this is {'NULL' if facts.kind is None else f'a {facts.kind}'}.",
-            "Aggregate a number, such as EXTRACT(year FROM day), or COUNT it.",
+            _countable(argument, facts),
         )
     if facts.lower is None or facts.upper is None:
         raise QueryRefused(
             f"{name} needs bounds for {_named(argument)}: without them one row could move it by any amount.",
-            "Declare the column's bounds in its schema, or hold it within bounds in the query: "
-            f'{name}(LEAST(GREATEST({_named(argument, "x")}, 0), 100)). Or buy some with bounds="auto".',
+            f'{_held(name, argument)}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
         )
     whole = facts.kind != "float" or _on_whole_grid(facts)
     lower, upper = facts.lower, facts.upper
@@ -209,6 +208,23 @@ def _on_whole_grid(facts: Facts) -> bool:
 def _as_number(truth: Expression) -> Expression:
     yes, no, neither = Constant(1, "integer"), Constant(0, "integer"), Constant(None, None)
     return Call("case", (truth, yes, call("not", truth), no, neither))
+
+
+def _countable(argument: Expression, facts: Facts) -> str:
+    """What can be asked about something that is no number."""
+    column = _named(argument, "x")
+    if facts.kind == "date":
+        return f"Aggregate a number, such as YEAR({column}), or write COUNT({column})."
+    return f"Write COUNT({column}), or COUNT(DISTINCT {column})."
+
+
+def _held(name: str, argument: Expression) -> str:
+    """How a query holds what an aggregate is about within bounds."""
+    column = _named(argument, "x")
+    held = f"LEAST(GREATEST({column}, 0), 100)"
+    if isinstance(argument, Column) or column == "x":
+        return f"Write {name}({held})"
+    return f"Write {held} in place of {column}"
 
 
 def _named(argument: Expression, otherwise: str = "its argument") -> str:

@@ -89,10 +89,20 @@ class Query:
                 weights and the choice of groups touched: the cut that error bars do not cover.
         """
         report, notes = self._planned(bounding, touched), list(self._asking.notes)
+        first = Fraction(0)
         if bounds is not None:
+            asked = report
             report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=False)
             notes += more
-        return self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
+            first = self._first(asked, epsilon)
+        made = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
+        return replace(made, first=first) if first else made
+
+    def _first(self, report: Report, rest: Rational) -> Fraction:
+        """What would be paid for bounds before, if this is left of the price."""
+        price = positive(rest, "epsilon") / (1 - SHARE)
+        rows = rows_of(report.child.source, self._session.tables)
+        return price * SHARE if known_bounds(self._session, report, rows, price) is None else Fraction(0)
 
     def _planned(self, bounding: Bounding | None, touched: bool) -> Report:
         """The plan with the wanted way of bounding."""
@@ -117,7 +127,7 @@ class Query:
         if bounds != "auto":
             raise InvalidParameter(f'bounds is "auto" or left out, not {str(bounds)[:40]!r}.')
         if price is None:
-            raise InvalidParameter('Bounds that are bought need a price: release(epsilon=1, bounds="auto").')
+            raise InvalidParameter("Bounds that are bought need a price: give an epsilon.")
         exact, rows = positive(price, "epsilon"), rows_of(report.child.source, self._session.tables)
         if pay:
             found: Bounds | None = buy_bounds(self._session, report, rows, exact)
@@ -128,8 +138,8 @@ class Query:
             needed = unbounded(report, rows)
             assumed = bounded(report, dict.fromkeys(needed, FALLBACK))
             told = (
-                f"Bounds would be bought first, for epsilon {shown_exact(part)} more; the errors above are "
-                "for numbers from 0 to 1 and declared limits, and change with what is found."
+                "Bounds would be bought first, and kept for later questions; the errors above are for "
+                "numbers from 0 to 1 and declared limits, and change with what is found."
             )
             return assumed, exact - part, (told,)
         paid = f"Epsilon {shown_exact(found.spent)} was paid for bounds, which are kept for later questions."
@@ -173,9 +183,12 @@ class Query:
                 "gaussian",
                 f"Gaussian: a budget kept by {gate.accountant} is charged least for it.",
             )
+        rows = rows_of(report.child.source, session.tables)
+        if asking.lacking is not None and unbounded(report, rows):
+            raise QueryRefused(*asking.lacking)
         quote = make_quote(
             report,
-            rows_of(report.child.source, session.tables),
+            rows,
             epsilon=epsilon,
             delta=allowed or None,
             error=error,

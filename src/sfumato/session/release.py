@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from sfumato.plan.outside import Outside, Selected, outside_of
 from sfumato.plan.touched import PricedTouched, Share
 from sfumato.render import html_table, key, shown, text_table, with_bar
 from sfumato.schema import PrivacyUnit
+from sfumato.session.nothing import why_nothing
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Release"]
 
 _CONFIDENCE = 0.95
+_WIDTH = 80
 
 
 class Release:
@@ -209,26 +212,34 @@ class Release:
         holds = f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
-        return "\n".join(filter(None, (holds, self.weighting, cut, *self.bounds)))
+        return "\n".join(filter(None, (self.nothing, holds, self.weighting, cut, *self.bounds)))
+
+    @property
+    def nothing(self) -> str:
+        """Why there is no row, in a sentence; empty where there is one."""
+        groups = self._answer.groups
+        return "" if self.table.num_rows else why_nothing(self.quote, None if groups is None else len(groups))
 
     @property
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
         unit = PrivacyUnit.from_dict(dict(self.quote.measured.unit))
         kinds = {each.kind for each in self.quote.measured.measurements}
+        whose = self.quote.rows.owner
         if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
             return ""
         if self.quote.measured.bounding in ("choose", "grouped") and self.quote.measured.keys:
             many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
-            return f"Each {unit.column} counts in at most {many}; the bars do not cover that cut."
+            return f"Each {whose} counts in at most {many}; the bars do not cover that cut."
         most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
-        return f"Each {unit.column} counts as at most {most}; the bars do not cover that cut."
+        return f"Each {whose} counts as at most {most}; the bars do not cover that cut."
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        return f"{text_table(self._shown())}\n{self._footer()}"
+        lines = [textwrap.fill(each, _WIDTH) for each in self._footer().splitlines()]
+        return "\n".join((text_table(self._shown()), *lines))
 
     def _repr_html_(self) -> str:
         return html_table(self._shown(), caption=self._footer())

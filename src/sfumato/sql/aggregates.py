@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from sqlglot import exp
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.expressions import Expression, Literal, call, literal
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import AggregateCall, AggregateName
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 from sfumato.sql.scope import Scope
@@ -32,14 +34,22 @@ _PAIRS: dict[str, AggregateName] = {"corr": "corr", "covarpop": "covar_pop", "co
 _QUANTILES = {"approxquantile", "median", "percentilecont", "percentiledisc", "quantile"}
 _SAME_WITH_DISTINCT = {"max", "min"}
 _UNKNOWN = {
-    "approx_quantile", "arbitrary", "covariance_pop", "covariance_samp", "entropy", "fsum", "geomean",
-    "geometric_mean", "histogram", "kahan_sum", "list", "mad", "product", "reservoir_quantile", "std",
-    "string_agg", "var", "sum_no_overflow", "sumkahan",
+    "approx_quantile", "arbitrary", "average", "count_distinct", "countdistinct", "covariance_pop",
+    "covariance_samp", "entropy", "fsum", "geomean", "geometric_mean", "histogram", "kahan_sum", "list",
+    "mad", "nunique", "percentile", "percentile_approx", "product", "reservoir_quantile", "std",
+    "stdevp", "string_agg", "sum_no_overflow", "sumkahan", "total", "var",
 }  # fmt: skip
 _FLAGS = {"this", "big_int"}
 _UNBOUNDED = {"count_distinct", "count_values", "corr", "covar_pop", "covar_samp"}
 _WORKS = (
     "COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, CORR and COVAR_SAMP work, with FILTER."
+)
+
+
+_NESTED = (
+    "An aggregate stands inside another.",
+    "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT user_id, MAX(x) "
+    "AS m FROM … GROUP BY user_id).",
 )
 
 
@@ -61,7 +71,7 @@ def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
         where = node.expression.this
-        _check_flat(where)
+        _check_flat(where, scope)
         condition = scope.scalar(where)
         node = node.this
         if not is_aggregate(node) or isinstance(node, exp.Filter):
@@ -79,7 +89,7 @@ def _read(
 ) -> AggregateCall:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     for each in _inner(node):
-        _check_flat(each)
+        _check_flat(each, scope)
     if order is not None and name not in _QUANTILES - {"median"}:
         raise refuse(f"WITHIN GROUP does not go with {_shown(node)}.", _WITHIN)
     if name == "count":
@@ -90,7 +100,7 @@ def _read(
     if name == "approxdistinct":
         return AggregateCall("count_values", _only(condition, scope.scalar(_argument(node))))
     if name in _QUANTILES:
-        inner, level = _quantile(node, name, order)
+        inner, level = _quantile(node, name, order, scope)
         return AggregateCall("quantile", _only(condition, scope.scalar(inner)), level=level)
     if name in _PAIRS:
         first, second = _two(node)
@@ -143,8 +153,11 @@ def _count(node: exp.Expr, condition: Expression | None, scope: Scope) -> Aggreg
 def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope: Scope) -> AggregateCall:
     values = distinct.expressions
     if len(values) != 1 or isinstance(values[0], exp.Tuple | exp.Star):
+        names = [in_sql(each.name) for each in values if isinstance(each, exp.Column)]
+        parts = names if len(names) == len(values) > 1 else ["a", "b"]
+        example = " || '/' || ".join(parts)
         raise refuse(
-            "COUNT(DISTINCT …) takes one expression.", "Put them together: COUNT(DISTINCT a || '/' || b)."
+            "COUNT(DISTINCT …) takes one expression.", f"Put them together: COUNT(DISTINCT {example})."
         )
     if scope.is_unit(values[0]):
         if condition is not None:
@@ -164,7 +177,7 @@ def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope:
 _WITHIN = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."
 
 
-def _quantile(node: exp.Expr, name: str, order: exp.Expr | None) -> tuple[exp.Expr, Fraction]:
+def _quantile(node: exp.Expr, name: str, order: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Fraction]:
     """The argument of a quantile and its level."""
     if name == "median":
         return _argument(node), Fraction(1, 2)
@@ -183,7 +196,7 @@ def _quantile(node: exp.Expr, name: str, order: exp.Expr | None) -> tuple[exp.Ex
     ordered = order.expressions[0] if len(order.expressions) == 1 else None
     if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
         raise refuse("WITHIN GROUP takes one expression to order by.", _WITHIN)
-    _check_flat(ordered.this)
+    _check_flat(ordered.this, scope)
     found = _level(node.this)
     return ordered.this, 1 - found if ordered.args.get("desc") else found
 
@@ -227,7 +240,10 @@ def _argument(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous):
         extra = []
     if len(arguments) != 1 or extra or _is_odd(arguments[0]):
-        raise refuse(f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}(x).")
+        first = next((in_sql(each.name) for each in arguments if isinstance(each, exp.Column)), "x")
+        raise refuse(
+            f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}({first})."
+        )
     return arguments[0]
 
 
@@ -250,9 +266,9 @@ def _inner(node: exp.Expr) -> list[exp.Expr]:
     return [each for each in listed if isinstance(each, exp.Expr)]
 
 
-def _check_flat(node: exp.Expr) -> None:
+def _check_flat(node: exp.Expr, scope: Scope) -> None:
     if any(is_aggregate(each) for each in node.walk()):
-        raise refuse("An aggregate stands inside another.", "Aggregate a plain expression of the row.")
+        raise scope.relation.refused(_NESTED)
 
 
 def _only(condition: Expression | None, value: Expression) -> Expression:
@@ -262,8 +278,22 @@ def _only(condition: Expression | None, value: Expression) -> Expression:
 
 def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
     if name in AGGREGATES:
-        return refuse(*AGGREGATES[name])
+        reason, fix = AGGREGATES[name]
+        return refuse(reason, _with_arguments(fix, node))
     return refuse(f"{_shown(node)} is not a supported aggregate.", _WORKS)
+
+
+def _with_arguments(fix: str, node: exp.Expr) -> str:
+    """Advice about x in the words of the call: its column, and its level if it has one."""
+    first, second = [*_inner(node), None, None][:2]
+    names = {"y": first, "x": second} if "y, x" in fix else {"x": first}
+    columns = {name: in_sql(each.name) for name, each in names.items() if isinstance(each, exp.Column)}
+    if len(columns) == len(names):
+        fix = re.sub(r"\b[xy]\b", lambda found: columns.get(found[0], found[0]), fix)
+    level = None if second is None else _number(second)
+    if level is not None and 1 < level <= 100:
+        level /= 100
+    return fix if level is None or not 0 <= level <= 1 else fix.replace("0.95", f"{float(level):.6g}")
 
 
 def _shown(node: exp.Expr) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.measure import measured_of
 from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Bar, Report
-from sfumato.plan.relations import rows_of
+from sfumato.plan.relations import Rows, rows_of
 from sfumato.plan.unbounded import unbounded
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.dialects import Asked, understand
@@ -34,6 +35,8 @@ class Asking:
         delta: Its other half.
         explain: Whether only the quote is wanted.
         notes: What the analyst should know about the way the text was read.
+        lacking: The reason and the advice, in the query's own words, where numbers have no bounds: it can be
+            priced only with bounds that are bought.
     """
 
     report: Report
@@ -41,6 +44,7 @@ class Asking:
     delta: Fraction | None = None
     explain: bool = False
     notes: tuple[str, ...] = ()
+    lacking: tuple[str, str] | None = None
 
 
 def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Asking:
@@ -61,7 +65,17 @@ def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Aski
     report = replace(report, bars=tuple(_bar(place, report) for place in places))
     if asked.google:
         report = _as_google_means(report, asked, tables)
-    return Asking(report, asked.epsilon, asked.delta, asked.explain, asked.notes)
+    lacking = _lacking(select, tables) if unbounded(report, rows_of(report.child.source, tables)) else None
+    return Asking(report, asked.epsilon, asked.delta, asked.explain, asked.notes, lacking)
+
+
+def _lacking(select: exp.Select, tables: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What a query without bounds would be refused with."""
+    try:
+        parse_tree(select, tables)
+    except QueryRefused as refusal:
+        return refusal.reason, refusal.fix
+    return None
 
 
 def _without_intervals(select: exp.Select) -> tuple[list[tuple[int, str, str, str, Fraction]], exp.Select]:
@@ -97,7 +111,7 @@ def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
 def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) -> Report:
     """With GoogleSQL's clause a unit counts in a limited number of groups, which are chosen for it."""
     rows = rows_of(report.child.source, tables)
-    _check_unit(asked.unit_column, rows.owner)
+    _check_unit(asked.unit_column, rows)
     called = {each.alias_or_name.lower() for each in asked.select.find_all(exp.Table, exp.Subquery)}
     if asked.unit_table is not None and asked.unit_table.lower() not in called:
         raise refuse(
@@ -134,7 +148,8 @@ def _check_limits(asked: Asked, unit: PrivacyUnit) -> None:
         )
 
 
-def _check_unit(written: str | None, owner: str | None) -> None:
+def _check_unit(written: str | None, rows: Rows) -> None:
+    owner, declared = rows.owner, rows.unit.column
     if written is None:
         return
     if owner is None:
@@ -142,7 +157,7 @@ def _check_unit(written: str | None, owner: str | None) -> None:
             "Each row is a privacy unit here; there is no privacy_unit_column.",
             "Leave privacy_unit_column out.",
         )
-    if written.lower() != owner.lower():
+    if written.lower() not in (owner.lower(), str(declared).lower()):
         raise refuse(
             f"privacy_unit_column must be the declared one, {in_sql(owner)}.",
             f"Write privacy_unit_column={in_sql(owner)}, or leave it out.",

@@ -9,8 +9,9 @@ from sqlglot import exp
 from sfumato.plan.expressions import Expression
 from sfumato.sql.aggregates import is_aggregate
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
+from sfumato.sql.rewrites import inside
 from sfumato.sql.scope import Scope
-from sfumato.sql.shape_refusals import SUBQUERIES
+from sfumato.sql.shape_refusals import WINDOWS
 
 __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected", "unused"]
 
@@ -40,15 +41,21 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
 
 def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
     for node in tree.walk():
-        if isinstance(node, exp.Exists):
-            raise refuse(*SUBQUERIES["exists"])
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            raise refuse(*SUBQUERIES["in"])
-        if isinstance(node, exp.Query):
-            raise refuse(*SUBQUERIES["scalar"])
+        if (refusal := inside(node)) is not None:
+            raise refusal
+        if isinstance(node, exp.EQ | exp.NEQ) and exp.Null in map(type, (node.this, node.expression)):
+            raise refuse("A comparison with NULL is never true.", "Write IS NULL, or IS NOT NULL.")
+        if not windows and isinstance(node, exp.Window) and _over_results(node):
+            raise refuse(*WINDOWS["results"])
         for kind, (reason, fix) in NODES.items():
             if isinstance(node, kind) and not (windows and kind is exp.Window):
                 raise refuse(reason, fix)
+
+
+def _over_results(window: exp.Window) -> bool:
+    """Whether a window looks at groups, not at rows."""
+    around = window.find_ancestor(exp.Select)
+    return around is not None and around.args.get("group") is not None
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
@@ -80,7 +87,7 @@ def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tu
             columns += [(unused(name, taken), tree) for name, tree in _all(inner, table, scope)]
             continue
         if isinstance(inner, exp.Star):
-            raise refuse("SELECT * would show the rows.", "Name aggregates, such as COUNT(*) or AVG(x).")
+            raise scope.starred()
         tree = scope.resolved(inner)
         name = each.alias if isinstance(each, exp.Alias) else derived(inner, position, scope)
         columns.append((unused(name, taken), tree))
@@ -186,6 +193,7 @@ def by_ordinal(node: exp.Expr, columns: list[exp.Expr], clause: str) -> exp.Expr
     position = int(node.this) if len(node.this) < 10 else 0
     if not 1 <= position <= len(columns):
         raise refuse(
-            f"{clause} {node.this[:10]} names no column: SELECT has {len(columns)}.", "Count from 1."
+            f"{clause} {node.this[:10]} names no column: SELECT has {len(columns)}.",
+            f"Write {'1' if len(columns) == 1 else f'a number from 1 to {len(columns)}'}, or a name.",
         )
     return columns[position - 1]

@@ -16,6 +16,7 @@ from sfumato.sql.contributions import Calls, attach, take_calls
 from sfumato.sql.google import Options, check_shape, is_google, take_clause
 from sfumato.sql.parameters import Parameters, Values
 from sfumato.sql.refusals import FORM, refuse
+from sfumato.sql.spellings import part_last
 from sfumato.sql.text import finished, grown, single, tokenized
 from sfumato.sql.tokens import is_kind, word_at
 
@@ -24,6 +25,8 @@ __all__ = ["Asked", "understand"]
 # Without these there is nothing to read before the parser does; most texts have none.
 _PARAMETER = re.compile(r"[?$:@]")
 _MARKED = re.compile(rf"{_PARAMETER.pattern}|=>|WITH|ANON_|CLAMPED", re.IGNORECASE)
+
+_PARTED = re.compile(r"DATE(TIME)?_(TRUNC|DIFF)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ def understand(text: str, parameters: Values = None) -> Asked:
         tokens = values.prepared(tokens, google=google)
         options, tokens = take_clause(tokens, values.constant)
         calls, tokens = take_calls(tokens, values.constant, google=google)
+    if _PARTED.search(text):
+        tokens = part_last(tokens, google=google)
     select = grown(tokens, text)
     if _PARAMETER.search(text):
         values.fill(select)

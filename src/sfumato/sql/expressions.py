@@ -11,15 +11,16 @@ from typing import cast
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Expression
 from sfumato.plan.facts import Facts, column_facts, resolve
 from sfumato.plan.size import check_size
 from sfumato.schema import ColumnType
-from sfumato.sql.reading import HANDLERS, Parser
+from sfumato.sql.reading import HANDLERS, Parser, unknown_around
 from sfumato.sql.special import SPECIAL
 from sfumato.sql.writing import lowered
 
-__all__ = ["lower_expression", "parse_expression"]
+__all__ = ["lower_expression", "parse_expression", "unknown_function"]
 
 
 def parse_expression(
@@ -39,6 +40,11 @@ def parse_expression(
     if isinstance(columns, Mapping) and columns:
         return resolve(parsed, _known(columns))
     return parsed
+
+
+def unknown_function(node: exp.Expr) -> QueryRefused | None:
+    """The refusal of a function without a rule that a node stands in; None where there is none."""
+    return unknown_around(node, HANDLERS.keys() | SPECIAL.keys())
 
 
 def lower_expression(

@@ -118,6 +118,8 @@ def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
             f"There is {', '.join(list(names.tables)[:12])}.",
         )
     for name, value in node.args.items():
+        if value and name in ("db", "catalog") and node.name.lower() in map(str.lower, names.tables):
+            raise refuse(TABLE_PARTS[name][0], f"Write {in_sql(node.name)}.")
         if value and name not in ("this", "alias", "joins"):
             raise refuse(*TABLE_PARTS.get(name, ("This form of FROM is not supported.", FORM)))
     alias = node.args.get("alias")
@@ -200,6 +202,11 @@ def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
         ]  # not the word for an owner elsewhere
         for side in (_columns(left), right.units)
     ]
+    if right.is_public:
+        table = right.known[right.source.table]  # type: ignore[union-attr]
+        key = getattr(table, "key", ()) or ("…",)
+        pairs = " AND ".join(f"{in_sql(table.name)}.{each} = …" for each in key)
+        return refuse(JOINS["nothing"][0], f"Write JOIN {in_sql(table.name)} ON {pairs}")
     if all(units):
         one, other = units[0][0].written, units[1][0].written
         return refuse(reason, f"Write … JOIN … ON {one} = {other}.")

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of, literal, to_wire
 from sfumato.plan.names import in_sql
 from sfumato.plan.normal import normal
 from sfumato.plan.relations import substituted
 from sfumato.plan.sources import Block, Joined, Public
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
+from sfumato.sql.meeting import strangers
 from sfumato.sql.refusals import refuse
 from sfumato.sql.relation import Named, Origin, Relation, both, called_after, facts_within, fresh
 from sfumato.sql.scope import Scope
@@ -51,9 +52,9 @@ def join(left: Relation, right: Relation, conditions: Sequence[exp.Expr], *, out
     if right.is_public:
         if right.distinct and not _covers(asked, right, names):
             return _looked_up(left, right, moved, asked, outer=outer)
-        _check_key(asked, right, names)
+        _check_key(asked, left, right, names)
     elif not (asked.units or _follows_key(asked, left, moved)):
-        raise _strangers(left, right)
+        raise strangers(left, right)
     return _joined(left, right, moved, names, asked, outer=outer)
 
 
@@ -215,7 +216,7 @@ def _covers(asked: _Asked, right: Relation, names: Mapping[str, str]) -> bool:
     return bool(table.key) and {names[each] for each in table.key} <= compared
 
 
-def _check_key(asked: _Asked, right: Relation, names: Mapping[str, str]) -> None:
+def _check_key(asked: _Asked, left: Relation, right: Relation, names: Mapping[str, str]) -> None:
     if _covers(asked, right, names):
         return
     assert isinstance(right.source, Public)
@@ -228,10 +229,17 @@ def _check_key(asked: _Asked, right: Relation, names: Mapping[str, str]) -> None
             f"key={in_sql(next(iter(table.schema)))!r}.",
         )
     alias = next(iter(right.aliases.values()), table.name)
-    listed = " AND ".join(f"{in_sql(alias)}.{in_sql(each)} = …" for each in table.key)
+    listed = " AND ".join(f"{in_sql(alias)}.{in_sql(each)} = {_other(asked, left)}" for each in table.key)
     raise refuse(
         f"ON must compare the key of {table.name}, or the join could multiply rows.", f"Write ON {listed}."
     )
+
+
+def _other(asked: _Asked, left: Relation) -> str:
+    """What ON compares already with another column, as the query writes it."""
+    here = asked.equal[0][0] if len(asked.equal) == 1 else None
+    found = [each.written for each in left.columns if here is not None and each.meaning == here]
+    return found[0] if found else "…"
 
 
 def _follows_key(asked: _Asked, left: Relation, right: Relation) -> bool:
@@ -262,26 +270,6 @@ def _is_way(relation: Relation, first: str, second: str, pairs: set[tuple[str, s
     targets = {there: here for here, there in other.unit.on}
     siblings = {(here, targets.get(there, "")) for here, there in one.unit.on}
     return one.unit.is_via and one.unit.table == other.unit.table and siblings <= pairs
-
-
-def _strangers(left: Relation, right: Relation) -> QueryRefused:
-    sides = [each.units[0].written for each in (left, right) if each.units]
-    if len(sides) < 2:
-        lacking = right if left.units else left
-        unit = in_sql(str(lacking.private.unit.column))
-        return refuse(
-            "Private rows are joined on the privacy unit, which one side does not select.",
-            f"Select {unit} in the subquery, and compare it in ON.",
-        )
-    example = f"ON {sides[0]} = {sides[1]}"
-    for one, other in ((left.private, right.private), (right.private, left.private)):
-        if one.unit.table == other.name:
-            example = " AND ".join(f"{one.name}.{here} = {other.name}.{there}" for here, there in one.unit.on)
-            example = f"ON {example}"
-    return refuse(
-        "Without the privacy unit in ON, people's rows would meet the rows of others.",
-        f"Write {example}, with further conditions if you like.",
-    )
 
 
 # ── the joined relation ──

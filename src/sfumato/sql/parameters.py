@@ -27,7 +27,7 @@ _Value: TypeAlias = int | float | str | bool | datetime.date | None
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any] | None
 """Parameters as a caller gives them: in order, by name, or none."""
 
-_PASS = "Pass parameters=[…] for ? and $1, or parameters={…} for $name, :name and @name."
+_PASS = "Give parameters=[…] for ? and $1, {…} for $name, :name and @name; on the command line, --param."
 _KINDS = "an int, a float, a str, a bool, a date or None"
 _MARKS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON}
 _NAMES = (exp.Table, exp.TableAlias, exp.TableSample, exp.CTE, exp.DataType, exp.DataTypeParam)

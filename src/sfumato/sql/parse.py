@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Column, Expression, columns_of
 from sfumato.plan.facts import domain_of, facts_of, refine
+from sfumato.plan.names import in_sql
 from sfumato.plan.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sources import Public, Scan
+from sfumato.schema import PrivateTable
 from sfumato.sql.clauses import by_ordinal, check, condition, key_trees, selected
+from sfumato.sql.example import check_aggregated
 from sfumato.sql.from_clause import Known, read_from, uncrossed
 from sfumato.sql.levels import Levels, take_levels
 from sfumato.sql.refusals import refuse
@@ -52,6 +56,21 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
         return _parse(select, tables, strict=strict)
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
+    except QueryRefused as refusal:
+        fix = _with_unit(refusal.fix, tables)
+        if fix == refusal.fix:
+            raise
+        raise QueryRefused(refusal.reason, fix) from None
+
+
+def _with_unit(fix: str, tables: Known) -> str:
+    """Advice with the unit's own name for the user_id of examples, where all tables share one."""
+    private = [each for each in tables.values() if isinstance(each, PrivateTable)]
+    units = {each.unit.column for each in private if not each.unit.is_via and each.unit.column}
+    known = {name.lower() for each in tables.values() for name in each.schema}
+    if len(units) != 1 or "user_id" in known | {each.lower() for each in units}:
+        return fix
+    return fix.replace("user_id", in_sql(units.pop()))
 
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
@@ -63,15 +82,21 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():
-        return _pruned(_report(select, scope, levels, strict=strict))
+        columns = selected(select, scope)
+    check_aggregated(select, columns, scope)
+    with scope.relation.in_words():
+        return _pruned(_report(select, columns, scope, levels, strict=strict))
 
 
-def _report(select: exp.Select, scope: Scope, levels: Levels, *, strict: bool) -> Report:
-    columns = selected(select, scope)
+def _report(
+    select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels, *, strict: bool
+) -> Report:
     relation = scope.relation.where(condition(select.args.get("where"), scope))
     assert not isinstance(relation.source, Public)
     source, predicate = pushed(relation.source, relation.predicate)
     trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
+    if any((unit := scope.column(each)) and unit.is_unit and unit.meaning is None for each in trees):
+        raise scope.relation.refused(SUBQUERIES["persons"])
     scalars = list(map(scope.scalar, trees))
     keys = list(dict.fromkeys(scalars))
     _check_crowds(trees, keys, scope, relation.predicate)

@@ -17,8 +17,19 @@ from sfumato.plan.expressions import Call, Column, Expression, Literal, call, li
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.names import in_sql
 from sfumato.sql.constants import check_text
+from sfumato.sql.refusals import FUNCTIONS as FOREIGN
 
-__all__ = ["HANDLERS", "Handler", "Parser", "arguments_of", "closed", "exact", "number", "unknown"]
+__all__ = [
+    "HANDLERS",
+    "Handler",
+    "Parser",
+    "arguments_of",
+    "closed",
+    "exact",
+    "number",
+    "unknown",
+    "unknown_around",
+]
 
 _DEPTH = 100  # levels of nesting
 
@@ -123,11 +134,34 @@ def unknown(node: Any) -> QueryRefused:
         name = _shown(node) if isinstance(node, exp.Expr) else "This"
         return QueryRefused(f"{name} is not supported in an expression.", _GUIDE)
     name = _shown(node)
-    near = difflib.get_close_matches(name.upper(), _SPELT, 1, cutoff=_ALIKE)
-    fix = f"The nearest supported function is {near[0]}." if near else _GUIDE
-    return QueryRefused(f"{name} is not a supported function.", fix)
+    near = difflib.get_close_matches(name.upper(), [*_SPELT, *_AGGREGATES], 1, cutoff=_ALIKE)
+    fix = f"Did you mean {near[0]}?" if near else _GUIDE
+    return QueryRefused(f"{name} is not a supported function.", FOREIGN.get(name.upper(), fix))
 
 
+def unknown_around(node: exp.Expr, handlers: Collection[str]) -> QueryRefused | None:
+    """The refusal of the innermost unknown function that a node stands in, if it stands in one.
+
+    Args:
+        node: A part of a tree.
+        handlers: The kinds of nodes that are read in a way of their own.
+    """
+    above = node.parent
+    while above is not None:
+        name = type(above).__name__
+        named = isinstance(above, exp.Anonymous) and str(above.this).upper() not in _SPELT
+        if isinstance(above, exp.Func) and (
+            named or not (isinstance(above, exp.AggFunc) or name in handlers or name in _NODES_TO_FUNCTIONS)
+        ):
+            return unknown(above)
+        above = above.parent
+    return None
+
+
+_AGGREGATES = [
+    *("AVG", "CORR", "COUNT", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "MAX", "MEDIAN", "MIN"),
+    *("QUANTILE_CONT", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "SUM", "VARIANCE", "VAR_POP", "VAR_SAMP"),
+]
 _ALIKE = 0.8  # as LENGHT is to LENGTH; NOW is not like POW
 _GUIDE = "`sfumato functions` lists what is supported, as does docs/sql.md#functions."
 # What analysts write, for suggestions; the operators have no name.
@@ -198,7 +232,7 @@ def _is(parser: Parser, node: exp.Is, depth: int) -> Expression:
         return call("is_null", value)
     if isinstance(node.expression, exp.Boolean):
         return call("is_not_distinct", value, literal(bool(node.expression.this)))
-    raise QueryRefused("IS takes NULL, TRUE or FALSE.", "Write IS NOT DISTINCT FROM to compare values.")
+    raise QueryRefused("IS takes NULL, TRUE or FALSE.", "Write = or <> to compare values.")
 
 
 def _between(parser: Parser, node: exp.Between, depth: int) -> Expression:

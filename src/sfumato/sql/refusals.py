@@ -12,7 +12,18 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["AGGREGATES", "CLAUSES", "FORM", "NODES", "TABLE_PARTS", "nearest", "refuse", "shown", "statement"]
+__all__ = [
+    "AGGREGATES",
+    "CLAUSES",
+    "FORM",
+    "FUNCTIONS",
+    "NODES",
+    "TABLE_PARTS",
+    "nearest",
+    "refuse",
+    "shown",
+    "statement",
+]
 
 FORM = "A query looks like SELECT country, COUNT(*) FROM visits WHERE age >= 18 GROUP BY country."
 
@@ -41,6 +52,7 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
         "Window functions (OVER) stand in a subquery, where each looks at the rows of one unit.",
         "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY user_id ORDER BY day) AS n FROM t).",
     ),
+    exp.ArrayOverlaps: ("&& is not supported.", "Write AND."),
     exp.Placeholder: ("Parameters are not supported.", "Write the value into the query."),
     exp.Parameter: ("Parameters are not supported.", "Write the value into the query."),
     exp.SessionParameter: ("Parameters are not supported.", "Write the value into the query."),
@@ -54,6 +66,7 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
 }
 """The parts of expressions that are refused wherever they stand."""
 
+_DISTINCT = "Write COUNT(DISTINCT x)."
 _ONE_VALUE = "It would show a single row's value."
 _ONE_LEVEL = "QUANTILE_CONT(x, 0.5) works; ask for one column a level."
 
@@ -73,6 +86,14 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "var": ("VAR means different things in different dialects.", "Write VAR_SAMP or VAR_POP."),
     "covariance_pop": ("COVARIANCE_POP is not a name of SQL.", "Write COVAR_POP(y, x)."),
     "covariance_samp": ("COVARIANCE_SAMP is not a name of SQL.", "Write COVAR_SAMP(y, x)."),
+    "average": ("AVERAGE is not a name of SQL.", "Write AVG(x)."),
+    "count_distinct": ("COUNT_DISTINCT is not a name of SQL.", _DISTINCT),
+    "countdistinct": ("COUNTDISTINCT is not a name of SQL.", _DISTINCT),
+    "nunique": ("NUNIQUE is not a name of SQL.", _DISTINCT),
+    "percentile": ("PERCENTILE is not a name of SQL.", "Write QUANTILE_CONT(x, 0.95)."),
+    "percentile_approx": ("PERCENTILE_APPROX is not supported.", "Write QUANTILE_CONT(x, 0.95)."),
+    "stdevp": ("STDEVP is not a name of SQL.", "Write STDDEV_POP(x)."),
+    "total": ("TOTAL is not supported.", "Write SUM(x)."),
     "regrslope": ("REGR_SLOPE is not supported.", "Write COVAR_POP(y, x) / VAR_POP(x)."),
     "regrintercept": (
         "REGR_INTERCEPT is not supported.",
@@ -83,7 +104,32 @@ AGGREGATES: dict[str, tuple[str, str]] = {
 }
 """Aggregates that are refused with advice of their own, by sqlglot's class or the name in lower case."""
 
+_TODAY = "Write the day itself, DATE '2024-01-31': the same question then has the same answer."
+_SHAPED = "Use DATE_TRUNC('month', day), or EXTRACT(year FROM day)."
+_PATTERN = "Use LIKE, as in city LIKE 'Ly%', or CONTAINS(city, 'yo')."
+_BY_CHANCE = "Leave it out: chance comes in with the noise alone."
+
+FUNCTIONS: dict[str, str] = {
+    **dict.fromkeys(
+        ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURDATE", "GETDATE", "NOW", "SYSDATE", "TODAY"), _TODAY
+    ),
+    **dict.fromkeys(("DATE_FORMAT", "FORMAT_DATE", "STRFTIME", "TO_CHAR"), _SHAPED),
+    **dict.fromkeys(("RAND", "RANDOM", "UUID"), _BY_CHANCE),
+    **dict.fromkeys(
+        ("REGEXP", "REGEXP_CONTAINS", "REGEXP_EXTRACT", "REGEXP_LIKE", "REGEXP_MATCHES", "RLIKE"), _PATTERN
+    ),
+    **dict.fromkeys(("DATEADD", "DATE_ADD", "ADD_MONTHS"), "Write day + INTERVAL 3 DAY, or 1 MONTH."),
+    **dict.fromkeys(("DATESUB", "DATE_SUB", "SUBDATE"), "Write day - INTERVAL 7 DAY, or 1 MONTH."),
+    **dict.fromkeys(("DIV0", "SAFE_DIVIDE"), "Write a / NULLIF(b, 0)."),
+    "AGE": "Write DATE_DIFF('year', birthday, DATE '2024-01-31').",
+    "DECODE": "Use CASE WHEN x = 1 THEN 'a' ELSE 'b' END.",
+    "ISNULL": "Write x IS NULL, or COALESCE(x, 0).",
+}
+"""Functions that people bring from elsewhere, and what says the same here."""
+
 _WRITES = {"insert", "update", "delete", "merge", "truncate", "replace", "copy", "create", "drop", "alter"}
+
+_LISTS = {"show", "describe", "desc", "pragma", "summarize"}
 
 
 def refuse(reason: str, fix: str = "") -> QueryRefused:
@@ -95,6 +141,13 @@ def statement(word: str) -> QueryRefused:
     """The refusal of a statement that begins with this word."""
     if word.lower() in _WRITES:
         return refuse(f"{word.upper()} is not supported: nothing is written here.", FORM)
+    if word.lower() in _LISTS:
+        return refuse(
+            f"{word.upper()} is not supported.",
+            "`sfumato schema` lists the tables and columns; in Python, session.tables has them.",
+        )
+    if difflib.get_close_matches(word.lower(), ["select"], cutoff=0.7):
+        return refuse(f"Only SELECT is supported, and this text begins with {shown(word)}.", "Write SELECT.")
     return refuse(f"Only SELECT is supported, and this text begins with {shown(word)}.", FORM)
 
 

@@ -111,11 +111,33 @@ class Relation:
 
     @property
     def unit_name(self) -> str:
-        """How a query would write the unit."""
-        own = self.units
-        return (
-            own[0].written if len(own) > 1 else in_sql(own[0].name if own else str(self.private.unit.column))
-        )
+        """How a query would write the unit: its column, or that by which rows point to their owner."""
+        if own := self.own_units:
+            return own[0].written if len(own) > 1 else in_sql(own[0].name)
+        pointing, unit = self._pointing(), self.private.unit
+        if not pointing:
+            return ", ".join(in_sql(here) for here, _ in unit.on) or in_sql(str(unit.column))
+        bare = len({each.name.lower() for each in self.columns}) == len(self.columns)
+        return ", ".join(in_sql(each.name) if bare else each.written for each in pointing)
+
+    @property
+    def own_units(self) -> tuple[Named, ...]:
+        """Those of them that stand in the tables: the words for an owner elsewhere are no column."""
+        tables = (each.unit for each in self.known.values() if isinstance(each, PrivateTable))
+        words = {unit.column for unit in tables if unit.is_via}
+        return tuple(each for each in self.units if each.name not in words)
+
+    def _pointing(self) -> list[Named]:
+        """The columns by which the rows of a table point to their owner, as far as they are selected."""
+        found = []
+        for each in self.columns:
+            origin = self.origins.get(each.meaning.name) if isinstance(each.meaning, Column) else None
+            table = None if origin is None else self.known[origin.table]
+            if origin is None or not isinstance(table, PrivateTable) or not table.unit.is_via:
+                continue
+            if origin.column in {here for here, _ in table.unit.on}:
+                found.append((origin.use, each))
+        return [each for use, each in found if use == found[0][0]]
 
     def where(self, condition: Expression | None) -> Relation:
         """Those of the rows that satisfy one more condition.
@@ -181,7 +203,7 @@ class Relation:
             return text
         listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         # Where these messages put columns: in calls and after a few words.
-        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )"
+        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )|(?<=of )|(?<=DISTINCT )"
         return re.sub(rf"(?:{places})(?:{listed})(?![\w.(])", lambda found: names[found[0]], text)
 
     def _tables(self) -> Iterator[PrivateTable | PublicTable]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.assemble import Assembly
 from sfumato.plan.expressions import Expression
 from sfumato.plan.names import in_sql
 from sfumato.plan.relations import Rows
 from sfumato.sql.aggregates import is_aggregate, parse_aggregate
-from sfumato.sql.expressions import parse_expression
+from sfumato.sql.expressions import parse_expression, unknown_function
 from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.scope import Scope
 
@@ -32,6 +33,7 @@ class Results:
         self, scope: Scope, rows: Rows, predicate: Expression | None, keys: Sequence[Expression]
     ) -> None:
         self.scope = scope
+        self._clause = ""
         self.assembly = Assembly(rows, [] if predicate is None else [predicate], keys)
 
     def expression(self, tree: exp.Expr) -> Expression:
@@ -44,6 +46,7 @@ class Results:
 
     def condition(self, tree: exp.Expr) -> Expression:
         """The same for HAVING."""
+        self._clause = "having"
         return self.assembly.condition(self._over_results(tree))
 
     def _over_results(self, tree: exp.Expr) -> Expression:
@@ -94,11 +97,20 @@ class Results:
             return found
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
-            column = self.scope.columns[node.name]
-            spelt = in_sql(node.name) if node.name == column.name else column.written
-            example = "AVG" if self.scope.facts[node.name].kind in ("integer", "float") else "COUNT"
-            raise refuse(
-                f"Column {shown(column.name)} is neither aggregated nor in GROUP BY.",
-                f"Add GROUP BY {spelt}, or aggregate it, as in {example}({spelt}).",
-            )
+            if (unknown := unknown_function(node)) is not None:
+                raise unknown
+            raise self._ungrouped(node)
         return None
+
+    def _ungrouped(self, node: exp.Column) -> QueryRefused:
+        """The refusal of a column that has no one value in a group, with what can be done about it here."""
+        column, facts = self.scope.columns[node.name], self.scope.facts[node.name]
+        spelt = in_sql(node.name) if node.name == column.name else column.written
+        example = f"{'AVG' if facts.kind in ('integer', 'float') else 'COUNT'}({spelt})"
+        add = f"Add {spelt} to GROUP BY" if self.assembly.names else f"Add GROUP BY {spelt}"
+        if self._clause == "having":
+            add = "HAVING judges groups: put conditions on rows into WHERE"
+        fix = f"{add}, or aggregate it, as in {example}."
+        if facts.kind == "float" and self._clause != "having":
+            fix = f"Aggregate it, as in {example}; or group by FLOOR({spelt} / 10) * 10."
+        return refuse(f"Column {shown(column.name)} is neither aggregated nor in GROUP BY.", fix)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Column, Expression
 from sfumato.plan.facts import Facts, facts_of, resolve
 from sfumato.plan.names import in_sql
@@ -19,6 +21,8 @@ from sfumato.sql.relation import Named, Relation
 from sfumato.sql.text import LARGEST
 
 __all__ = ["Scope"]
+
+_PARTS = {"day", "week", "month", "quarter", "year"}
 
 
 @dataclass(slots=True)
@@ -134,6 +138,13 @@ class Scope:
         inner = self.relation.facts if also is None else dict(self.relation.facts) | dict(also)
         return normal(resolve(substituted(parsed, self._definitions), inner))
 
+    def starred(self) -> QueryRefused:
+        """The refusal of SELECT *, with an aggregate that works here."""
+        numbers = [name for name, each in self.facts.items() if each.kind in ("integer", "float")]
+        bounded = [name for name in numbers if None not in (self.facts[name].lower, self.facts[name].upper)]
+        example = f" or AVG({in_sql(bounded[0])})" if bounded else ""
+        return refuse("SELECT * would show the rows.", f"Name aggregates, such as COUNT(*){example}.")
+
     def _valueless(self, column: Named) -> Exception:
         if not column.is_unit:
             return refuse(
@@ -143,13 +154,13 @@ class Scope:
             )
         name = in_sql(column.name)
         return refuse(
-            f"{column.name} serves only as the privacy unit of {self.table.name}.",
+            f"{column.name} serves only as the privacy unit of {self.table.name}: nobody is shown or picked.",
             f"COUNT(DISTINCT {name}) counts the units; a subquery may GROUP BY it.",
         )
 
     def _meaning(self, column: exp.Column, alias_first: bool) -> exp.Expr:
         if isinstance(column.this, exp.Star):
-            raise refuse("SELECT * would show the rows.", "Name aggregates, such as COUNT(*) or AVG(x).")
+            raise self.starred()
         name, folded = column.name, column.name.lower()
         table = self._table(column)
         found = [each for each in self.relation.columns if each.name.lower() == folded]
@@ -167,9 +178,11 @@ class Scope:
             return self.node(found[0])
         usable = [each for each in self.relation.columns if table in (None, each.table)]
         listed = [in_sql(each.name) for each in usable if not each.is_unit] + [*map(in_sql, self.named)]
-        fix = nearest(name, list(dict.fromkeys(listed)))
-        if column.this.args.get("quoted") and not column.table:
-            fix = f"Text is written in single quotes. {fix}"
+        fix = _turned(column) or _bare(name) or nearest(name, list(dict.fromkeys(listed)))
+        if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
+            text = "'" + name[:30].replace("'", "''") + "'"
+            near = fix if difflib.get_close_matches(folded, [each.lower() for each in listed], 1, 0.8) else ""
+            fix = f"Text is written in single quotes: {text}. {near}".strip()
         raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
 
     def _shown(self, table: str | None) -> str:
@@ -208,3 +221,29 @@ class Scope:
                 f"Write {written[0]}." if written else "Leave the table's name out.",
             )
         return found
+
+
+def _bare(name: str) -> str:
+    """Advice for an aggregate without its parentheses."""
+    word = name.upper()
+    if word not in ("AVG", "COUNT", "MAX", "MEDIAN", "MIN", "SUM"):
+        return ""
+    call = "COUNT(*)" if word == "COUNT" else f"{word}(x)"
+    return f"Write {call}, with parentheses, or the name that it has after AS."
+
+
+def _is_compared(column: exp.Column) -> bool:
+    """Whether a name stands where a text often does: behind a sign of comparison, or in a list."""
+    above = column.parent
+    if isinstance(above, exp.In):
+        return above.this is not column
+    return isinstance(above, exp.EQ | exp.NEQ | exp.Like | exp.ILike) and above.expression is column
+
+
+def _turned(column: exp.Column) -> str:
+    """Advice for the part of a date where a column is expected: BigQuery writes it last."""
+    above, part = column.parent, column.name.lower()
+    if part not in _PARTS or not isinstance(above, exp.DateTrunc | exp.TimestampTrunc):
+        return ""
+    day = in_sql(above.text("unit").lower() or "day")
+    return f"The part comes first, in quotes: DATE_TRUNC('{part}', {day})."

@@ -7,7 +7,7 @@ __all__ = ["JOINS", "PER_UNIT", "SUBQUERIES", "UNIONS", "WINDOWS"]
 _ON = "Write FROM a JOIN b ON a.user_id = b.user_id, or for a public table ON a.region = r.region_id."
 _SEMI = "Join a subquery: JOIN (SELECT DISTINCT user_id FROM b WHERE …) AS b ON a.user_id = b.user_id."
 _ANTI = (
-    "LEFT JOIN (SELECT DISTINCT user_id, 1 AS found FROM b) AS b ON a.user_id = b.user_id, and WHERE "
+    "Write LEFT JOIN (SELECT DISTINCT user_id, 1 AS found FROM b) AS b ON a.user_id = b.user_id, and WHERE "
     "b.found IS NULL."
 )
 
@@ -34,10 +34,13 @@ JOINS: dict[str, tuple[str, str]] = {
 
 SUBQUERIES: dict[str, tuple[str, str]] = {
     "in": ("IN with a subquery is not supported.", _SEMI),
+    "not in": ("NOT IN with a subquery is not supported.", _ANTI),
     "exists": ("EXISTS is not supported.", _SEMI),
+    "not exists": ("NOT EXISTS is not supported.", _ANTI),
     "scalar": (
         "A subquery inside an expression is not supported.",
-        "Put it into FROM, joined on the privacy unit; a figure about everyone is a query of its own.",
+        "A figure about everyone is a query of its own: ask it first, and write the number here. Figures of "
+        "each person are joined: JOIN (SELECT user_id, AVG(x) AS m FROM b GROUP BY user_id) AS b ON …",
     ),
     "recursive": ("WITH RECURSIVE is not supported.", "Write each step as a subquery of its own."),
     "columns": ("WITH does not rename columns here.", "Use AS in its SELECT."),
@@ -91,7 +94,7 @@ PER_UNIT: dict[str, tuple[str, str]] = {
 UNIONS: dict[str, tuple[str, str]] = {
     "union": (
         "UNION without ALL would compare rows of different people to drop equal ones.",
-        "Write UNION ALL, or SELECT DISTINCT user_id, … around it.",
+        "Write UNION ALL, and around it SELECT DISTINCT user_id, … to drop equal rows of each one.",
     ),
     "intersect": ("INTERSECT is not supported: rows of different people would be compared.", _SEMI),
     "except": ("EXCEPT is not supported: rows of different people would be compared.", _ANTI),
@@ -114,6 +117,10 @@ WINDOWS: dict[str, tuple[str, str]] = {
     "rows": (
         "Each row is a privacy unit of its own here, and a window looks at others.",
         "Have the column that names people declared as the privacy unit.",
+    ),
+    "results": (
+        "Window functions over groups are not supported.",
+        "Ask for the groups alone: ranks and shares follow from the released numbers, at no cost.",
     ),
     "named": ("Named windows are not supported.", "Write OVER (PARTITION BY user_id …) out each time."),
     "nested": ("A window function stands inside another.", "Put the inner one into a subquery."),

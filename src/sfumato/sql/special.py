@@ -69,7 +69,7 @@ def _day(text: str) -> Expression:
     try:
         return literal(datetime.date.fromisoformat(text))
     except ValueError:
-        raise QueryRefused("A date constant is not understood.", "Write DATE '2024-01-31'.") from None
+        raise QueryRefused(f"{text[:20]!r} is no date.", "Write DATE '2024-01-31'.") from None
 
 
 def _unit(node: Any) -> str:
@@ -166,9 +166,7 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
             years = call("subtract", call("year", last), call("year", first))
             scaled = call("multiply", years, literal(4 if each == "quarter" else 12))
             return call("add", scaled, call("subtract", call(each, last), call(each, first)))
-    raise QueryRefused(
-        f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, WEEK, MONTH, QUARTER or YEAR."
-    )
+    raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, MONTH, QUARTER or YEAR.")
 
 
 def _make_date(parser: Parser, node: exp.DateFromParts, depth: int) -> Expression:

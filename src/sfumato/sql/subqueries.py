@@ -179,10 +179,10 @@ def _distinct(query: exp.Select, scope: Scope, columns: list[tuple[str, exp.Expr
         raise refuse(*SUBQUERIES["on"])
     if scope.relation.is_public:
         return replace(_named(scope, columns), distinct=True)
-    trees = [tree for _, tree in columns]
-    if not any(map(scope.is_unit, trees)):
+    keyed = [tree for _, tree in columns if tree.find(exp.Column)]
+    others = [scope.scalar(tree) for tree in keyed if not scope.is_unit(tree)]
+    if len(others) == len(keyed) and not scope.relation.tells_unit(others):
         raise scope.relation.refused(SUBQUERIES["distinct"])
-    keyed = [tree for tree in trees if tree.find(exp.Column)]
     return _per_unit(scope, columns, UnitResults(scope, keyed, []))
 
 

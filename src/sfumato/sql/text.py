@@ -9,6 +9,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.refusals import FORM, refuse, statement
+from sfumato.sql.slips import check_filled, unreadable
+from sfumato.sql.spellings import named
 
 __all__ = ["LARGEST", "check_size", "finished", "grown", "read", "single", "tokenized"]
 
@@ -46,7 +48,8 @@ def tokenized(text: str) -> list[Token]:
             f"The query is longer than {_LONGEST:,} characters.",
             "Declare long lists of values as an Enum column instead of writing them out.",
         )
-    return _tokens(text)
+    found = _tokens(text)
+    return named(found, text) if "`" in text else found
 
 
 def single(tokens: list[Token]) -> list[Token]:
@@ -57,6 +60,7 @@ def single(tokens: list[Token]) -> list[Token]:
     """
     found = _one(tokens)
     _check_nesting(found)
+    check_filled(found)
     return found
 
 
@@ -75,8 +79,9 @@ def grown(tokens: list[Token], text: str) -> exp.Select:
         tree = tree.this
     if isinstance(tree, exp.SetOperation):
         raise refuse(
-            "UNION, INTERSECT and EXCEPT are not supported.",
-            "Ask one SELECT at a time; OR in WHERE or one more GROUP BY column often does the same.",
+            "UNION, INTERSECT and EXCEPT of results are not supported.",
+            "Ask one SELECT at a time, or aggregate over both: SELECT COUNT(*) FROM (SELECT user_id FROM a "
+            "UNION ALL SELECT user_id FROM b).",
         )
     if not isinstance(tree, exp.Select):
         raise statement(tokens[0].text)
@@ -112,7 +117,10 @@ def _tokens(text: str) -> list[Token]:
     except (
         Exception
     ):  # whatever the tokenizer stumbles over is the text's fault, and its message may be anything
-        raise refuse("The text cannot be read as SQL: a quote or a comment is not closed.", FORM) from None
+        raise refuse(
+            "The text cannot be read as SQL: a quote or a comment is not closed.",
+            "Text stands in single quotes, with two of them for one inside, as in 'it''s'.",
+        ) from None
 
 
 def _one(tokens: list[Token]) -> list[Token]:
@@ -152,7 +160,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Expr | None:
         parser = Dialect.get_or_raise("duckdb").parser(error_level=ErrorLevel.IMMEDIATE)
         trees = parser.parse(tokens, text)
     except ParseError as error:
-        raise _unreadable(error) from None
+        raise _unreadable(error, tokens) from None
     except RecursionError:
         raise _too_deep() from None
     except Exception:  # the parser's own failures, of any kind
@@ -160,14 +168,10 @@ def _tree(tokens: list[Token], text: str) -> exp.Expr | None:
     return trees[0] if len(trees) == 1 else None
 
 
-def _unreadable(error: ParseError) -> QueryRefused:
+def _unreadable(error: ParseError, tokens: list[Token]) -> QueryRefused:
     place = error.errors[0] if error.errors else {}
     line, column, near = place.get("line"), place.get("col"), str(place.get("highlight") or "")[:20]
-    if line is None or column is None:
-        return refuse("The text cannot be read as SQL.", FORM)
-    shown = f", near {near!r}" if near.strip() else ""
-    start = max(1, column - len(near) + 1)
-    return refuse(f"The text cannot be read as SQL at line {line}, column {start}{shown}.", FORM)
+    return unreadable(tokens, None if line is None or column is None else (line, column), near)
 
 
 def check_size(tree: exp.Expr) -> None:

@@ -11,6 +11,7 @@ from sfumato.plan.expressions import Column, Expression, Literal, call, to_wire
 from sfumato.plan.nodes import AggregateCall
 from sfumato.plan.sources import PerUnit, Public
 from sfumato.sql.aggregates import is_aggregate, parse_aggregate
+from sfumato.sql.expressions import unknown_function
 from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.relation import Named, Relation, called_after, facts_within, fresh
 from sfumato.sql.scope import Scope
@@ -116,6 +117,8 @@ class UnitResults:
             return found
         if isinstance(node, exp.Column):
             self._scope.scalar(node)
+            if (unknown := unknown_function(node)) is not None:
+                raise unknown
             raise refuse(
                 f"Column {shown(node.name)} of the subquery is neither aggregated nor in GROUP BY.",
                 f"Add it to GROUP BY, or aggregate it, as in MAX({node.name}).",
@@ -128,7 +131,7 @@ class UnitResults:
         unit = self._scope.relation.unit_name
         return refuse(
             "A subquery that aggregates over several people would need noise of its own.",
-            f"Ask it as a query, or have it GROUP BY {unit} (and more) for figures of each one.",
+            f"Ask it as a query of its own, or have it GROUP BY {unit} (and more) for figures of each one.",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -114,7 +114,8 @@ def need(name: str, kinds: tuple[Kind, ...], *arguments: Facts) -> None:
                 "numbers" if kinds == ("integer", "float") else " or ".join(_WORDS[kind] for kind in kinds)
             )
             to = "DOUBLE" if "float" in kinds else {"text": "TEXT", "date": "DATE"}.get(kinds[0], "")
-            raise refused(name, wanted, each, f"CAST(… AS {to}) may help." if to else "")
+            choice = "OR is written out; " if name == "||" else ""
+            raise refused(name, wanted, each, f"{choice}CAST(… AS {to}) may help." if to else "")
 
 
 def unify(name: str, *arguments: Facts) -> Kind | None:
@@ -125,7 +126,18 @@ def unify(name: str, *arguments: Facts) -> Kind | None:
     if kinds == {"integer", "float"}:
         return "float"
     shown = " and ".join(sorted(_WORDS[kind] for kind in kinds))
-    raise QueryRefused(f"{name.upper()} mixes {shown}.", "Cast them to one type.")
+    raise QueryRefused(f"{name.upper()} mixes {shown}.", _to_one(kinds))
+
+
+def _to_one(kinds: Collection[Kind | None]) -> str:
+    """How values of different kinds are brought together."""
+    if "boolean" in kinds:
+        return "Compare a truth value with TRUE or FALSE, or write it alone."
+    if "date" in kinds:
+        return "Write days as DATE '2024-01-31'."
+    if "text" in kinds:
+        return "Write numbers without quotes; CAST(x AS DOUBLE) reads a text as a number."
+    return "Cast them to one type."
 
 
 def aligned(*vectors: Vector) -> list[Vector]:
