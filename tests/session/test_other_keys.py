@@ -255,6 +255,9 @@ def test_sets_without_a_common_one_are_searched_each_by_itself() -> None:
         assert "groups by day, and groups by age" in " ".join(quote.notes)
         released = query.release(epsilon=SURE, mechanism="laplace")
         assert query.release(epsilon=SURE, mechanism="laplace").free
+        touched = query.release(epsilon=SURE, mechanism="laplace", touched=True)
+        assert touched.table["level"].to_pylist() == released.table["level"].to_pylist()
+        assert touched.touched() is not None
     found = {row[3]: row for row in listed(released.table)}
     assert found["day"][:3] == (datetime.date(2024, 1, 1), None, len(table))
     assert found["other day"][2] == 0
