@@ -158,7 +158,14 @@ def test_before_noise_every_level_has_all_that_counts(grouping: str, row: bool) 
                 for level in quote.measured.levels:
                     on = [value for value, line in zip(added, lines, strict=True) if line.level == level]
                     assert sum(on) == sum(column)
-        assert exact(query).table.num_rows == len(lines_of(quote.measured, picks))
+        told = exact(query).table
+        assert told.num_rows == len(lines_of(quote.measured, picks))
+        others = [
+            n
+            for n, level in zip(told["n"].to_pylist(), told["level"].to_pylist(), strict=True)
+            if "other" in level
+        ]
+        assert not any(others)  # all that is found is as if selected
 
 
 def test_rows_of_other_keys_are_there_whether_or_not_anything_is_in_them() -> None:
