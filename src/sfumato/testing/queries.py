@@ -11,8 +11,8 @@ from sfumato.numeric.exact import float_up
 from sfumato.plan.expressions import Column, columns_of
 from sfumato.plan.extras import Distinct
 from sfumato.plan.measure import Recipe, recipe
-from sfumato.plan.nodes import Measurement
-from sfumato.plan.others import picks_of
+from sfumato.plan.nodes import LEVEL, Measurement
+from sfumato.plan.others import labels, picks_of
 from sfumato.plan.price import instrument
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import sensitivities, sensitivity
@@ -72,6 +72,9 @@ def exact(query: Query) -> Exact:
         shown.get(f"k{i}", f"k{i}"): [made.measured.combinations[row][j] for row in order]
         for i, j in enumerate(made.key_order)
     }
+    if made.lines:
+        called = dict(zip(made.key_order, columns, strict=True))
+        columns[shown[LEVEL]] = labels(made.lines, [called[key] for key in range(len(called))])
     l1: dict[str, float] = {}
     l2: dict[str, float] = {}
     if found is not None and found.units is not None:
