@@ -458,3 +458,20 @@ def test_a_date_beyond_the_calendar_is_the_group_null_for_every_aggregate(tmp_pa
         assert abs(row["n"] - 2000) < 20
         assert abs(row["m"] - 50) < 5
         assert abs(row["d"] - 50) < 10
+
+
+@pytest.mark.parametrize(("more", "fits"), [({}, False), ({"aside": "5e-6"}, True)])
+def test_a_budget_kept_by_zcdp_pays_for_found_groups_from_what_is_aside(more, fits):
+    columns = {"u": list(range(3000)), "k": [f"c{i % 3}" for i in range(3000)]}
+    budget = sf.Budget(5, "1e-5", accountant="zcdp", **more)
+    unit = sf.PrivacyUnit("u", max_groups=1)
+    with session_of(columns, unit, {"k": sf.Text()}, budget=budget) as session, seeded("aside"):
+        query = session.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+        if fits:
+            assert query.release(epsilon=1).table.num_rows == 3
+            return
+        with pytest.raises(QueryRefused, match="aside"):
+            query.quote(epsilon=1)
+        with pytest.raises(QueryRefused, match="aside"):
+            query.release(epsilon=1)
+        assert session.balance().spent == 0

@@ -197,10 +197,12 @@ class Query:
             why=why,
             adds=gate.accountant == "basic",
         )
-        if quote.selection is not None and gate.accountant in ("gaussian", "rdp"):
+        if quote.selection is not None and gate.accountant != "basic" and not gate.aside:
             raise QueryRefused(
-                f"A budget kept by {gate.accountant} cannot pay for groups that are not public.",
-                "List the values of the keys in WHERE, or keep the budget by basic or zcdp.",
+                f"A budget kept by {gate.accountant} cannot pay for groups that are not public: finding them "
+                "needs a delta of its own.",
+                "List the values of the keys in WHERE, or have the budget opened as basic, or as zcdp with a "
+                "part of delta aside.",
             )
         return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
