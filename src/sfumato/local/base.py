@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Aggregate", "Randomizer", "randomizer_from", "register"]
+__all__ = ["Aggregate", "Randomizer", "aggregate_from", "randomizer_from", "register"]
 
 _R = TypeVar("_R", bound="type[Randomizer[Any]]")
 _E = TypeVar("_E")
@@ -45,6 +45,23 @@ def randomizer_from(data: Mapping[str, Any]) -> Randomizer[Any]:
     if made is None:
         raise InvalidParameter("These are reports of a kind or version that this version does not know.")
     return made.from_dict(data)
+
+
+def aggregate_from(data: Mapping[str, Any]) -> Aggregate[Any]:
+    """The aggregate that `Aggregate.to_dict` wrote down.
+
+    Raises:
+        InvalidParameter: for a randomizer that is not known here.
+        InvalidValue: for anything else that cannot be an aggregate of it.
+    """
+    if not isinstance(data, Mapping) or set(data) != {"randomizer", "count", "state"}:
+        raise InvalidValue("This is not an aggregate of reports.")
+    made, count = randomizer_from(data["randomizer"]).start(), data["count"]
+    if type(count) is not int or not 0 <= count < 2**63:
+        raise InvalidValue("An aggregate counts its reports.")
+    made.count = count
+    made._restore(data["state"])
+    return made
 
 
 class Randomizer(ABC, Generic[_E]):
@@ -100,7 +117,7 @@ class Randomizer(ABC, Generic[_E]):
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data with the public parameters: what a client must know, and what reports say of themselves."""
+        """Plain data with the public parameters: what a client must know, and what reports tell of."""
         return {"kind": self.wire, "epsilon": str(self.epsilon), **self._parameters()}
 
     @abstractmethod
@@ -167,8 +184,10 @@ class Aggregate(ABC, Generic[_E]):
             return NotImplemented
         if self.randomizer.fingerprint != other.randomizer.fingerprint:
             raise InvalidParameter(
-                "Reports of another epsilon, domain or kind cannot be added up with these; estimate each by itself."
+                "Reports of another epsilon, domain or kind cannot be added to these; estimate each apart."
             )
+        if not isinstance(other, type(self)):  # not reached: one fingerprint has one kind of aggregate
+            return NotImplemented
         made = self._merged(other)
         made.count = self.count + other.count
         return made
@@ -196,3 +215,11 @@ class Aggregate(ABC, Generic[_E]):
     @abstractmethod
     def _state(self) -> Any:
         """What has been added up, as JSON has it."""
+
+    def _restore(self, state: Any) -> None:  # noqa: ARG002
+        """Take over what `_state` gave; the count is there already.
+
+        Raises:
+            InvalidValue: if it cannot be such a state.
+        """
+        raise InvalidValue(f"Aggregates of {type(self.randomizer).__name__} cannot be read back.")

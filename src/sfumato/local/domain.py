@@ -33,7 +33,7 @@ class Domain:
         """Take a size, a list of values or another domain.
 
         Raises:
-            InvalidParameter: for fewer than two values, more than 2**32, repeated ones or ones of other types.
+            InvalidParameter: for fewer than two values, more than 2**32, repeated ones or other types.
         """
         if isinstance(values, Domain):
             size, labels = values.size, values.labels

@@ -24,7 +24,8 @@ class Frequencies:
         values: The values, in the order of the domain.
         counts: Unbiased estimates: they may be negative, and do not add up to the number of people exactly.
         low: Where the intervals begin.
-        high: Where they end; each interval holds by itself with the given confidence.
+        high: Where they end; each interval holds by itself with the given confidence. Intervals keep to
+            0 … people, where the truth is; a count may lie outside.
         confidence: Which that is.
         people: How many reported.
     """
@@ -51,11 +52,12 @@ class Frequencies:
         )
 
     def consistent(self) -> Floats:
-        """The nearest counts (least squares) that are not negative and add up to the people: the same for free."""
+        """The nearest counts (least squares) that are not negative and add up to the people; it is free."""
         ordered = np.sort(self.counts)[::-1]
         excess = (np.cumsum(ordered) - self.people) / np.arange(1, ordered.size + 1)
         kept = int(np.flatnonzero(ordered > excess)[-1]) if ordered.size else 0
-        return np.maximum(self.counts - excess[kept], 0.0)
+        nearest: Floats = np.maximum(self.counts - excess[kept], 0.0)
+        return nearest
 
 
 @dataclass(frozen=True, slots=True)
