@@ -7,6 +7,7 @@ batches of any size and on any number of machines, and estimates: nobody but the
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -41,10 +42,19 @@ def randomizer_from(data: Mapping[str, Any]) -> Randomizer[Any]:
         InvalidParameter: for a kind or a version that is not known here, or unusable parameters.
     """
     kind = data.get("kind") if isinstance(data, Mapping) else None
+    if isinstance(kind, str) and kind not in _KNOWN:
+        _load()
     made = _KNOWN.get(kind) if isinstance(kind, str) else None
     if made is None:
         raise InvalidParameter("These are reports of a kind or version that this version does not know.")
     return made.from_dict(data)
+
+
+def _load() -> None:
+    """Load every module of this package, so that all randomizers are known."""
+    root = importlib.import_module("sfumato.local")
+    for home in sorted(set(root._HOMES.values())):
+        importlib.import_module(f"sfumato.local.{home}")
 
 
 def aggregate_from(data: Mapping[str, Any]) -> Aggregate[Any]:

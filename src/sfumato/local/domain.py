@@ -42,10 +42,8 @@ class Domain:
         elif isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes):
             labels = tuple(each.item() if isinstance(each, np.generic) else each for each in values)
             size = len(labels)
-            if (
-                not all(type(each) in (str, int, bool) for each in labels)
-                or len(set(map(repr, labels))) < size
-            ):
+            # Equal ones are the same to a dictionary, whatever their types: 1 and True.
+            if not all(type(each) in (str, int, bool) for each in labels) or len(set(labels)) < size:
                 raise InvalidParameter("domain lists different texts, whole numbers or truth values.")
         else:
             raise InvalidParameter('domain is a number of values, or their list, like ["yes", "no"].')
@@ -63,27 +61,34 @@ class Domain:
         Raises:
             InvalidValue: if one is not in it; the value is not shown.
         """
-        if self.labels is not None:
-            listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-            try:
-                return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
-            except (KeyError, TypeError):
-                raise InvalidValue(_OUTSIDE) from None
+        if isinstance(values, str | bytes | np.ma.MaskedArray):
+            raise InvalidValue(_FLAT)
         try:
+            if self.labels is not None:
+                return self._listed(values)
             array = np.asarray(values)
-        except (ValueError, OverflowError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InvalidValue(_OUTSIDE) from None
         if array.ndim != 1:
-            raise InvalidValue("Values are a flat list or array: one for each person.")
+            raise InvalidValue(_FLAT)
         if not array.size:
             return np.zeros(0, np.int64)
         if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= self.size:
             raise InvalidValue(_OUTSIDE)
         return array.astype(np.int64, copy=False)
 
+    def _listed(self, values: Any) -> NDArray[np.int64]:
+        if isinstance(values, np.ndarray):
+            if values.dtype == np.bool_ and self.labels == (False, True) and values.ndim == 1:
+                return values.astype(np.int64)
+            values = values.tolist()
+        listed = values if isinstance(values, list) else list(values)
+        return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
+
     def to_json(self) -> int | list[Any]:
         """A number, or the list."""
         return self.size if self.labels is None else list(self.labels)
 
 
+_FLAT = "Values are a flat list or array without gaps: one value for each person."
 _OUTSIDE = "A value is not in the domain; list it there, or leave it out before it is randomised."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Self, cast
 
 import numpy as np
@@ -14,13 +15,25 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local.base import Aggregate, Randomizer
 from sfumato.local.domain import Domain
 from sfumato.local.estimates import Floats, Frequencies
-from sfumato.numeric.exact import probability
+from sfumato.numeric.exact import Rational, positive, probability
 
-__all__ = ["SupportAggregate", "SupportRandomizer", "intervals"]
+__all__ = ["SupportAggregate", "SupportRandomizer", "intervals", "price"]
 
 _MOST = 1 << 24  # counts that an aggregate lists
 _STEPS = 60
 _HAIR = 2.0**-12  # of the width: what an interval may be too wide
+
+
+def price(epsilon: Rational) -> Fraction:
+    """The epsilon of a client, exactly.
+
+    Raises:
+        InvalidParameter: unless it is positive and at most 700.
+    """
+    exact = positive(epsilon, "epsilon")
+    if exact > 700:
+        raise InvalidParameter("epsilon above 700 is as good as the truth itself: send that instead.")
+    return exact
 
 
 class SupportRandomizer(Randomizer[Frequencies]):
