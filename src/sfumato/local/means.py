@@ -19,19 +19,19 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._mean_bars import half_width, share_interval
 from sfumato.local._mean_laws import STEPS, Law
+from sfumato.local._numbers import OTHERS, priced, ranged, shares
 from sfumato.local.base import Aggregate, Randomizer, register
 from sfumato.local.estimates import Mean
 from sfumato.local.examples import Example
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, as_fraction, positive, probability, show
+from sfumato.numeric.exact import Rational, probability
 
 __all__ = ["DuchiMean", "HybridMean", "MeanAggregate", "MeanRandomizer", "PiecewiseMean"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_LARGEST = 50
 _MIXES = Fraction(61, 100)
 """Up to this epsilon the hybrid is Duchi's mechanism alone (Wang et al. 2019, Eq. 7)."""
 
@@ -57,14 +57,7 @@ class MeanRandomizer(Randomizer[Mean]):
         Raises:
             InvalidParameter: for an epsilon above 50, or a lower that is not below upper.
         """
-        price = positive(epsilon, "epsilon")
-        if price > _LARGEST:
-            raise InvalidParameter(f"epsilon above {_LARGEST} is as good as the truth: it hides nothing.")
-        low, high = as_fraction(lower, "lower"), as_fraction(upper, "upper")
-        if not low < high:
-            raise InvalidParameter(f"lower must be below upper, not {show(low)} and {show(high)}.")
-        if max(abs(low), abs(high)) > 10**300 or high - low < Fraction(1, 10**300):
-            raise InvalidParameter("lower and upper must lie within ±1e300 and at least 1e-300 apart.")
+        price, (low, high) = priced(epsilon), ranged(lower, upper)
         freeze(self, epsilon=price, lower=low, upper=high, _law=Law.at(price, self._window_share(price)))
 
     @staticmethod
@@ -117,26 +110,7 @@ class MeanRandomizer(Randomizer[Mean]):
         return cls(data["epsilon"], data["lower"], data["upper"])
 
     def _shares(self, values: ArrayLike) -> Floats:
-        """Numbers as parts of the range, from 0 to 1."""
-        try:
-            array = np.asarray(values)
-        except (ValueError, OverflowError):
-            raise InvalidValue(_FLAT) from None
-        if array.ndim != 1 or isinstance(values, np.ma.MaskedArray):
-            raise InvalidValue(_FLAT)
-        if not array.size:
-            return np.zeros(0)
-        low, high = float(self.lower), float(self.upper)
-        if array.dtype.kind not in "iuf" or not (array.min() >= low and array.max() <= high):
-            raise InvalidValue(
-                f"A value is not a number from {show(self.lower)} to {show(self.upper)}; clip it, or leave "
-                "it out before it is randomised."
-            )
-        parts = (array.astype(np.float64) / 2 - low / 2) / float((self.upper - self.lower) / 2)
-        return np.clip(parts, 0.0, 1.0)
-
-
-_FLAT = "Values are a flat list or array: one number for each person."
+        return shares(values, self.lower, self.upper)
 
 
 @register
@@ -170,7 +144,7 @@ class DuchiMean(MeanRandomizer):
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         if batch.size and batch.max() > 1:
-            raise InvalidValue(_OTHERS)
+            raise InvalidValue(OTHERS)
         return batch[:0], int(np.count_nonzero(batch))
 
 
@@ -206,7 +180,7 @@ class PiecewiseMean(MeanRandomizer):
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         if batch.size and batch.max() >= self._law.window.places:
-            raise InvalidValue(_OTHERS)
+            raise InvalidValue(OTHERS)
         return batch, 0
 
 
@@ -243,11 +217,8 @@ class HybridMean(MeanRandomizer):
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         places = self._law.window.places
         if batch.size and batch.max() > places + 1:
-            raise InvalidValue(_OTHERS)
+            raise InvalidValue(OTHERS)
         return batch[batch < places], int(np.count_nonzero(batch == places + 1))
-
-
-_OTHERS = "A report is not one that this randomizer makes."
 
 
 class MeanAggregate(Aggregate[Mean]):
