@@ -19,40 +19,77 @@ if TYPE_CHECKING:
     from sfumato.local.base import Aggregate, Randomizer, aggregate_from, randomizer_from
     from sfumato.local.domain import Domain
     from sfumato.local.estimates import Frequencies, Mean
+    from sfumato.local.means import DuchiMean, HybridMean, PiecewiseMean
+    from sfumato.local.quantiles import Distribution, LocalQuantiles, Quantile
     from sfumato.local.rappor import Rappor
     from sfumato.local.response import BinaryResponse, KaryResponse
+    from sfumato.local.shuffle import shuffled
     from sfumato.local.subset import SubsetSelection
     from sfumato.local.unary import UnaryEncoding
+    from sfumato.local.wire import (
+        Reports,
+        aggregate_from_json,
+        aggregate_reports,
+        aggregate_to_json,
+        read_reports,
+        write_reports,
+    )
 
 # Loaded on first use; every module listed here is asked for its randomizers and its `EXAMPLES`.
 _HOMES = {
     "Aggregate": "base",
     "BinaryResponse": "response",
+    "Distribution": "quantiles",
     "Domain": "domain",
+    "DuchiMean": "means",
     "Frequencies": "estimates",
+    "HybridMean": "means",
     "KaryResponse": "response",
+    "LocalQuantiles": "quantiles",
     "Mean": "estimates",
+    "PiecewiseMean": "means",
+    "Quantile": "quantiles",
     "Randomizer": "base",
     "Rappor": "rappor",
+    "Reports": "wire",
     "SubsetSelection": "subset",
     "UnaryEncoding": "unary",
     "aggregate_from": "base",
+    "aggregate_from_json": "wire",
+    "aggregate_reports": "wire",
+    "aggregate_to_json": "wire",
     "randomizer_from": "base",
+    "read_reports": "wire",
+    "shuffled": "shuffle",
+    "write_reports": "wire",
 }
 
 __all__ = [
     "Aggregate",
     "BinaryResponse",
+    "Distribution",
     "Domain",
+    "DuchiMean",
     "Frequencies",
+    "HybridMean",
     "KaryResponse",
+    "LocalQuantiles",
     "Mean",
+    "PiecewiseMean",
+    "Quantile",
     "Randomizer",
     "Rappor",
+    "Reports",
     "SubsetSelection",
     "UnaryEncoding",
     "aggregate_from",
+    "aggregate_from_json",
+    "aggregate_reports",
+    "aggregate_to_json",
     "randomizer_from",
+    "read_reports",
+    "shuffled",
+    "write_reports",
 ]
 
 
