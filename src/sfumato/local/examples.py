@@ -34,7 +34,7 @@ class Example:
         claim: What is claimed of such a batch; None: the randomizer's `loss`.
         pmf: The exact law of one report for a side, as what `read` gives → probability, where it is small
             enough to list; rows are tuples.
-        tight: The part of the claimed epsilon that an audit of 200 000 reports a side shows.
+        tight: The part of the claimed epsilon that a long audit of this pair shows.
     """
 
     name: str

@@ -12,6 +12,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from sfumato.errors import InvalidParameter
 from sfumato.local import _bits
 from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
@@ -65,10 +66,12 @@ class UnaryEncoding(SupportRandomizer):
         Raises:
             InvalidParameter: for an unusable epsilon or domain.
         """
+        if not isinstance(optimised, bool):
+            raise InvalidParameter("optimised is True or False.")
         exact = price(epsilon)
         own = Fraction(1, 2) if optimised else Odds(exact / 2)
         others = Odds(-exact if optimised else -exact / 2)
-        freeze(self, epsilon=exact, domain=Domain(domain), optimised=bool(optimised))
+        freeze(self, epsilon=exact, domain=Domain(domain), optimised=optimised)
         freeze(self, _own=Coins(own), _others=Coins(others))
         freeze(self, p=0.5 if isinstance(own, Fraction) else nearest(own), q=nearest(others))
         # Both gaps are half of a hyperbolic tangent, without cancellation.
