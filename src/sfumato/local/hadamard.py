@@ -18,23 +18,24 @@ from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example
 from sfumato.local.hashing import Forced, response_loss
-from sfumato.local.support import SupportAggregate, SupportRandomizer
+from sfumato.local.support import SupportAggregate, SupportRandomizer, price
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import freeze
+from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, as_integer, positive
+from sfumato.numeric.exact import Rational, as_integer
 
-__all__ = ["EXAMPLES", "HadamardAggregate", "HadamardResponse", "parities", "signs", "transform"]
+__all__ = ["EXAMPLES", "HadamardAggregate", "HadamardResponse", "parities", "signs", "transform", "word_type"]
 
 Words = NDArray[Any]
 Counts = NDArray[np.int64]
 
 _CHUNK = 1 << 15
+_LONGEST = 8  # parities: a report is 2**8 − 1 additions then
 _MOST = 1 << 24  # values of the domain: the transform holds a number for each
 
 
 @register
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class HadamardResponse(SupportRandomizer):
     """Sends a few randomly chosen bits of the Hadamard transform of a value, hidden by randomized response.
 
@@ -64,11 +65,11 @@ class HadamardResponse(SupportRandomizer):
     epsilon: Fraction
     domain: Domain
     parities: int
-    _bits: int = field(compare=False, repr=False)
-    _coins: Coins = field(compare=False, repr=False)
-    _p: float = field(compare=False, repr=False)
-    _forced: float = field(compare=False, repr=False)
-    _loss: ResponseLoss = field(compare=False, repr=False)
+    _bits: int = field(compare=False)
+    _coins: Coins = field(compare=False)
+    _p: float = field(compare=False)
+    _forced: float = field(compare=False)
+    _loss: ResponseLoss = field(compare=False)
 
     def __init__(
         self, epsilon: Rational, domain: int | Sequence[Any] | Domain, *, parities: int | None = None
@@ -79,23 +80,26 @@ class HadamardResponse(SupportRandomizer):
             InvalidParameter: for an epsilon that is not positive or above 700, an unusable domain or one of
                 more than 2**24 values, or parities that do not fit.
         """
-        price, values = positive(epsilon, "epsilon"), Domain(domain)
-        if price > 700:
-            raise InvalidParameter("epsilon above 700 is as good as the truth itself: report that instead.")
+        exact, values = price(epsilon), Domain(domain)
         if values.size > _MOST:
             raise InvalidParameter("The domain of a Hadamard response has at most 2**24 values.")
         bits = (values.size - 1).bit_length()
-        most = 64 // (bits + 1)
+        most = min(64 // (bits + 1), _LONGEST)
         if parities is None:
-            count = min(range(1, min(most, 16) + 1), key=lambda t: _excess(price, t))
+            count = min(range(1, most + 1), key=lambda t: _excess(exact, t))
         else:
             count = as_integer(parities, "parities")
-            if count > min(most, 16):
-                raise InvalidParameter(f"At most {min(most, 16)} parities fit into a report here.")
-        own = Odds(price, Fraction((1 << count) - 1))
-        freeze(self, epsilon=price, domain=values, parities=count, _bits=bits, _coins=Coins(Forced(own)))
+            if count > most:
+                raise InvalidParameter(f"At most {most} parities can be in a report of this domain.")
+        own = Odds(exact, Fraction((1 << count) - 1))
+        freeze(self, epsilon=exact, domain=values, parities=count, _bits=bits, _coins=Coins(Forced(own)))
         freeze(self, _p=nearest(own), _forced=nearest(Forced(own)))
         freeze(self, _loss=response_loss(own, Fraction(1, 1 << count)))
+
+    def __repr__(self) -> str:
+        return shown(
+            "HadamardResponse", epsilon=self.epsilon, domain=self.domain.to_json(), parities=self.parities
+        )
 
     @property
     def loss(self) -> ResponseLoss:
@@ -246,14 +250,14 @@ def signs(reports: Words, count: int, bits: int) -> Iterator[NDArray[np.int64]]:
 
 
 def transform(values: Counts) -> Counts:
-    """The Walsh–Hadamard transform: out[x] = Σ values[y]·(−1)^(parity of x AND y), exactly.
+    """The exact Walsh–Hadamard transform of the first axis: out[x] = Σ values[y]·(−1)^(parity of x AND y).
 
     Each step puts sums and differences of the two halves side by side (Pease 1968), so that all steps are
     alike and walk through memory in order.
     """
     current, following = values.copy(), np.empty_like(values)
-    half = values.size // 2
-    for _ in range(values.size.bit_length() - 1):
+    half = len(values) // 2
+    for _ in range(len(values).bit_length() - 1):
         np.add(current[:half], current[half:], out=following[0::2])
         np.subtract(current[:half], current[half:], out=following[1::2])
         current, following = following, current

@@ -12,16 +12,15 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
-from sfumato.errors import InvalidParameter
 from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example
-from sfumato.local.support import SupportRandomizer
+from sfumato.local.support import SupportRandomizer, price
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import ball, freeze
+from sfumato.mechanisms._figures import ball, freeze, shown
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.exact import Rational
 
 __all__ = ["EXAMPLES", "Forced", "LocalHashing", "response_loss", "spread", "supported"]
 
@@ -33,7 +32,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 @register
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class LocalHashing(SupportRandomizer):
     """Optimised local hashing, with a hash function for each person and as little error as there can be.
 
@@ -71,13 +70,13 @@ class LocalHashing(SupportRandomizer):
     epsilon: Fraction
     domain: Domain
     length: int = field(compare=False)
-    _bits: int = field(compare=False, repr=False)
-    _word: int = field(compare=False, repr=False)
-    _shift: int = field(compare=False, repr=False)
-    _coins: Coins = field(compare=False, repr=False)
-    _p: float = field(compare=False, repr=False)
-    _gap: float = field(compare=False, repr=False)
-    _loss: ResponseLoss = field(compare=False, repr=False)
+    _bits: int = field(compare=False)
+    _word: int = field(compare=False)
+    _shift: int = field(compare=False)
+    _coins: Coins = field(compare=False)
+    _p: float = field(compare=False)
+    _gap: float = field(compare=False)
+    _loss: ResponseLoss = field(compare=False)
 
     def __init__(self, epsilon: Rational, domain: int | Sequence[Any] | Domain) -> None:
         """Choose the slice for a price and a domain.
@@ -85,18 +84,19 @@ class LocalHashing(SupportRandomizer):
         Raises:
             InvalidParameter: for an epsilon that is not positive or above 700, or an unusable domain.
         """
-        price, values = positive(epsilon, "epsilon"), Domain(domain)
-        if price > 700:
-            raise InvalidParameter("epsilon above 700 is as good as the truth itself: report that instead.")
+        exact, values = price(epsilon), Domain(domain)
         bits = (values.size - 1).bit_length()
         word = 32 if bits <= _NARROW else 64
         shift = max(bits - 1, word - _FINE)
-        length = max(1, round((1 << (word - shift)) * nearest(Odds(-price)))) << shift
+        length = max(1, round((1 << (word - shift)) * nearest(Odds(-exact)))) << shift
         share = Fraction(length, 1 << word)
-        own = Odds(price, (1 - share) / share)
-        freeze(self, epsilon=price, domain=values, length=length, _bits=bits, _word=word, _shift=shift)
+        own = Odds(exact, (1 - share) / share)
+        freeze(self, epsilon=exact, domain=values, length=length, _bits=bits, _word=word, _shift=shift)
         freeze(self, _coins=Coins(Forced(own)), _p=nearest(own), _gap=nearest(_Gap(own, share)))
         freeze(self, _loss=response_loss(own, share))
+
+    def __repr__(self) -> str:
+        return shown("LocalHashing", epsilon=self.epsilon, domain=self.domain.to_json())
 
     @property
     def loss(self) -> ResponseLoss:
