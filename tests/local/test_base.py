@@ -80,6 +80,18 @@ def test_unknown_kinds_versions_and_parameters_are_refused(data):
         randomizer_from(data)
 
 
+def test_what_is_wrong_with_parameters_is_told():
+    for change, why in (
+        ({"epsilon": "-1"}, "epsilon must be"),
+        ({"domain": 1}, "at least 2"),
+        ({"x": 1}, "known"),
+    ):
+        with pytest.raises(InvalidParameter, match=why):
+            randomizer_from({"kind": "kary.1", "epsilon": "1", "domain": 5, **change})
+    with pytest.raises(InvalidParameter, match="not parameters of"):
+        local.KaryResponse.from_dict({"kind": "unary.1", "epsilon": "1", "domain": 5})
+
+
 def test_a_wire_name_is_given_once():
     with pytest.raises(InvalidParameter, match="taken"):
         register(type("Other", (Randomizer,), {"wire": "kary.1"}))

@@ -1,6 +1,9 @@
 """The values that people choose from."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from sfumato.errors import InvalidParameter, InvalidValue
@@ -22,6 +25,10 @@ def test_listed_values_have_the_places_of_the_list():
     assert drinks.to_json() == ["tea", "coffee"]
     assert Domain([False, True]).indices(np.array([True, False])).tolist() == [1, 0]
     assert Domain([10, 20]).indices([20, 10]).tolist() == [1, 0]
+    assert drinks.indices(pa.array(["tea", "coffee"])).tolist() == [0, 1]
+    assert Domain(9).indices(pa.chunked_array([[1, 2], [3]])).tolist() == [1, 2, 3]
+    assert drinks.indices(pd.Series(["tea", "coffee"])).tolist() == [0, 1]
+    assert Domain(9).indices(pl.Series([4, 5])).tolist() == [4, 5]
     assert Domain(drinks) == drinks
     assert Domain(np.array(["x", "y"])).labels == ("x", "y")
 
@@ -74,7 +81,20 @@ def test_values_outside_a_number_of_values(bad):
 
 
 @pytest.mark.parametrize(
-    "bad", [["secret"], [0], [None], [["tea"]], [[]], 3, "tea", np.array([["tea"]]), [float("nan")]], ids=repr
+    "bad",
+    [
+        ["secret"],
+        [0],
+        [None],
+        [["tea"]],
+        [[]],
+        3,
+        "tea",
+        np.array([["tea"]]),
+        [float("nan")],
+        pa.array(["tea", None]),
+    ],
+    ids=repr,
 )
 def test_values_outside_a_list_are_refused_and_not_shown(bad):
     with pytest.raises(InvalidValue) as refused:

@@ -8,18 +8,34 @@ import pytest
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local import KaryResponse, SubsetSelection, UnaryEncoding
-from sfumato.local.subset import _subsets
-from sfumato.testing import assert_discrete, seeded
+from sfumato.local.subset import _sets_below
+from sfumato.testing import assert_bernoulli, assert_discrete, seeded
 
 
-@pytest.mark.parametrize(("bound", "size"), [(6, 1), (6, 3), (6, 6), (5, 2)])
-def test_sets_are_uniform_and_any_place_in_them_is(bound, size):
+@pytest.mark.parametrize(("bound", "size"), [(6, 1), (6, 3), (6, 6), (5, 4)])
+def test_sets_and_members_are_uniform(bound, size):
     with seeded(f"{bound} {size}"):
-        chosen = _subsets(200_000, bound, size)
-    all_sets = {each: i for i, each in enumerate(combinations(range(bound), size))}
-    codes = np.array([all_sets[tuple(row)] for row in np.sort(chosen, axis=1).tolist()])
-    if len(all_sets) > 1:
-        assert_discrete(codes, dict.fromkeys(range(len(all_sets)), 1 / len(all_sets)))
+        taken, member = _sets_below(bound, size, 100_000)
+    assert not taken[:, bound].any()
+    assert taken[np.arange(len(taken)), member].all()
+    # Each pair of a set and a member of it is equally likely.
+    codes = (taken[:, :bound] @ (1 << np.arange(bound))) * bound + member
+    law = {
+        sum(1 << i for i in chosen) * bound + i: 1 / math.comb(bound, size) / size
+        for chosen in combinations(range(bound), size)
+        for i in chosen
+    }
+    assert_discrete(codes, law)
+
+
+@pytest.mark.parametrize(("size", "s"), [(5, 2), (40, 2)])
+def test_reports_have_the_right_law(size, s):
+    made, people = SubsetSelection(1, size, size=s), 100_000
+    for own in (0, size - 1):
+        with seeded(f"{size} {own}"):
+            rows = np.unpackbits(made.encode(np.full(people, own)), axis=1, count=size, bitorder="little")
+        for i, count in enumerate(rows.sum(axis=0, dtype=np.int64)):
+            assert_bernoulli(int(count), people, made.p if i == own else made.q)
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [("0.1", 10), (1, 100), (3, 1024), (9, 50)])

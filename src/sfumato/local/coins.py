@@ -20,6 +20,7 @@ __all__ = ["Coins", "Odds", "nearest"]
 Bytes: TypeAlias = NDArray[np.uint8]
 
 _PLANES = 8  # digits of the probability that are compared at a time
+_KNOWN = 4  # times eight digits that are looked up: few tosses need more
 _BLOCK = 1 << 17  # bytes of coins made at a time: their random bits stay in the cache
 _MOST = 1 << 16
 
@@ -64,11 +65,12 @@ class Coins:
     """
 
     probability: Fraction | Callable[[], arb]
-    _digits: list[tuple[int, bool]] = field(default_factory=list, compare=False, repr=False)
+    _known: tuple[tuple[int, bool], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.probability, Fraction) and not 0 <= self.probability <= 1:
             raise InvalidParameter("A probability must lie between 0 and 1.")
+        object.__setattr__(self, "_known", tuple(self._byte(level) for level in range(_KNOWN)))
 
     def toss(self, size: int) -> NDArray[np.bool_]:
         """Heads or tails, `size` times."""
@@ -96,7 +98,7 @@ class Coins:
 
     def _compare(self, level: int, size: int) -> tuple[Bytes, Bytes]:
         """Which tosses eight further digits decide as heads, and which they leave undecided."""
-        digits, last = self._byte(level)
+        digits, last = self._known[level] if level < _KNOWN else self._byte(level)
         # Digits that are 0 to the end decide nothing but tails.
         planes = _PLANES if not last else _PLANES - ((digits & -digits).bit_length() - 1 if digits else 8)
         words = -(-size // 8)
@@ -116,14 +118,11 @@ class Coins:
 
     def _byte(self, level: int) -> tuple[int, bool]:
         """Eight binary digits of the probability, and whether all later ones are 0."""
-        while len(self._digits) <= level:
-            count = _PLANES * (len(self._digits) + 1)
-            if isinstance(self.probability, Fraction):
-                whole, rest = divmod(self.probability.numerator << count, self.probability.denominator)
-            else:
-                whole, rest = _floor(self.probability, count), 1
-            self._digits.append((whole & 255, rest == 0))
-        return self._digits[level]
+        count = _PLANES * (level + 1)
+        if isinstance(self.probability, Fraction):
+            whole, rest = divmod(self.probability.numerator << count, self.probability.denominator)
+            return whole & 255, rest == 0
+        return _floor(self.probability, count) & 255, False
 
 
 def _floor(probability: Callable[[], arb], count: int) -> int:

@@ -82,6 +82,8 @@ class Domain:
             if values.dtype == np.bool_ and self.labels == (False, True) and values.ndim == 1:
                 return values.astype(np.int64)
             values = values.tolist()
+        elif hasattr(values, "to_pylist"):  # Arrow
+            values = values.to_pylist()
         listed = values if isinstance(values, list) else list(values)
         return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
 

@@ -47,9 +47,9 @@ class SubsetSelection(SupportRandomizer):
         Claim: one report is ε-DP between any two values. Proof: with s the size, a set with the own value has
         probability p/C(d − 1, s − 1), one without it (1 − p)/C(d − 1, s); the ratio is
         p(d − s)/((1 − p)s) = e^ε for p = s·e^ε/(s·e^ε + d − s). Coin and choice are exact: a uniform set of s
-        others by Floyd's algorithm, one member of which, chosen uniformly, makes way for the own value if
-        the coin says so; what is left is a uniform set of s − 1 others. Everybody draws both. Source: Ye,
-        Barg 2018; Wang et al. 2016 ("ω-subset mechanism").
+        others, one member of which, chosen uniformly, makes way for the own value if the coin says so; what
+        is left is a uniform set of s − 1 others. Everybody draws both. Source: Ye, Barg 2018; Wang et al.
+        2016 ("ω-subset mechanism").
     """
 
     wire: ClassVar[str] = "subset.1"
@@ -107,20 +107,19 @@ class SubsetSelection(SupportRandomizer):
         """
         places, bits = self.domain.indices(values), self.domain.size
         out = np.empty((places.size, _bits.width(bits)), np.uint8)
-        starts = _bits.blocks(places.size, bits)
+        starts = _bits.blocks(places.size, -(-bits // 8))
         for start in starts:
             out[start : start + starts.step] = self._sets(places[start : start + starts.step])
         return out
 
     def _sets(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        each = np.arange(places.size)
-        chosen = _subsets(places.size, self.domain.size - 1, self.size)
-        chosen += chosen >= places[:, None]  # others are numbered without the own value
-        leaves = random.integers(self.size, places.size)
+        each, others = np.arange(places.size), self.domain.size - 1
+        rows, leaves = _sets_below(others, self.size, places.size)
         own = self._own.toss(places.size)
-        chosen[each, leaves] = np.where(own, places, chosen[each, leaves])
-        rows = np.zeros((places.size, self.domain.size), np.bool_)
-        rows[each[:, None], chosen] = True
+        rows[each, leaves] &= ~own
+        # Others are the values but the own one, with the last value at its place.
+        rows[:, others] = rows[each, places]
+        rows[each, places] = own
         return np.packbits(rows, axis=1, bitorder="little")
 
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
@@ -133,20 +132,21 @@ class SubsetSelection(SupportRandomizer):
         return {"domain": self.domain.to_json(), "size": self.size}
 
 
-def _subsets(rows: int, bound: int, size: int) -> NDArray[np.int64]:
-    """Uniform sets of `size` different numbers below `bound`, one a row, in no particular order.
+def _sets_below(bound: int, size: int, rows: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Uniform sets of `size` numbers below `bound`, a row each with a column to spare, and a uniform member.
 
     Floyd's algorithm (Bentley, Floyd 1987), in step for all rows: before a step the set is uniform among
     those of its size below j; a number up to j is drawn, and if it is there already, j itself is taken.
     """
-    each, taken = np.arange(rows), np.zeros((rows, bound), np.bool_)
-    chosen = np.empty((rows, size), np.int64)
+    each, taken = np.arange(rows), np.zeros((rows, bound + 1), np.bool_)
+    flat, first = taken.reshape(-1), each * (bound + 1)
+    chosen = np.empty((size, rows), np.int64)
     for step, last in enumerate(range(bound - size, bound)):
         draw = random.integers(last + 1, rows)
-        draw = np.where(taken[each, draw], last, draw)
-        taken[each, draw] = True
-        chosen[:, step] = draw
-    return chosen
+        draw = np.where(flat[first + draw], last, draw)
+        flat[first + draw] = True
+        chosen[step] = draw
+    return taken, chosen[random.integers(size, rows), each]
 
 
 def _best(epsilon: Fraction, values: int) -> int:

@@ -96,7 +96,7 @@ class SupportRandomizer(Randomizer[Frequencies]):
             if given.pop("kind") != cls.wire:
                 raise InvalidParameter(f"These are not parameters of {cls.wire!r}.")
             made = cast(Any, cls)(given.pop("epsilon"), given.pop("domain"), **given)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError):
             raise InvalidParameter(f"The parameters of {cls.wire!r} are not complete or not known.") from None
         return cast(Self, made)
 
