@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from sfumato.local.base import Aggregate, Randomizer, aggregate_from, randomizer_from
     from sfumato.local.domain import Domain
     from sfumato.local.estimates import Frequencies, Mean
+    from sfumato.local.hadamard import HadamardResponse
+    from sfumato.local.hashing import LocalHashing
     from sfumato.local.means import DuchiMean, HybridMean, PiecewiseMean
     from sfumato.local.quantiles import Distribution, LocalQuantiles, Quantile
     from sfumato.local.rappor import Rappor
     from sfumato.local.response import BinaryResponse, KaryResponse
     from sfumato.local.shuffle import shuffled
+    from sfumato.local.sketch import CountMeanSketch
     from sfumato.local.subset import SubsetSelection
     from sfumato.local.unary import UnaryEncoding
     from sfumato.local.wire import (
@@ -39,12 +42,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "Aggregate": "base",
     "BinaryResponse": "response",
+    "CountMeanSketch": "sketch",
     "Distribution": "quantiles",
     "Domain": "domain",
     "DuchiMean": "means",
     "Frequencies": "estimates",
+    "HadamardResponse": "hadamard",
     "HybridMean": "means",
     "KaryResponse": "response",
+    "LocalHashing": "hashing",
     "LocalQuantiles": "quantiles",
     "Mean": "estimates",
     "PiecewiseMean": "means",
@@ -67,12 +73,15 @@ _HOMES = {
 __all__ = [
     "Aggregate",
     "BinaryResponse",
+    "CountMeanSketch",
     "Distribution",
     "Domain",
     "DuchiMean",
     "Frequencies",
+    "HadamardResponse",
     "HybridMean",
     "KaryResponse",
+    "LocalHashing",
     "LocalQuantiles",
     "Mean",
     "PiecewiseMean",
