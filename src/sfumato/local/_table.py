@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,8 +88,10 @@ class Table:
         The first bits of a·x + b modulo 2**64, with uniform a and b, are exactly pairwise independent where
         the bits of x and of a cell are at most 65 together (Dietzfelbinger 1996).
         """
-        hashed: Keys = self._multipliers[rows] * keys + self._offsets[rows]
-        return hashed >> np.uint64(65 - self.width.bit_length())
+        hashed: Keys = self._multipliers[rows] * keys
+        hashed += self._offsets[rows]
+        hashed >>= np.uint64(65 - self.width.bit_length())
+        return hashed
 
     def encode(self, keys: Keys) -> NDArray[np.uint64]:
         """One report for each key."""
@@ -106,7 +109,8 @@ class Table:
         cells = self.cells(rows, np.full(reports.size, key, np.uint64))
         count = self.response.parities
         hashes = parities(reports, cells, count, self.width.bit_length() - 1)
-        return hashes == reports & np.uint64((1 << count) - 1)
+        same: NDArray[np.bool_] = hashes == reports & np.uint64((1 << count) - 1)
+        return same
 
     def places(self, reports: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of reports, and where in all sums their characters go, twice as many if −1; flat."""
@@ -129,17 +133,18 @@ class Sums:
         people: How many reported, by row.
     """
 
-    __slots__ = ("_known", "characters", "people", "table")
+    __slots__ = ("_known", "_squares", "characters", "people", "table")
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self.characters = np.zeros((table.rows, table.width), np.int64)
         self.people = np.zeros(table.rows, np.int64)
         self._known: NDArray[np.int64] | None = None
+        self._squares: float | None = None
 
     def add(self, reports: NDArray[np.uint64]) -> None:
         """Add reports that are known to be of this table."""
-        self._known = None
+        self._known = self._squares = None
         flat, size = self.characters.reshape(-1), self.characters.size
         step = max(_CHUNK, size)
         for start in range(0, reports.size, step):
@@ -189,8 +194,10 @@ class Sums:
     def counted(self, keys: Keys) -> NDArray[np.int64]:
         """How many reports support each key: the cells that it has in all rows, together."""
         found = np.zeros(keys.size, np.int64)
-        for row, cells in enumerate(self.supports()):
-            found += cells[self.table.cells(row, keys)]
+        for start in range(0, keys.size, _CHUNK):
+            part, total = keys[start : start + _CHUNK], found[start : start + _CHUNK]
+            for row, cells in enumerate(self.supports()):
+                total += cells.take(self.table.cells(row, part).view(np.int64))
         return found
 
     def collisions(self) -> float:
@@ -200,6 +207,8 @@ class Sums:
         functions, G being that row's part of the sum; the squares of estimated counts are larger by the
         estimates' own variance. Three deviations are added, and G is at least the number of people.
         """
+        if self._squares is not None:
+            return self._squares
         made, width = self.table.response, self.table.width
         people = self.people.astype(np.float64)
         cells = (self.supports() - people[:, None] * made.q) / made.gap
@@ -208,7 +217,18 @@ class Sums:
         squares = (cells * cells).sum(1) - noise - people * people / width
         total = float(squares.sum()) * width / (width - 1)
         deviation = float(np.sqrt(2.0 * width * np.square(people * (made.variance + own / width)).sum()))
-        return max(total + _SAFE * deviation, float(people.sum()))
+        self._squares = max(total + _SAFE * deviation, float(people.sum()))
+        return self._squares
+
+    def lump(self, width: float) -> float:
+        """What collisions may add beyond their variance, at so many deviations, to an estimated count.
+
+        They come in lumps, of all people that a frequent value has in a row. The tail of a sum of lumps of at
+        most b is that of the normal law, width·deviation, plus b·width²/6 (Bernstein). A lump is at most the
+        root of its row's part of `collisions`, or some deviations of a count above that of an average row.
+        """
+        part = self.collisions() / self.table.rows
+        return (math.sqrt(part) + _SAFE * math.sqrt(math.sqrt(part))) * width * width / 6
 
     def estimate(self, keys: Keys, confidence: float) -> tuple[Floats, Floats, Floats]:
         """Counts of keys with the ends of their intervals."""
@@ -219,13 +239,9 @@ class Sums:
         low, high = intervals(counts, people, made.p, made.q, confidence)
         width = float(-special.ndtri((1 - confidence) / 2))
         spread = width * width * self.collisions() * shared * (1 - shared)
-
-        def alone(number: Floats) -> Floats:
-            return (number - people * shared) / (1 - shared)
-
-        below = np.sqrt(np.square(np.maximum(inside - low, 0)) + spread)
+        below = np.sqrt(np.square(np.maximum(inside - low, 0)) + spread) + self.lump(width)
         above = np.sqrt(np.square(np.maximum(high - inside, 0)) + spread)
-        middle = alone(inside)
+        middle = (inside - people * shared) / (1 - shared)
         return (
             middle,
             np.clip(middle - below / (1 - shared), 0, people),
@@ -234,7 +250,7 @@ class Sums:
 
 
 def law_of_pair(tables: Sequence[Table], lefts: Keys, rights: Keys, side: Side) -> dict[int, float]:
-    """The law of twice "supports the left key" plus "supports the right one", where the key of a side reports.
+    """The law of twice "supports the left key" plus "supports the right one", if the one of a side reports.
 
     Each table has its own two keys. Where they share a cell, a report supports both or none.
     """
