@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, positive, show
 
-__all__ = ["OTHERS", "priced", "ranged", "shares"]
+__all__ = ["OTHERS", "in_blocks", "priced", "ranged", "shares"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 OTHERS = "A report is not one that this randomizer makes."
 _LARGEST = 50
+_BLOCK = 1 << 18  # people at a time: what is drawn for them fits into a few megabytes
 _FLAT = "Values are a flat list or array: one number for each person."
 
 
@@ -60,3 +62,11 @@ def shares(values: ArrayLike, lower: Fraction, upper: Fraction) -> Floats:
         )
     parts = (array.astype(np.float64) / 2 - low / 2) / float((upper - lower) / 2)
     return np.clip(parts, 0.0, 1.0)
+
+
+def in_blocks(draw: Callable[[Floats], NDArray[Any]], parts: Floats, kind: np.dtype[Any]) -> NDArray[Any]:
+    """What is drawn for the parts, some of them at a time."""
+    out = np.empty(parts.size, kind)
+    for start in range(0, parts.size, _BLOCK):
+        out[start : start + _BLOCK] = draw(parts[start : start + _BLOCK])
+    return out

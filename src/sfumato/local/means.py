@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._mean_bars import half_width, share_interval
 from sfumato.local._mean_laws import STEPS, Law
-from sfumato.local._numbers import OTHERS, priced, ranged, shares
+from sfumato.local._numbers import OTHERS, in_blocks, priced, ranged, shares
 from sfumato.local.base import Aggregate, Randomizer, register
 from sfumato.local.estimates import Mean
 from sfumato.local.examples import Example
@@ -140,7 +140,7 @@ class DuchiMean(MeanRandomizer):
 
     def encode(self, values: ArrayLike) -> NDArray[np.uint8]:
         """An end for each number."""
-        return self._law.ends.draw(self._shares(values)).astype(np.uint8)
+        return in_blocks(self._law.ends.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         if batch.size and batch.max() > 1:
@@ -176,7 +176,7 @@ class PiecewiseMean(MeanRandomizer):
 
     def encode(self, values: ArrayLike) -> NDArray[np.uint16]:
         """A place for each number."""
-        return self._law.window.draw(self._shares(values)).astype(np.uint16)
+        return in_blocks(self._law.window.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         if batch.size and batch.max() >= self._law.window.places:
@@ -212,7 +212,7 @@ class HybridMean(MeanRandomizer):
 
     def encode(self, values: ArrayLike) -> NDArray[np.uint16]:
         """A place or an end for each number."""
-        return self._law.draw(self._shares(values)).astype(np.uint16)
+        return in_blocks(self._law.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         places = self._law.window.places
