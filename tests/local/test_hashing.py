@@ -179,6 +179,19 @@ def test_batches_merge_and_come_back() -> None:
     assert again.length == made.length
 
 
+def test_few_reports_are_counted_like_many() -> None:
+    made = LocalHashing(1, 100)
+    with seeded(9):
+        reports = made.encode(np.arange(5000) % 100)
+    whole = made.aggregate(reports).supports
+    for size in (1, 7, 2048, 2049, 4999):
+        batches = [reports[start : start + size] for start in range(0, 5000, size)]
+        assert np.array_equal(made.aggregate(batches).supports, whole)
+    keys = made._keys(np.arange(100))
+    inside = reports[:, :1] * keys - reports[:, 1:] < made.length
+    assert np.array_equal(inside.sum(0), whole)
+
+
 def test_others_are_refused() -> None:
     made = LocalHashing(1, 10)
     with pytest.raises(InvalidValue):

@@ -14,6 +14,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+# Now, and not on first use: the name is the function's, and no longer its module's.
+from sfumato.local.recommend import Recommendation, recommend
+
 # One line a name, each in its alphabetical place.
 if TYPE_CHECKING:
     from sfumato.local.base import Aggregate, Randomizer, aggregate_from, randomizer_from
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato.local.estimates import Frequencies, Mean
     from sfumato.local.hadamard import HadamardResponse
     from sfumato.local.hashing import LocalHashing
+    from sfumato.local.heavy import Found, HeavyHitters
     from sfumato.local.means import DuchiMean, HybridMean, PiecewiseMean
     from sfumato.local.quantiles import Distribution, LocalQuantiles, Quantile
     from sfumato.local.rappor import Rappor
@@ -46,8 +50,10 @@ _HOMES = {
     "Distribution": "quantiles",
     "Domain": "domain",
     "DuchiMean": "means",
+    "Found": "heavy",
     "Frequencies": "estimates",
     "HadamardResponse": "hadamard",
+    "HeavyHitters": "heavy",
     "HybridMean": "means",
     "KaryResponse": "response",
     "LocalHashing": "hashing",
@@ -57,6 +63,7 @@ _HOMES = {
     "Quantile": "quantiles",
     "Randomizer": "base",
     "Rappor": "rappor",
+    "Recommendation": "recommend",
     "Reports": "wire",
     "SubsetSelection": "subset",
     "UnaryEncoding": "unary",
@@ -66,6 +73,7 @@ _HOMES = {
     "aggregate_to_json": "wire",
     "randomizer_from": "base",
     "read_reports": "wire",
+    "recommend": "recommend",
     "shuffled": "shuffle",
     "write_reports": "wire",
 }
@@ -77,8 +85,10 @@ __all__ = [
     "Distribution",
     "Domain",
     "DuchiMean",
+    "Found",
     "Frequencies",
     "HadamardResponse",
+    "HeavyHitters",
     "HybridMean",
     "KaryResponse",
     "LocalHashing",
@@ -88,6 +98,7 @@ __all__ = [
     "Quantile",
     "Randomizer",
     "Rappor",
+    "Recommendation",
     "Reports",
     "SubsetSelection",
     "UnaryEncoding",
@@ -97,6 +108,7 @@ __all__ = [
     "aggregate_to_json",
     "randomizer_from",
     "read_reports",
+    "recommend",
     "shuffled",
     "write_reports",
 ]

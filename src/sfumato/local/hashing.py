@@ -25,6 +25,7 @@ from sfumato.numeric.exact import Rational
 __all__ = ["EXAMPLES", "Forced", "LocalHashing", "response_loss", "spread", "supported"]
 
 _CHUNK = 1 << 15  # reports taken at a time: they and their hashes stay in the cache
+_FEW = 1 << 11
 _NARROW = 16  # bits of an index that 32-bit words serve
 _FINE = 20  # bits of a hash that say whether it lies in the slice, or fewer for large domains
 _PRECISE = 4096  # bits: e^700 is subtracted
@@ -212,6 +213,14 @@ def supported(
     for start in range(0, multipliers.size, _CHUNK):
         a = np.ascontiguousarray(multipliers[start : start + _CHUNK])
         c = np.ascontiguousarray(offsets[start : start + _CHUNK])
+        if a.size <= _FEW:
+            # Many keys at a time, as few reports are less work than a call.
+            step = _CHUNK // a.size
+            for place in range(0, keys.size, step):
+                table = keys[place : place + step, None] * a
+                table -= c
+                counts[place : place + step] += np.count_nonzero(table < limit, axis=1)
+            continue
         hashes, inside = np.empty_like(a), np.empty(a.size, np.bool_)
         for place, key in enumerate(keys):
             np.multiply(a, key, out=hashes)
