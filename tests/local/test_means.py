@@ -9,6 +9,7 @@ from flint import arb, ctx
 from scipy import stats
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local import _mean_laws
 from sfumato.local._mean_bars import Spread, half_width, share_interval
 from sfumato.local._mean_laws import STEPS
 from sfumato.local.base import aggregate_from, randomizer_from
@@ -85,6 +86,34 @@ def test_reports_follow_the_law(kind, point):
     sums = np.add.reduceat(law, edges[edges < law.size])
     expected = {i: mass for i, mass in enumerate(sums) if mass > 0}
     assert_discrete(observed, expected)
+
+
+@pytest.mark.parametrize("point", range(6))
+def test_every_place_of_a_coarse_grid_has_its_probability(point, monkeypatch):
+    """The same law with so few steps that one place too many or too few would show."""
+    monkeypatch.setattr(_mean_laws, "STEPS", 5)
+    window = _mean_laws.Window.at(Fraction(1))
+    assert window.width == 3
+    with seeded(point):
+        drawn = window.draw(np.full(50_000, point / 5))
+    a = math.e * 3 / (math.e * 3 + 5)
+    law = {place: a / 3 if point <= place < point + 3 else (1 - a) / 5 for place in range(8)}
+    assert_discrete(drawn, law)
+    mean = sum(place * chance for place, chance in law.items())
+    assert window.start + point * window.slope == pytest.approx(mean)
+    variance = sum((place - mean) ** 2 * chance for place, chance in law.items())
+    assert window.variance(point) == pytest.approx(variance)
+
+
+def test_a_number_between_two_points_is_rounded_by_lot(monkeypatch):
+    monkeypatch.setattr(_mean_laws, "STEPS", 5)
+    window = _mean_laws.Window.at(Fraction(3))
+    assert window.width == 1
+    with seeded("between"):
+        drawn = window.draw(np.full(50_000, 0.45))
+    a = math.e**3 / (math.e**3 + 5)
+    law = {place: 0.75 * (a if place == 2 else (1 - a) / 5) for place in range(6)}
+    assert_discrete(drawn, {place: law[place] + 0.25 * (a if place == 3 else (1 - a) / 5) for place in law})
 
 
 @pytest.mark.parametrize("value", [-3.0, -1.2345, 0.7, 5.0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,12 @@ def encode(
     size: Annotated[
         int | None, typer.Option("--size", metavar="NUMBER", help="The values are 0 … size - 1.")
     ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length", metavar="NUMBER", help="Texts of at most so many characters; frequent ones are found."
+        ),
+    ] = None,
     lower: Annotated[
         str | None, typer.Option("--lower", metavar="NUMBER", help="Of numbers: the least there can be.")
     ] = None,
@@ -93,11 +100,10 @@ def encode(
     """Randomise a column, each row by itself, into a file of reports."""
     from sfumato.local.wire import write_reports
 
-    _check_domain(domain, size, lower, upper)
-    kind: Kind = "float" if lower is not None else "integer" if size is not None else "text"
+    values_of = _Values(domain, size, length, lower, upper)
     with spinner("randomising", quiet=json_):
-        values = _column(file, column, kind)
-        made = _randomizer(method, epsilon, domain, size, lower, upper, people=len(values))
+        values = _column(file, column, values_of.kind)
+        made = values_of.randomizer(method, epsilon, len(values))
         try:
             people = write_reports(output, made, _reports(made, values), append=append)
         except InvalidValue as error:
@@ -176,40 +182,106 @@ def aggregate(
         say(f"Wrote {path}.", style="good")
 
 
-def _check_domain(domain: str | None, size: int | None, lower: str | None, upper: str | None) -> None:
-    if (lower is None) != (upper is None):
-        raise InvalidParameter("Numbers need both --lower and --upper.")
-    if sum(each is not None for each in (domain, size, lower)) != 1:
-        raise InvalidParameter(
-            "Say what values there can be, in one way: --domain A,B,C for texts, --size for 0 … size - 1, or "
-            "--lower and --upper for numbers. It must not be read off the data."
+@app.command("recommend")
+@reported
+def recommend(
+    epsilon: EpsilonOption,
+    size: Annotated[int, typer.Option("--size", metavar="NUMBER", help="How many values there are.")],
+    people: Annotated[int, typer.Option("--people", metavar="NUMBER", help="How many will report.")],
+    json_: JsonOption = False,
+) -> None:
+    """Which randomizer counts best, and how well, before anybody reports."""
+    from sfumato.local import recommend as compare
+    from sfumato.mechanisms import Geometric
+
+    found = compare(epsilon, size, people)
+    trusted = Geometric(epsilon, 1).error(0.95)
+    if json_:
+        emit_json(
+            {
+                "randomizer": _brief(found.randomizer),
+                "why": found.why,
+                "alternatives": found.table.to_pylist(),
+                "error_with_a_steward": trusted,
+            }
         )
+        return
+    table(
+        {
+            "randomizer": [each.name for each in found.alternatives],
+            "error": [f"± {_figure(each.error)}" for each in found.alternatives],
+            "of all": [f"{100 * each.error / people:.2g} %" for each in found.alternatives],
+            "bytes": [each.bytes for each in found.alternatives],
+            "to add up": [_seconds(each.aggregate) for each in found.alternatives],
+        }
+    )
+    say()
+    paragraph(found.why)
+    say()
+    paragraph(
+        f"A steward who sees the values would count to ± {_figure(trusted)} at this epsilon: that is what it "
+        "costs to trust nobody."
+    )
 
 
-def _randomizer(
-    method: str,
-    epsilon: str,
-    domain: str | None,
-    size: int | None,
-    lower: str | None,
-    upper: str | None,
-    *,
-    people: int,
-) -> Randomizer[Any]:
-    from sfumato import local
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
-    known = _NUMBERS if lower is not None else _FREQUENCIES
-    if method not in ("auto", *known):
-        raise InvalidParameter(f"--method is one of auto, {', '.join(known)} for such values.")
-    if lower is not None:
-        kind = getattr(local, _NUMBERS["hybrid" if method == "auto" else method])
-        return kind(epsilon, lower, upper)  # type: ignore[no-any-return]
-    values = size if domain is None else [each.strip() for each in domain.split(",")]
-    if method == "auto":
-        from sfumato.local.recommend import recommend
 
-        return recommend(epsilon, values, max(people, 1)).randomizer
-    return getattr(local, _FREQUENCIES[method])(epsilon, values)  # type: ignore[no-any-return]
+def _seconds(value: float) -> str:
+    if value < 1:
+        return "< 1 s"
+    return f"{value:,.0f} s" if value < 100 else f"{value / 60:,.0f} min"
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What values there can be, as the options say it."""
+
+    domain: str | None
+    size: int | None
+    length: int | None
+    lower: str | None
+    upper: str | None
+
+    def __post_init__(self) -> None:
+        if (self.lower is None) != (self.upper is None):
+            raise InvalidParameter("Numbers need both --lower and --upper.")
+        ways = (self.domain, self.size, self.length, self.lower)
+        if sum(each is not None for each in ways) != 1:
+            raise InvalidParameter(
+                "Say what values there can be, in one way: --domain A,B,C for texts, --size for 0 … size-1, "
+                "--length for texts that nobody can list, or --lower and --upper for numbers. They must not "
+                "be read off the data."
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """That of the column."""
+        return "float" if self.lower is not None else "integer" if self.size is not None else "text"
+
+    def randomizer(self, method: str, epsilon: str, people: int) -> Randomizer[Any]:
+        """The one that was named, or the best one."""
+        from sfumato import local
+
+        known = _NUMBERS if self.lower is not None else ("heavy",) if self.length else _FREQUENCIES
+        if method not in ("auto", *known):
+            raise InvalidParameter(f"--method is one of auto, {', '.join(known)} for such values.")
+        made: Randomizer[Any]
+        if self.lower is not None:
+            made = getattr(local, _NUMBERS["hybrid" if method == "auto" else method])(
+                epsilon, self.lower, self.upper
+            )
+        elif self.length is not None:
+            made = local.HeavyHitters(epsilon, length=self.length)
+        else:
+            listed = (self.domain or "").split(",")
+            values = self.size if self.size is not None else [each.strip() for each in listed]
+            if method == "auto":
+                made = local.recommend(epsilon, values, max(people, 1)).randomizer
+            else:
+                made = getattr(local, _FREQUENCIES[method])(epsilon, values)
+        return made
 
 
 def _column(file: str, column: str, kind: Kind) -> pa.ChunkedArray:
@@ -346,6 +418,8 @@ def _tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: 
 def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
     import numpy as np
 
+    from sfumato.local.heavy import Found
+
     order = np.argsort(-found.counts, kind="stable")[:top]
     table(
         {
@@ -359,6 +433,12 @@ def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
     say()
     rest = len(found.values) - len(order)
     more = f"{rest:,} more values are listed by --top or --json. " if rest > 0 else ""
+    if isinstance(found, Found):
+        paragraph(
+            f"{more}All this holds together with confidence {percent}: the intervals, that each value listed "
+            f"is somebody's, and that none is missing that {100 * found.resolution:.2g} % of the people have."
+        )
+        return
     paragraph(
         f"{more}Each interval holds by itself with confidence {percent}. Counts are unbiased: rare ones may "
         "come out negative."
@@ -371,6 +451,8 @@ def _draw(found: Frequencies | Mean | Distribution, path: Path) -> None:
 
     percent: dict[str, Any] = {"confidence": found.confidence, "path": path}
     title = f"Estimated from {found.people:,} randomised reports"
+    if isinstance(found, Frequencies) and not found.values:
+        raise InvalidParameter("No value was found that could be drawn.")
     if isinstance(found, Mean):
         noise_bands(["mean"], [found.value], [found.low], [found.high], title=title, **percent)
     elif isinstance(found, Frequencies):
