@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local.base import aggregate_from
+from sfumato.local.estimates import Frequencies
 from sfumato.local.response import KaryResponse
 from sfumato.local.support import _root, _spread, intervals
 from sfumato.testing import seeded
@@ -168,3 +169,16 @@ def test_a_domain_too_large_to_list_is_refused_by_the_server_alone():
     assert made.encode([2**32 - 1]).dtype == np.uint32
     with pytest.raises(InvalidParameter, match="too large"):
         made.start()
+
+
+def test_consistent_counts_are_the_nearest_possible_ones():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        counts, people = rng.normal(20, 40, 6), int(rng.integers(1, 200))
+        given = Frequencies(tuple(range(6)), counts, counts, counts, 0.95, people)
+        nearest = given.consistent()
+        assert nearest.sum() == pytest.approx(people)
+        assert nearest.min() >= 0
+        # No possible counts are on the other side: (counts − nearest)·(other − nearest) ≤ 0 for each corner.
+        corners = people * np.eye(6) - nearest
+        assert np.all(corners @ (counts - nearest) <= 1e-9 * people * 100)
