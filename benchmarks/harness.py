@@ -47,6 +47,8 @@ DISTRIBUTIONS = (
     "opacus",
     "torch",
     "python-dp",
+    "pure-ldp",
+    "multi-freq-ldpy",
     "scikit-learn",
 )
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {

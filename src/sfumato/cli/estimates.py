@@ -1,0 +1,125 @@
+"""Estimates from randomised reports as people, programs and pictures show them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.output import paragraph, say, table
+from sfumato.errors import InvalidParameter
+from sfumato.render import key, shown, with_bar
+
+if TYPE_CHECKING:
+    from sfumato.local import Aggregate, Distribution, Frequencies, Mean
+
+__all__ = ["draw", "plain", "tell"]
+
+_QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
+
+
+def plain(found: Frequencies | Mean | Distribution) -> dict[str, Any]:
+    """Estimates in the types that JSON has."""
+    from sfumato.local import Frequencies, Mean
+
+    if isinstance(found, Mean):
+        return {"mean": {"value": found.value, "low": found.low, "high": found.high}}
+    if isinstance(found, Frequencies):
+        rows = zip(found.values, found.counts.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+        return {"values": [dict(zip(("value", "count", "low", "high"), row, strict=True)) for row in rows]}
+    quantiles = [found.quantile(each) for each in _QUANTILES]
+    rows = zip(
+        found.edges.tolist(), found.shares.tolist(), found.low.tolist(), found.high.tolist(), strict=True
+    )
+    return {
+        "quantiles": [
+            {"share": float(share), "value": each.value, "low": each.low, "high": each.high}
+            for share, each in zip(_QUANTILES, quantiles, strict=True)
+        ],
+        "below": [dict(zip(("edge", "share", "low", "high"), row, strict=True)) for row in rows],
+    }
+
+
+def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: int) -> None:
+    """Write estimates as text: a table of counts or quantiles, or the mean in a line."""
+    from sfumato.local import Frequencies, Mean
+
+    made = total.randomizer
+    say(f"{total.count:,} reports of {type(made).__name__}, epsilon {key(made.epsilon)} each", style="bold")
+    say()
+    percent = f"{100 * found.confidence:g} %"
+    if isinstance(found, Mean):
+        width = max(found.high - found.value, found.value - found.low)
+        say(f"mean  {with_bar(found.value, width)}")
+        say()
+        paragraph(f"With confidence {percent}, for the mean of those who reported.")
+        return
+    if isinstance(found, Frequencies):
+        _tell_counts(found, top, percent)
+        return
+    quantiles = [found.quantile(each) for each in _QUANTILES]
+    step = float(found.edges[1] - found.edges[0])
+    table(
+        {
+            "not above this": [f"{100 * float(each):g} %" for each in _QUANTILES],
+            "number": [shown(each.value, step) for each in quantiles],
+            "from": [shown(each.low, step) for each in quantiles],
+            "to": [shown(each.high, step) for each in quantiles],
+        }
+    )
+    say()
+    paragraph(f"Each interval holds by itself with confidence {percent}, for those who reported.")
+
+
+def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
+    import numpy as np
+
+    from sfumato.local.heavy import Found
+
+    order = np.argsort(-found.counts, kind="stable")[:top]
+    table(
+        {
+            "value": [key(found.values[place]) for place in order],
+            "people": [round(float(found.counts[place])) for place in order],
+            "from": [math.floor(found.low[place]) for place in order],
+            "to": [math.ceil(found.high[place]) for place in order],
+            "share": [f"{100 * found.shares[place]:.1f} %" for place in order],
+        }
+    )
+    say()
+    rest = len(found.values) - len(order)
+    more = f"{rest:,} more values are listed by --top or --json. " if rest > 0 else ""
+    if isinstance(found, Found):
+        paragraph(
+            f"{more}All this holds together with confidence {percent}: the intervals, that each value listed "
+            f"is somebody's, and that none is missing that {100 * found.resolution:.2g} % of the people have."
+        )
+        return
+    paragraph(
+        f"{more}Each interval holds by itself with confidence {percent}. Counts are unbiased: rare ones may "
+        "come out negative."
+    )
+
+
+def draw(found: Frequencies | Mean | Distribution, path: Path) -> None:
+    """Write estimates as a picture.
+
+    Raises:
+        InvalidParameter: if the path does not end in .png or .svg, or nothing was found.
+    """
+    from sfumato.local import Frequencies, Mean
+    from sfumato.plots import noise_bands
+
+    percent: dict[str, Any] = {"confidence": found.confidence, "path": path}
+    title = f"Estimated from {found.people:,} randomised reports"
+    if isinstance(found, Frequencies) and not found.values:
+        raise InvalidParameter("No value was found that could be drawn.")
+    if isinstance(found, Mean):
+        noise_bands(["mean"], [found.value], [found.low], [found.high], title=title, **percent)
+    elif isinstance(found, Frequencies):
+        noise_bands(
+            found.values, found.counts, found.low, found.high, title=title, ylabel="people", **percent
+        )
+    else:
+        edges = [f"{each:.3g}" for each in found.edges]
+        noise_bands(edges, found.shares, found.low, found.high, title=title, ylabel="share below", **percent)

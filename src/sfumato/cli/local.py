@@ -1,0 +1,362 @@
+"""`sfumato local`: reports that each person randomises alone, added up and estimated from."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import estimates
+from sfumato.cli.failures import reported
+from sfumato.cli.options import JsonOption
+from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
+from sfumato.render import key
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from sfumato.local import Aggregate, Randomizer
+    from sfumato.schema import Kind
+
+__all__ = ["app"]
+
+app = typer.Typer(help="People randomise their own values; a server estimates.", no_args_is_help=True)
+
+_FREQUENCIES = {
+    "binary": "BinaryResponse",
+    "kary": "KaryResponse",
+    "unary": "UnaryEncoding",
+    "subset": "SubsetSelection",
+    "hashing": "LocalHashing",
+    "hadamard": "HadamardResponse",
+    "sketch": "CountMeanSketch",
+    "rappor": "Rappor",
+}
+_NUMBERS = {
+    "duchi": "DuchiMean",
+    "piecewise": "PiecewiseMean",
+    "hybrid": "HybridMean",
+    "quantiles": "LocalQuantiles",
+}
+_CHUNK = 1 << 20
+
+EpsilonOption = Annotated[
+    str, typer.Option("--epsilon", metavar="NUMBER", help="What a report may cost the one who gives it.")
+]
+
+
+class _NotEncoded(InvalidValue):
+    """A value that cannot be randomised; no file was written."""
+
+    headline = "A value cannot be used; nothing was written."
+
+
+@app.command("encode")
+@reported
+def encode(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A table: CSV, Parquet, Arrow or DuckDB.")],
+    column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="Which column to report.")],
+    epsilon: EpsilonOption,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write reports.")],
+    domain: Annotated[
+        str | None, typer.Option("--domain", metavar="A,B,C", help="All values there can be, with commas.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", metavar="NUMBER", help="The values are 0 … size - 1.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length", metavar="NUMBER", help="Texts of at most so many characters; frequent ones are found."
+        ),
+    ] = None,
+    lower: Annotated[
+        str | None, typer.Option("--lower", metavar="NUMBER", help="Of numbers: the least there can be.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option("--upper", metavar="NUMBER", help="Of numbers: the greatest there can be.")
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help=f"auto, {', '.join(_FREQUENCIES)}; of numbers: {', '.join(_NUMBERS)}.",
+        ),
+    ] = "auto",
+    append: Annotated[
+        bool, typer.Option("--append", help="Write behind the reports of an existing file.")
+    ] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Randomise a column, each row by itself, into a file of reports."""
+    from sfumato.local.wire import write_reports
+
+    values_of = _Values(domain, size, length, lower, upper)
+    with spinner("randomising", quiet=json_):
+        values = _column(file, column, values_of.kind)
+        made = values_of.randomizer(method, epsilon, len(values))
+        try:
+            people = write_reports(output, made, _reports(made, values), append=append)
+        except InvalidValue as error:
+            raise _NotEncoded(str(error)) from None
+    bytes_ = made.report_dtype.itemsize * math.prod(made.report_shape)
+    if json_:
+        emit_json(
+            {
+                "path": str(output),
+                "reports": len(values),
+                "people": people,
+                "bytes_per_report": bytes_,
+                "randomizer": _brief(made),
+            }
+        )
+        return
+    say(f"Wrote {len(values):,} reports to {output}.", style="good")
+    say()
+    total = f", {people:,} in all" if people != len(values) else ""
+    paragraph(
+        f"{type(made).__name__}, {bytes_:,} byte{'s' * (bytes_ != 1)} a report{total}. Whoever reads one "
+        f"learns at most epsilon {key(made.epsilon)} about the value behind it. Each row counts as another "
+        "person: who has several rows pays for each."
+    )
+    say()
+    say(f"  sfumato local aggregate {output}")
+
+
+@app.command("aggregate")
+@reported
+def aggregate(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of reports, or sums kept by --save.")
+    ],
+    confidence: Annotated[float, typer.Option("--confidence", help="That of the intervals.")] = 0.95,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="How many values to list, most frequent first.")
+    ] = 20,
+    delta: Annotated[
+        str | None,
+        typer.Option("--delta", metavar="NUMBER", help="Also tell the central epsilon of shuffled reports."),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the sums, to be merged elsewhere.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the estimates, as .png or .svg.")
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Add up reports and estimate what people have, with intervals."""
+    from sfumato.local.wire import aggregate_to_json
+
+    with spinner("adding up", quiet=json_):
+        total = _sums(files)
+        found = total.estimate(confidence)
+        central = None if delta is None else _central(total, delta)
+    if save is not None:
+        _keep(save, aggregate_to_json(total))
+    if plot is not None:
+        estimates.draw(found, plot)
+    if json_:
+        document: dict[str, Any] = {"people": total.count, "confidence": confidence}
+        document |= {"randomizer": _brief(total.randomizer), **estimates.plain(found)}
+        emit_json(document | ({} if central is None else {"central": central}))
+        return
+    estimates.tell(total, found, top)
+    if central is not None:
+        say()
+        paragraph(
+            f"If a shuffler forgets who sent what, all reports together are ({central['epsilon']:.3g}, "
+            f"{central['delta']:g})-DP towards whoever sees what it passes on."
+        )
+    for path in (each for each in (save, plot) if each is not None):
+        say()
+        say(f"Wrote {path}.", style="good")
+
+
+@app.command("recommend")
+@reported
+def recommend(
+    epsilon: EpsilonOption,
+    size: Annotated[int, typer.Option("--size", metavar="NUMBER", help="How many values there are.")],
+    people: Annotated[int, typer.Option("--people", metavar="NUMBER", help="How many will report.")],
+    json_: JsonOption = False,
+) -> None:
+    """Which randomizer counts best, and how well, before anybody reports."""
+    from sfumato.local import recommend as compare
+    from sfumato.mechanisms import Geometric
+
+    found = compare(epsilon, size, people)
+    trusted = Geometric(epsilon, 1).error(0.95)
+    if json_:
+        emit_json(
+            {
+                "randomizer": _brief(found.randomizer),
+                "why": found.why,
+                "alternatives": found.table.to_pylist(),
+                "error_with_a_steward": trusted,
+            }
+        )
+        return
+    table(
+        {
+            "randomizer": [each.name for each in found.alternatives],
+            "error": [f"± {_figure(each.error)}" for each in found.alternatives],
+            "of all": [f"{100 * each.error / people:.2g} %" for each in found.alternatives],
+            "bytes": [each.bytes for each in found.alternatives],
+            "to add up": [_seconds(each.aggregate) for each in found.alternatives],
+        }
+    )
+    say()
+    paragraph(found.why)
+    say()
+    paragraph(
+        f"A steward who sees the values would count to ± {_figure(trusted)} at this epsilon: that is what it "
+        "costs to trust nobody."
+    )
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _seconds(value: float) -> str:
+    if value < 1:
+        return "< 1 s"
+    return f"{value:,.0f} s" if value < 100 else f"{value / 60:,.0f} min"
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What values there can be, as the options say it."""
+
+    domain: str | None
+    size: int | None
+    length: int | None
+    lower: str | None
+    upper: str | None
+
+    def __post_init__(self) -> None:
+        if (self.lower is None) != (self.upper is None):
+            raise InvalidParameter("Numbers need both --lower and --upper.")
+        ways = (self.domain, self.size, self.length, self.lower)
+        if sum(each is not None for each in ways) != 1:
+            raise InvalidParameter(
+                "Say what values there can be, in one way: --domain A,B,C for texts, --size for 0 … size-1, "
+                "--length for texts that nobody can list, or --lower and --upper for numbers. They must not "
+                "be read off the data."
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """That of the column."""
+        return "float" if self.lower is not None else "integer" if self.size is not None else "text"
+
+    def randomizer(self, method: str, epsilon: str, people: int) -> Randomizer[Any]:
+        """The one that was named, or the best one."""
+        from sfumato import local
+
+        known = _NUMBERS if self.lower is not None else ("heavy",) if self.length else _FREQUENCIES
+        if method not in ("auto", *known):
+            raise InvalidParameter(f"--method is one of auto, {', '.join(known)} for such values.")
+        made: Randomizer[Any]
+        if self.lower is not None:
+            made = getattr(local, _NUMBERS["hybrid" if method == "auto" else method])(
+                epsilon, self.lower, self.upper
+            )
+        elif self.length is not None:
+            made = local.HeavyHitters(epsilon, length=self.length)
+        else:
+            listed = (self.domain or "").split(",")
+            values = self.size if self.size is not None else [each.strip() for each in listed]
+            if method == "auto":
+                made = local.recommend(epsilon, values, max(people, 1)).randomizer
+            else:
+                made = getattr(local, _FREQUENCIES[method])(epsilon, values)
+        return made
+
+
+def _column(file: str, column: str, kind: Kind) -> pa.ChunkedArray:
+    """The column of a table, each value in the one form of its kind."""
+    from sqlglot import exp
+
+    from sfumato.engines import DuckDB
+
+    with DuckDB() as engine:
+        engine.attach("people", file, {column: kind})
+        wanted = exp.select(exp.column(column, quoted=True)).from_(exp.to_table("people", quoted=True))
+        values = engine.fetch(wanted).column(0)
+    if values.null_count:
+        raise _NotEncoded(
+            f"{column} has rows without a value, or with one that is not {_A_KIND[kind]}: leave them out."
+        )
+    return values
+
+
+_A_KIND = {"float": "a number", "integer": "a whole number", "text": "text"}
+
+
+def _reports(made: Randomizer[Any], values: pa.ChunkedArray) -> Iterator[NDArray[Any]]:
+    for start in range(0, len(values), _CHUNK):
+        yield made.encode(values.slice(start, _CHUNK).to_numpy())
+
+
+def _sums(files: Sequence[Path]) -> Aggregate[Any]:
+    """All files added up, be they reports or sums."""
+    from sfumato.local.wire import aggregate_from_json, aggregate_reports
+
+    total: Aggregate[Any] | None = None
+    reports = [each for each in files if not _is_json(each)]
+    if reports:
+        total = aggregate_reports(reports)
+    for path in (each for each in files if _is_json(each)):
+        try:
+            sums = aggregate_from_json(path.read_bytes())
+        except (InvalidValue, InvalidParameter) as error:
+            raise SourceUnusable(f"{path}: {error}") from None
+        total = sums if total is None else total + sums
+    if total is None:
+        raise InvalidParameter("Name at least one file of reports.")
+    if not total.count:
+        raise SourceUnusable("There are no reports in these files.")
+    return total
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(1) == b"{"
+    except OSError:
+        return False  # told when it is opened as a file of reports
+
+
+def _central(total: Aggregate[Any], delta: str) -> dict[str, float]:
+    from sfumato.local.shuffle import shuffled
+    from sfumato.numeric.exact import probability
+
+    small = probability(delta, "delta")
+    return {"epsilon": shuffled(total.randomizer, total.count, small), "delta": float(small)}
+
+
+def _keep(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text + "\n")
+        beside.replace(path)
+    except OSError:
+        raise SourceUnusable(f"{path} could not be written.") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _brief(made: Randomizer[Any]) -> dict[str, Any]:
+    """What made the reports, but for a long list of values."""
+    data = made.to_dict()
+    return {name: data[name] for name in ("kind", "epsilon")} | {"name": type(made).__name__}

@@ -1,0 +1,124 @@
+"""Local privacy: people randomise their own values, and a server that never sees one estimates.
+
+```python
+from sfumato import local
+
+client = local.KaryResponse(epsilon=1, domain=["tea", "coffee", "water"])
+reports = client.encode(["tea", "tea", "water"])    # each person, on their own device
+client.aggregate(reports).estimate(confidence=0.95).table
+```
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+# Now, and not on first use: the name is the function's, and no longer its module's.
+from sfumato.local.recommend import Recommendation, recommend
+
+# One line a name, each in its alphabetical place.
+if TYPE_CHECKING:
+    from sfumato.local.base import Aggregate, Randomizer, aggregate_from, randomizer_from
+    from sfumato.local.domain import Domain
+    from sfumato.local.estimates import Frequencies, Mean
+    from sfumato.local.hadamard import HadamardResponse
+    from sfumato.local.hashing import LocalHashing
+    from sfumato.local.heavy import Found, HeavyHitters
+    from sfumato.local.means import DuchiMean, HybridMean, PiecewiseMean
+    from sfumato.local.quantiles import Distribution, LocalQuantiles, Quantile
+    from sfumato.local.rappor import Rappor
+    from sfumato.local.response import BinaryResponse, KaryResponse
+    from sfumato.local.shuffle import shuffled
+    from sfumato.local.sketch import CountMeanSketch
+    from sfumato.local.subset import SubsetSelection
+    from sfumato.local.unary import UnaryEncoding
+    from sfumato.local.wire import (
+        Reports,
+        aggregate_from_json,
+        aggregate_reports,
+        aggregate_to_json,
+        read_reports,
+        write_reports,
+    )
+
+# Loaded on first use; every module listed here is asked for its randomizers and its `EXAMPLES`.
+_HOMES = {
+    "Aggregate": "base",
+    "BinaryResponse": "response",
+    "CountMeanSketch": "sketch",
+    "Distribution": "quantiles",
+    "Domain": "domain",
+    "DuchiMean": "means",
+    "Found": "heavy",
+    "Frequencies": "estimates",
+    "HadamardResponse": "hadamard",
+    "HeavyHitters": "heavy",
+    "HybridMean": "means",
+    "KaryResponse": "response",
+    "LocalHashing": "hashing",
+    "LocalQuantiles": "quantiles",
+    "Mean": "estimates",
+    "PiecewiseMean": "means",
+    "Quantile": "quantiles",
+    "Randomizer": "base",
+    "Rappor": "rappor",
+    "Recommendation": "recommend",
+    "Reports": "wire",
+    "SubsetSelection": "subset",
+    "UnaryEncoding": "unary",
+    "aggregate_from": "base",
+    "aggregate_from_json": "wire",
+    "aggregate_reports": "wire",
+    "aggregate_to_json": "wire",
+    "randomizer_from": "base",
+    "read_reports": "wire",
+    "recommend": "recommend",
+    "shuffled": "shuffle",
+    "write_reports": "wire",
+}
+
+__all__ = [
+    "Aggregate",
+    "BinaryResponse",
+    "CountMeanSketch",
+    "Distribution",
+    "Domain",
+    "DuchiMean",
+    "Found",
+    "Frequencies",
+    "HadamardResponse",
+    "HeavyHitters",
+    "HybridMean",
+    "KaryResponse",
+    "LocalHashing",
+    "LocalQuantiles",
+    "Mean",
+    "PiecewiseMean",
+    "Quantile",
+    "Randomizer",
+    "Rappor",
+    "Recommendation",
+    "Reports",
+    "SubsetSelection",
+    "UnaryEncoding",
+    "aggregate_from",
+    "aggregate_from_json",
+    "aggregate_reports",
+    "aggregate_to_json",
+    "randomizer_from",
+    "read_reports",
+    "recommend",
+    "shuffled",
+    "write_reports",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,96 @@
+"""The public list of values that people choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter, InvalidValue
+
+__all__ = ["Domain"]
+
+_MOST = 2**32
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Domain:
+    """Values 0 … size − 1, or listed ones (texts, whole numbers or truth values), in their order.
+
+    Attributes:
+        size: How many there are.
+        labels: The values; None: they are the numbers themselves.
+    """
+
+    size: int
+    labels: tuple[Any, ...] | None
+    _places: dict[Any, int] = field(compare=False, repr=False)
+
+    def __init__(self, values: int | Sequence[Any] | Domain) -> None:
+        """Take a size, a list of values or another domain.
+
+        Raises:
+            InvalidParameter: for fewer than two values, more than 2**32, repeated ones or other types.
+        """
+        if isinstance(values, Domain):
+            size, labels = values.size, values.labels
+        elif isinstance(values, int | np.integer) and not isinstance(values, bool):
+            size, labels = int(values), None
+        elif isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes):
+            labels = tuple(each.item() if isinstance(each, np.generic) else each for each in values)
+            size = len(labels)
+            # Equal ones are the same to a dictionary, whatever their types: 1 and True.
+            if not all(type(each) in (str, int, bool) for each in labels) or len(set(labels)) < size:
+                raise InvalidParameter("domain lists different texts, whole numbers or truth values.")
+        else:
+            raise InvalidParameter('domain is a number of values, or their list, like ["yes", "no"].')
+        if not 2 <= size <= _MOST:
+            raise InvalidParameter("domain needs at least 2 values and at most 2**32.")
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(
+            self, "_places", {} if labels is None else {each: i for i, each in enumerate(labels)}
+        )
+
+    def indices(self, values: Any) -> NDArray[np.int64]:
+        """The places of values in the domain.
+
+        Raises:
+            InvalidValue: if one is not in it; the value is not shown.
+        """
+        if isinstance(values, str | bytes | np.ma.MaskedArray):
+            raise InvalidValue(_FLAT)
+        try:
+            if self.labels is not None:
+                return self._listed(values)
+            array = np.asarray(values)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise InvalidValue(_OUTSIDE) from None
+        if array.ndim != 1:
+            raise InvalidValue(_FLAT)
+        if not array.size:
+            return np.zeros(0, np.int64)
+        if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= self.size:
+            raise InvalidValue(_OUTSIDE)
+        return array.astype(np.int64, copy=False)
+
+    def _listed(self, values: Any) -> NDArray[np.int64]:
+        if isinstance(values, np.ndarray):
+            if values.dtype == np.bool_ and self.labels == (False, True) and values.ndim == 1:
+                return values.astype(np.int64)
+            values = values.tolist()
+        elif hasattr(values, "to_pylist"):  # Arrow
+            values = values.to_pylist()
+        listed = values if isinstance(values, list) else list(values)
+        return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
+
+    def to_json(self) -> int | list[Any]:
+        """A number, or the list."""
+        return self.size if self.labels is None else list(self.labels)
+
+
+_FLAT = "Values are a flat list or array without gaps: one value for each person."
+_OUTSIDE = "A value is not in the domain; list it there, or leave it out before it is randomised."
