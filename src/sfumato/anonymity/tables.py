@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.anonymity._keys import key_of
+from sfumato.engines._frames import Frame
 from sfumato.engines._run import run
-from sfumato.engines._tables import Column, Table, quoted
+from sfumato.engines._tables import Column, quoted
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.duckdb import DuckDB
@@ -33,7 +35,7 @@ from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnus
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "columns_of", "names_given", "opened", "quoted"]
+__all__ = ["Grouped", "Rows", "columns_of", "grouped", "names_given", "opened", "quoted", "together"]
 
 _T = TypeVar("_T")
 _NUMBER = "[-+]?(0|[1-9][0-9]*)?([.][0-9]*)?([eE][-+]?[0-9]+)?"
@@ -62,6 +64,7 @@ class _Shared:
             if self._connection is None or self._process != os.getpid():  # forked
                 self._engine = DuckDB()
                 self._connection, self._process = self._engine._connect(), os.getpid()
+                self._connection.execute("SET GLOBAL preserve_insertion_order = true")
             return self._connection.cursor()
 
 
@@ -98,6 +101,10 @@ class Rows:
         row: tuple[Any, ...] = self._read(lambda: self._cursor.execute(statement).fetchall()[0])
         return row
 
+    def scalar(self, name: str) -> str:
+        """SQL for a column; one that holds lists or other rare things is text."""
+        return f"CAST({quoted(name)} AS VARCHAR)" if self.kinds[name] == "other" else quoted(name)
+
     def count(self) -> int:
         """The number of rows.
 
@@ -120,6 +127,28 @@ class Rows:
         return _guarded(work, self._cursor.interrupt, self.shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """An open table with what to group it by.
+
+    Attributes:
+        rows: The table.
+        quasi: The columns asked for as keys, under their names in the source.
+        others: The other columns asked for.
+        keys: SQL over `rows` to group by: rows agree in it if and only if they do in the columns.
+    """
+
+    rows: Rows
+    quasi: tuple[str, ...]
+    others: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    def classes(self) -> str:
+        """A SELECT that gives the number of rows `n` of each class."""
+        given = ", ".join(f"{key} AS q{i}" for i, key in enumerate(self.keys))
+        return f"SELECT {given}, count(*) AS n FROM {self.rows.relation} GROUP BY ALL"
+
+
 @contextmanager
 def opened(table: Source, columns: Sequence[str] | None = None) -> Iterator[Rows]:
     """The rows of a table with these columns, or all of them; closed and forgotten afterwards.
@@ -132,28 +161,113 @@ def opened(table: Source, columns: Sequence[str] | None = None) -> Iterator[Rows
         InvalidParameter: for a column that the source does not have, or has twice.
         SourceUnusable: if the source cannot be opened.
     """
+    with together((table, columns)) as (rows,):
+        yield rows
+
+
+@contextmanager
+def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Rows, ...]]:
+    """Several tables open side by side: one statement may read them all, through any of them.
+
+    Raises:
+        InvalidParameter: for a column that a source does not have, or has twice.
+        SourceUnusable: if a source cannot be opened.
+    """
+    with _placed(*((locate(table), columns) for table, columns in tables)) as rows:
+        yield rows
+
+
+@contextmanager
+def grouped(table: Source, keys: Sequence[str], others: Sequence[str] = ()) -> Iterator[Grouped]:
+    """The rows of a table, to be grouped by the columns `keys`; `others` are at hand as well.
+
+    Of a frame in memory the keys are read once, and a number for each of their combinations stands for them.
+
+    Raises:
+        InvalidParameter: for a column that the source does not have, or has twice.
+        SourceUnusable: if the source cannot be opened.
+    """
     located = locate(table)
-    number = next(_NUMBERS)
-    own = DuckDB() if isinstance(located, Database) else None  # so that no file stays attached
+    names: list[str] = []
+    key = None
+    if isinstance(located, Frame):
+        names = [located.names[i] for i in columns_of(located.names, keys, located.shown)]
+        located, key = _with_key(located, names)
+    with _placed((located, [*(keys if key is None else [key]), *others])) as (rows,):
+        held = list(rows.kinds)
+        if key is not None:
+            yield Grouped(rows, tuple(names), tuple(held[1:]), (quoted(key),))
+            return
+        names = held[: len(keys)]
+        yield Grouped(
+            rows, tuple(names), tuple(held[len(keys) :]), tuple(rows.scalar(each) for each in names)
+        )
+
+
+def _with_key(frame: Frame, names: Sequence[str]) -> tuple[Frame, str | None]:
+    """The frame with one more column, a number for each combination, and its name if it can have one."""
+    import pyarrow as pa
+
+    last, key = len(frame.names), " ".join(["key of", *frame.names])  # a name that no other column has
+    held, at = frame.pick([frame.names.index(each) for each in names])
+    made = key_of([held.column(i) for i in at]) if isinstance(held, pa.Table) else None
+    if made is None:
+        return frame, None
+
+    def pick(wanted: list[int]) -> tuple[Any, list[int]]:
+        table, places = frame.pick([i for i in wanted if i != last])
+        table = table.append_column("key", pa.array(made)) if table.num_columns else pa.table({"key": made})
+        rest = iter(places)
+        return table, [table.num_columns - 1 if i == last else next(rest) for i in wanted]
+
+    return Frame((*frame.names, key), pick, frame.shown, frame.files, frame.remembers), key
+
+
+@contextmanager
+def _placed(*sources: tuple[Located, Sequence[str] | None]) -> Iterator[tuple[Rows, ...]]:
+    """The sources as views of one instance, dropped afterwards."""
+    # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
+    own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
     cursor = _SHARED.cursor() if own is None else own._connect()
-    source, name = f"anonymity {number} source", f"anonymity {number}"
+    made: list[str] = []
     try:
-        planned, held = native_table(
-            cursor, source, located, lambda names: columns_of(names, columns, located.shown)
-        )
-        kinds = _guarded(
-            lambda: _create(cursor, planned, held, name, located), cursor.interrupt, located.shown
-        )
-        yield Rows(located.shown, kinds, quoted(name), cursor)
+        yield tuple([_open(cursor, located, columns, made) for located, columns in sources])
     finally:
-        for made, view in (("TABLE", f"{name} copy"), ("VIEW", name), ("VIEW", source)):
+        for command in reversed(made):
             with suppress(Exception):
-                cursor.execute(f"DROP {made} IF EXISTS {quoted(view)}")
-        with suppress(Exception):
-            cursor.execute(f"DROP VIEW IF EXISTS {quoted(source + ' source')}")
+                cursor.execute(command)
         cursor.close()
         if own is not None:
             own.close()
+
+
+def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: list[str]) -> Rows:
+    """Make what one table needs in the instance; what removes it again is added to `made`."""
+    name = f"anonymity {next(_NUMBERS)}"
+    planned, held = native_table(
+        cursor, name, located, lambda names: columns_of(names, columns, located.shown)
+    )
+    is_csv = isinstance(located, Files) and located.format == "csv"
+    if is_csv or planned.scan.frame is not None:
+        made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
+
+    def work() -> tuple[str, list[str | None]]:
+        inside = f"(SELECT {', '.join(planned.select) or '1'} FROM {planned.scan.prepare(cursor, name)})"
+        if not is_csv:
+            return inside, [None] * len(held)
+        cursor.execute(f"CREATE TEMP TABLE {quoted(name)} AS FROM {inside} AS r")
+        return quoted(name), _guessed(cursor, quoted(name), held)
+
+    inside, casts = _guarded(work, cursor.interrupt, located.shown)
+    kinds: dict[str, SourceKind] = {}
+    select = []
+    for column, into in zip(held, casts, strict=True):
+        native = into or column.native
+        kinds[column.name] = kind_of(native)
+        value = quoted(column.inner) if into is None else f"CAST({quoted(column.inner)} AS {into})"
+        select.append(f"{_one_form(value, native)} AS {quoted(column.name)}")
+    relation = f"(SELECT {', '.join(select) or '1'} FROM {inside} AS r) AS {quoted(name)}"
+    return Rows(located.shown, kinds, relation, cursor)
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -> list[int]:
@@ -195,29 +309,6 @@ def _position(name: str, names: Sequence[str], shown: str) -> int:
 def _listed(names: Sequence[str]) -> str:
     some = ", ".join(f'"{each[:40]}"' for each in names[:12])
     return some + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def _create(
-    cursor: Any, planned: Table, held: Sequence[Column], name: str, located: Located
-) -> dict[str, SourceKind]:
-    """Make the view that has each value in one form; what its columns hold."""
-    planned.create(cursor)
-    inside = quoted(planned.name)
-    casts: list[str | None] = [None] * len(held)
-    if isinstance(located, Files) and located.format == "csv" and held:
-        copy = quoted(f"{name} copy")
-        cursor.execute(f"CREATE TEMP TABLE {copy} AS SELECT * FROM {inside}")
-        inside = copy
-        casts = _guessed(cursor, copy, held)
-    kinds: dict[str, SourceKind] = {}
-    shown = []
-    for column, into in zip(held, casts, strict=True):
-        native = into or column.native
-        kinds[column.name] = kind_of(native)
-        value = quoted(column.inner) if into is None else f"CAST({quoted(column.inner)} AS {into})"
-        shown.append(f"{_one_form(value, native)} AS {quoted(column.name)}")
-    cursor.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {', '.join(shown) or '1'} FROM {inside}")
-    return kinds
 
 
 def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:
