@@ -45,21 +45,19 @@ class Coded:
     proper: int
 
     @property
-    def places(self) -> Floats:
-        """Where the proper values lie from 0 (the least) to 1: numbers and days by size, text by rank."""
-        if self.proper < 2:
-            return np.zeros(self.proper)
-        if self.kind not in ("number", "date", "time"):
-            return np.linspace(0.0, 1.0, self.proper)
+    def line(self) -> Floats:
+        """Where the proper values lie: numbers and days by size, text by rank.
+
+        Not scaled, so that equal shares of two columns are equal floats: a quotient is rounded once.
+        """
+        ranks = np.arange(self.proper, dtype=np.float64)
+        if self.kind not in ("number", "date", "time") or self.proper < 2:
+            return ranks
         numbers = np.array([_number(value) for value in self.values[: self.proper]])
-        low, high = numbers[0], numbers[-1]
-        if not low < high:  # huge neighbours that floats cannot tell apart
-            return np.linspace(0.0, 1.0, self.proper)
-        width = high - low
-        if math.isinf(width):
-            numbers, low, width = numbers / 2, low / 2, high / 2 - low / 2
-        placed: Floats = (numbers - low) / width
-        return placed
+        if math.isinf(numbers[-1] - numbers[0]):
+            numbers = numbers / 4
+        # Huge neighbours may be one float; then ranks are all there is to go by.
+        return numbers if numbers[0] < numbers[-1] and np.isfinite(numbers).all() else ranks
 
 
 def encode(table: pa.Table, name: str) -> Coded:

@@ -13,6 +13,7 @@ from sfumato.anonymity._guard import Guard
 __all__ = ["partition"]
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 
 def partition(columns: Sequence[Coded], guard: Guard) -> Codes:
@@ -25,12 +26,13 @@ def partition(columns: Sequence[Coded], guard: Guard) -> Codes:
     """
     rows = len(columns[0].codes)
     matrix = np.stack([column.codes for column in columns])
+    lines = [column.line for column in columns]
     order = np.arange(rows)
     starts = np.array([0])
     found, done = np.empty(rows, dtype=np.int64), 0
     while len(starts):
         sizes = np.diff(starts, append=len(order))
-        cut, left, order = _cut_each(columns, matrix, order, starts, sizes, guard)
+        cut, left, order = _cut_each(lines, matrix, order, starts, sizes, guard)
         # Boxes that nothing can cut are classes; the halves of the others go on.
         whole = np.repeat(~cut, sizes)
         numbers = done + np.cumsum(~cut) - 1
@@ -43,7 +45,7 @@ def partition(columns: Sequence[Coded], guard: Guard) -> Codes:
 
 
 def _cut_each(
-    columns: Sequence[Coded], matrix: Codes, order: Codes, starts: Codes, sizes: Codes, guard: Guard
+    lines: Sequence[Floats], matrix: Codes, order: Codes, starts: Codes, sizes: Codes, guard: Guard
 ) -> tuple[Flags, Codes, Codes]:
     """Which boxes could be cut, how many rows went left in each, and the rows with left before right."""
     cut, left = np.zeros(len(starts), dtype=bool), np.zeros(len(starts), dtype=np.int64)
@@ -52,9 +54,9 @@ def _cut_each(
         return cut, left, order
     order = order.copy()
     members = _members(open_boxes, starts, sizes)
-    widths = _widths(columns, matrix, order[members], sizes[open_boxes])
+    widths = _widths(lines, matrix, order[members], sizes[open_boxes])
     preferred = np.argsort(-widths, axis=1, kind="stable")
-    for attempt in range(len(columns)):
+    for attempt in range(len(lines)):
         dimension = preferred[np.arange(len(open_boxes)), attempt]
         wide = widths[np.arange(len(open_boxes)), dimension] > 0
         open_boxes, preferred, widths, dimension = (
@@ -79,17 +81,18 @@ def _members(boxes: Codes, starts: Codes, sizes: Codes) -> Codes:
     return np.repeat(starts[boxes] - begins, own) + np.arange(int(own.sum()))
 
 
-def _widths(columns: Sequence[Coded], matrix: Codes, rows: Codes, sizes: Codes) -> npt.NDArray[np.float64]:
+def _widths(lines: Sequence[Floats], matrix: Codes, rows: Codes, sizes: Codes) -> Floats:
     """How wide each box is in each column, 0 … 1; where missing and present values mix it is 1."""
     begins = np.cumsum(sizes) - sizes
-    widths = np.empty((len(sizes), len(columns)))
-    for place, column in enumerate(columns):
+    widths = np.zeros((len(sizes), len(lines)))
+    for place, line in enumerate(lines):
         codes = matrix[place, rows]
         low, high = np.minimum.reduceat(codes, begins), np.maximum.reduceat(codes, begins)
-        places = np.append(column.places, np.zeros(len(column.values) - column.proper))
-        widths[:, place] = np.where(high < column.proper, places[high] - places[low], high > low)
+        widths[high > low, place] = 1.0
+        inside = (high > low) & (high < len(line))
+        width = (line[high[inside]] - line[low[inside]]) / (line[-1] - line[0] if len(line) > 1 else 1.0)
         # Two numbers may lie closer than a float can tell; different they are all the same.
-        widths[:, place] = np.where(high > low, np.maximum(widths[:, place], 1e-300), 0.0)
+        widths[inside, place] = np.maximum(width, 1e-300)
     return widths
 
 

@@ -38,6 +38,7 @@ class Anonymized:
         quasi: The quasi-identifiers.
         method: How it was made, in words.
         asked: What was asked for, in words.
+        wanted_k: The k that was asked for; `k` is what the table has.
         rows: How many rows there were.
         suppressed: How many of them were left out.
         before: The class sizes of the original, largest first.
@@ -140,7 +141,7 @@ class Recoded:
     Attributes:
         name: The column.
         codes: For each row which label it has.
-        labels: The labels; None is a missing value.
+        labels: The labels; None is a missing value. None are needed for a column that stays as it is.
         costs: For each row what it lost.
         untouched: Whether every label is the value itself, so that the column can stay as it is.
     """

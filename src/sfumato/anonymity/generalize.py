@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -145,9 +146,24 @@ def _stair(column: Coded, way: Hierarchy | Tree | None) -> _Stair:
                 codes.append(np.array([number[text] for text in texts], dtype=np.int64))
                 labels.append(tuple(number))
             costs.append(np.array(hierarchy.costs(column.values, level), dtype=np.float64))
+        _check_nested(codes)
     except InvalidParameter as refused:
         raise InvalidParameter(f'Column "{column.name[:100]}": {refused}') from None
-    return _Stair(column, hierarchy, tuple(codes), tuple(labels), tuple(costs))
+    # A level that lost less than the one below it would mislead the search.
+    steep = np.maximum.accumulate(np.stack(costs), axis=0)
+    return _Stair(column, hierarchy, tuple(codes), tuple(labels), tuple(steep))
+
+
+def _check_nested(codes: Sequence[Codes]) -> None:
+    """Refuse a hierarchy in which two values share a label and part again further up."""
+    for level, (fine, coarse) in enumerate(pairwise(codes)):
+        above = np.empty(int(fine.max(initial=-1)) + 1, dtype=np.int64)
+        above[fine] = coarse
+        if not np.array_equal(above[fine], coarse):
+            raise InvalidParameter(
+                f"Values that share a label at level {level} of the hierarchy have different ones at level "
+                f"{level + 1}; each label may have one label above it."
+            )
 
 
 class _Problem:

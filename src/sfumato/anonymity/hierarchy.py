@@ -90,10 +90,12 @@ class Hierarchy(ABC):
         depth = max(map(len, paths.values()))
         # Level 1 is the label nearest to the deepest values; where a branch is shorter, the value stays.
         steps = {
-            value: tuple(path[level] if level < len(path) else None for level in reversed(range(depth)))
+            value: tuple(
+                path[level] if level < len(path) else text_of(value) for level in reversed(range(depth))
+            )
             for value, path in paths.items()
         }
-        return _Steps(steps, depth)
+        return _steps(steps, depth)
 
     @staticmethod
     def steps(table: Mapping[object, Sequence[str]]) -> Hierarchy:
@@ -105,16 +107,8 @@ class Hierarchy(ABC):
         lengths = {len(labels) for labels in table.values()}
         if len(lengths) != 1 or any(isinstance(labels, str) for labels in table.values()):
             raise InvalidParameter("Give each value a list of labels, of the same length for all.")
-        made = {value: tuple(map(str, labels)) for value, labels in table.items()}
         (depth,) = lengths
-        for level in range(1, depth):
-            above: dict[str, str] = {}
-            for labels in made.values():
-                if above.setdefault(labels[level - 1], labels[level]) != labels[level]:
-                    raise InvalidParameter(
-                        f'The label "{labels[level - 1][:60]}" has two labels above it; it may have one.'
-                    )
-        return _Steps({value: tuple(labels) for value, labels in made.items()}, depth)
+        return _steps({value: tuple(map(str, labels)) for value, labels in table.items()}, depth)
 
     @staticmethod
     def flat() -> Hierarchy:
@@ -306,18 +300,15 @@ class _Steps(Hierarchy):
         return ("exact", *(f"step {level}" for level in range(1, self.depth + 1)), STAR)
 
     def inner(self, values: Sequence[object], level: int) -> list[str | None]:
-        return [None if value is None else self._label(value, level) for value in values]
+        return [self._label(value, level) for value in values]
 
     def _label(self, value: object, level: int) -> str | None:
-        own = self._found(value)
-        label = self.table[own][level - 1]
-        return text_of(own) if label is None else label
-
-    def _found(self, value: object) -> object:
         found = value if value in self.table else text_of(value)
-        if found not in self.table:
-            raise InvalidParameter("The hierarchy does not cover every value; add the missing ones.")
-        return found
+        if found in self.table:
+            return self.table[found][level - 1]
+        if value is None:
+            return None
+        raise InvalidParameter("The hierarchy does not cover every value; add the missing ones.")
 
     def costs(self, values: Sequence[object], level: int) -> list[float]:
         if level in (0, len(self.levels) - 1):
@@ -327,7 +318,20 @@ class _Steps(Hierarchy):
             label = self._label(value, level)
             alike[label] = alike.get(label, 0) + 1
         of_all = max(len(self.table) - 1, 1)
-        return [0.0 if value is None else (alike[self._label(value, level)] - 1) / of_all for value in values]
+        labels = self.inner(values, level)
+        return [(alike.get(label, 1) - 1) / of_all for label in labels]
+
+
+def _steps(table: Mapping[object, tuple[str | None, ...]], depth: int) -> _Steps:
+    """The hierarchy, after a check that no label has two above it: joined values must not part again."""
+    for level in range(1, depth):
+        above: dict[str | None, str | None] = {}
+        for labels in table.values():
+            if above.setdefault(labels[level - 1], labels[level]) != labels[level]:
+                raise InvalidParameter(
+                    f'The label "{str(labels[level - 1])[:60]}" has two labels above it; it may have one.'
+                )
+    return _Steps(table, depth)
 
 
 def _climb(branches: object, above: tuple[str, ...], paths: dict[object, tuple[str, ...]]) -> None:

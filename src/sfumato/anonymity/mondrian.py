@@ -75,7 +75,7 @@ def _recoded(column: Coded, classes: Codes) -> Recoded:
     pairs = np.unique(classes * wide + column.codes)
     of_class, held = pairs // wide, pairs % wide
     ends = np.cumsum(np.bincount(of_class))
-    places = column.places
+    line = column.line
     labels: dict[str | None, int] = {}
     numbers, lost = np.empty(len(ends), dtype=np.int64), np.empty(len(ends))
     written: dict[tuple[int, ...], tuple[str | None, float]] = {}
@@ -83,15 +83,15 @@ def _recoded(column: Coded, classes: Codes) -> Recoded:
         codes = held[first:last].tolist()
         key = (codes[0], codes[-1], last - first) if last - first > _LISTED else tuple(codes)
         if key not in written:
-            written[key] = _label(column, codes, places)
+            written[key] = _label(column, codes, line)
         label, lost[number] = written[key]
         numbers[number] = labels.setdefault(label, len(labels))
-    return Recoded(column.name, numbers[classes], list(labels), lost[classes], len(pairs) == len(ends))
+    if len(pairs) == len(ends):
+        return Recoded(column.name, column.codes, (), lost[classes], untouched=True)
+    return Recoded(column.name, numbers[classes], list(labels), lost[classes], untouched=False)
 
 
-def _label(
-    column: Coded, codes: list[int], places: np.typing.NDArray[np.float64]
-) -> tuple[str | None, float]:
+def _label(column: Coded, codes: list[int], line: np.typing.NDArray[np.float64]) -> tuple[str | None, float]:
     """What a class that has these values shows, and what a cell of it lost."""
     if len(codes) == 1:
         return text_of(column.values[codes[0]]), 0.0
@@ -100,7 +100,7 @@ def _label(
         return STAR, 1.0
     ends = text_of(column.values[low]), text_of(column.values[high])
     if column.kind in ("number", "date", "time"):
-        return f"[{ends[0]}, {ends[1]}]", float(places[high] - places[low])
+        return f"[{ends[0]}, {ends[1]}]", float((line[high] - line[low]) / (line[-1] - line[0]))
     if len(codes) <= _LISTED:
         listed = ", ".join(text_of(column.values[code]) or "" for code in codes)
         return f"{{{listed}}}", (len(codes) - 1) / (len(column.values) - 1)
