@@ -81,12 +81,19 @@ def spread(table: Grouped, sensitive: str) -> Spread:
 
 
 def _ranks(values: Any) -> Counts:
-    """The place of each value among the different ones; a missing value is the first."""
+    """The place of each value among the different ones: a missing value is the first, NaN the last."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = values.dictionary_encode(null_encoding="encode")
-    order = pc.sort_indices(coded.dictionary, sort_keys=[("", "ascending", "at_start")]).to_numpy()
+    different = coded.dictionary
+    if pa.types.is_floating(
+        different.type
+    ):  # Arrow puts NaN beside what is missing, numpy last
+        known = different.is_valid().to_numpy(zero_copy_only=False)
+        order = np.lexsort((different.fill_null(0.0).to_numpy(), known))
+    else:
+        order = pc.sort_indices(different, sort_keys=[("", "ascending", "at_start")]).to_numpy()
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
     ranks: Counts = places[coded.indices.cast(pa.int64()).to_numpy()]

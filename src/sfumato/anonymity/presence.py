@@ -35,9 +35,10 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
     (δ-presence); Sweeney, k-Anonymity: A Model for Protecting Privacy, IJUFKS 2002 (k-map).
 
     Raises:
-        InvalidParameter: if the table has somebody whom the population has not, or a column holds something
-            else there.
+        InvalidParameter: if the table has somebody whom the population has not, if that has no rows, or if
+            a column holds something else there.
     """
+    population.count()
     for name, other in zip(quasi, population.kinds, strict=True):
         kinds = rows.kinds[name], population.kinds[other]
         if len({_NUMBERS.get(kind, kind) for kind in kinds}) > 1:
@@ -58,8 +59,9 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
         f"count(*) FILTER (WHERE here > there) FROM ({classes}) AS c"
     )
     if strangers:
+        many = f"{strangers:,} classes" if strangers > 1 else "1 class"
         raise InvalidParameter(
-            f"The population has fewer people than the table in {strangers} classes; it must have everybody "
-            "of the table, in columns that are generalised alike."
+            f"The population has fewer people than the table in {many}; it must have everybody of the table, "
+            "in columns that are generalised alike."
         )
     return Presence((float(least), float(largest)), int(k_map))

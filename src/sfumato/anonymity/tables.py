@@ -276,7 +276,13 @@ def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -
     Raises:
         InvalidParameter: for a column that is not there, or is there twice.
     """
-    return [_position(each, names, shown) for each in (names if wanted is None else wanted)]
+    if wanted is None and len(set(names)) == len(names):
+        return list(range(len(names)))
+    found = [_position(each, names, shown) for each in (names if wanted is None else wanted)]
+    twice = [i for at, i in enumerate(found) if i in found[:at]]
+    if twice:
+        raise InvalidParameter(f'The column "{names[twice[0]][:100]}" is named twice.')
+    return found
 
 
 def names_given(given: str | Sequence[str], what: str) -> list[str]:

@@ -55,7 +55,12 @@ def _as_it_is(column: Column, *, collated: bool) -> str:
 
 
 def _strict(scan: _Scan) -> _Scan:
-    return replace(scan, text=scan.text.replace("ignore_errors = true", "ignore_errors = false"))
+    return replace(
+        scan,
+        text=scan.text.replace(
+            "ignore_errors = true, strict_mode = false", "ignore_errors = false, strict_mode = true"
+        ),
+    )
 
 
 def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[_Scan, list[Column]]:
