@@ -53,7 +53,7 @@ class Deidentified:
             if self.quasi
             else "The others can still single people out if somebody knows them."
         )
-        return "\n".join([f"{left} {warning}", "", text_table(shown)])
+        return "\n".join([left, warning, "", text_table(shown)])
 
     def __str__(self) -> str:
         return self.report
