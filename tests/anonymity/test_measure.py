@@ -168,6 +168,8 @@ def test_every_source_gives_the_same_answer(kind, tmp_path):
 
 def _as(kind, rows, folder):
     import duckdb
+    import pyarrow.csv
+    import pyarrow.dataset
 
     if kind == "batch":
         return rows.to_batches()[0]
@@ -177,9 +179,9 @@ def _as(kind, rows, folder):
         return pl.from_arrow(rows)
     if kind in ("parquet", "dataset"):
         pq.write_table(rows, folder / "people.parquet")
-        return str(folder / "people.parquet") if kind == "parquet" else pa.dataset.dataset(folder)
+        return str(folder / "people.parquet") if kind == "parquet" else pyarrow.dataset.dataset(folder)
     if kind == "csv":
-        pa.csv.write_csv(rows, folder / "people.csv")
+        pyarrow.csv.write_csv(rows, folder / "people.csv")
         return folder / "people.csv"
     if kind == "arrow file":
         with pa.OSFile(str(folder / "people.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as out:
