@@ -33,6 +33,7 @@ KINDS = [
     ([None], pa.string()),
     (TEXTS, pa.dictionary(pa.int32(), pa.string())),
     (FLOATS, pa.float32()),
+    (NUMBERS, pa.dictionary(pa.int8(), pa.int64())),
 ]
 NAMES = ["n", 'q"0', "Città e paese"]
 
@@ -222,6 +223,15 @@ def test_a_dictionary_may_hold_a_value_twice_or_a_missing_one():
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["x", "x", None]))
     found = sf.anonymity.measure(pa.table({"q": twice}), "q")
     assert (found.classes, found.k) == (2, 2)
+
+
+def test_values_that_a_dictionary_lists_and_no_row_has_do_not_count():
+    listed = pa.DictionaryArray.from_arrays(pa.array([1, 3, 1]), pa.array([0, 5, 6, 9, 12]))
+    rows = pa.table({"q": ["x", "x", "y"], "v": listed})
+    plain = pa.table({"q": ["x", "x", "y"], "v": [5, 9, 5]})
+    assert sf.anonymity.measure(rows, "q", "v") == sf.anonymity.measure(plain, "q", "v")
+    texts = pd.DataFrame({"q": pd.Categorical(["a", "b", None], categories=["z", "b", "a"])})
+    assert sf.anonymity.measure(texts, "q").classes == 3
 
 
 def test_many_columns_with_many_values_do_not_run_over():

@@ -1,24 +1,48 @@
-"""Columns in memory as one number a row, equal where all their values are: grouping by it is far cheaper."""
+"""Columns in memory as one number a row, equal where all their values are: numbers are cheaper to count."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["key_of"]
+__all__ = ["Codes", "Key", "key_of", "occurring", "ranks_of"]
 
-_Codes = npt.NDArray[np.int64]
+Codes: TypeAlias = npt.NDArray[np.int64]
+
 _LARGEST = 2**62
-_FEW = 10_000  # to start threads would take longer
-_THREADS = 4
+_FEW = 10_000  # rows; below it threads would take longer
+_DENSE = 4  # numbers to a row; below it they are counted in place, above it sorted
 
 
-def key_of(columns: Sequence[Any]) -> _Codes | None:
-    """A number for each row, the same for two rows if and only if all columns are; None for nested values.
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A number for each row.
+
+    Attributes:
+        codes: From 0 on; two rows have the same if and only if they agree in all columns.
+        size: How many numbers there may be.
+    """
+
+    codes: Codes
+    size: int
+
+    def beside(self, codes: npt.NDArray[np.integer], size: int) -> Key:
+        """The key of these columns and one more with such codes."""
+        mine = self if self.size * size < _LARGEST else _dense(self)
+        both = mine.codes * size
+        both += codes
+        return Key(both, mine.size * size)
+
+
+def key_of(columns: Sequence[Any]) -> Key | None:
+    """The key of some columns; None if one holds nested values.
 
     Missing values are equal, all NaN are, and −0.0 is 0.0.
 
@@ -28,46 +52,89 @@ def key_of(columns: Sequence[Any]) -> _Codes | None:
     import pyarrow as pa
 
     try:
-        with ThreadPoolExecutor(
-            max(1, min(4, len(columns)))
-        ) as pool:  # Arrow encodes without the lock of Python
-            coded = list(pool.map(_code, columns))
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):  # nested values
+        if len(columns[0]) < _FEW:
+            coded = [_coded(column) for column in columns]
+        else:
+            coded = list(
+                _pool(os.getpid()).map(_coded, columns)
+            )  # Arrow leaves the lock to others
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
         return None
-    key, size = coded[0]
-    key = key.astype(np.int64)
-    for codes, more in coded[1:]:
-        if size * more >= _LARGEST:  # both are at most the number of rows once more coded
-            key, size = _code(pa.chunked_array([pa.array(key)]))
-            key = key.astype(np.int64)
-        key *= more
-        key += codes
-        size *= more
+    key = Key(np.zeros(len(columns[0]), np.int64), 1)
+    for codes, dictionary in coded:
+        key = key.beside(codes, max(1, len(dictionary)))
     return key
 
 
-def _code(column: Any) -> tuple[npt.NDArray[Any], int]:
-    """The codes of a column from 0 on, and how many there may be."""
+def ranks_of(column: Any) -> Key | None:
+    """The place of each value among the different ones of a column; None if it holds nested values.
+
+    A missing value comes first, NaN last.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        codes, different = _coded(column)
+        if pa.types.is_floating(different.type):  # Arrow puts NaN beside what is missing, numpy last
+            known = different.is_valid().to_numpy(zero_copy_only=False)
+            order = np.lexsort((different.fill_null(0.0).to_numpy(), known))
+        else:
+            order = pc.sort_indices(different, sort_keys=[("", "ascending", "at_start")]).to_numpy()
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return Key(places[codes], len(order))
+
+
+def occurring(key: Key, weights: Codes | None = None) -> tuple[Codes, Codes]:
+    """The numbers that occur, in order, and how often each does, or how much its rows weigh together."""
+    if key.size <= _DENSE * len(key.codes):
+        counts = np.bincount(key.codes, weights=weights, minlength=key.size).astype(np.int64)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    order = None if weights is None else np.argsort(key.codes, kind="stable")
+    codes = np.sort(key.codes) if order is None else key.codes[order]
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    if weights is None or order is None:
+        return codes[begins], np.diff(np.append(begins, len(codes)))
+    return codes[begins], np.add.reduceat(weights[order], begins)
+
+
+def _dense(key: Key) -> Key:
+    """The same with as few numbers as there are different rows."""
+    found, codes = np.unique(key.codes, return_inverse=True)
+    return Key(codes.astype(np.int64), max(1, len(found)))
+
+
+@cache
+def _pool(_process: int) -> ThreadPoolExecutor:
+    """Threads that wait for columns to code: to start them each time would take as long as the work."""
+    return ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1)), thread_name_prefix="sfumato-codes")
+
+
+def _coded(column: Any) -> tuple[npt.NDArray[np.integer], Any]:
+    """The codes of a column and what they stand for, each value once and a missing one among them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _recoded(column)
     if pa.types.is_floating(kind):
         column = pc.add(column, pa.scalar(0, kind))
-    elif pa.types.is_dictionary(kind):
-        return _recoded(column)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     coded = array.dictionary_encode(null_encoding="encode")
-    return coded.indices.to_numpy(zero_copy_only=False), max(1, len(coded.dictionary))
+    return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary
 
 
-def _recoded(column: Any) -> tuple[npt.NDArray[Any], int]:
-    """Codes of a column that has some already, where a value may stand twice, or be missing."""
+def _recoded(column: Any) -> tuple[npt.NDArray[np.integer], Any]:
+    """The same for a column that has codes already, where a value may stand twice, or be missing."""
     import pyarrow as pa
 
     array = column.unify_dictionaries().combine_chunks()
-    values, count = _code(pa.chunked_array([array.dictionary]))
-    nowhere = array.dictionary.null_count  # a missing value of the dictionary is that of the rows
-    missing = int(values[array.dictionary.is_null().to_numpy(zero_copy_only=False)][0]) if nowhere else count
-    places = array.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-    return np.append(values, missing)[places], count + 1
+    listed = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+    codes, different = _coded(pa.chunked_array([listed]))
+    places = array.indices.fill_null(len(listed) - 1).to_numpy(zero_copy_only=False)
+    return codes[places], different

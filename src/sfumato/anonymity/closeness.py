@@ -46,8 +46,7 @@ def ordered_distance(spread: Spread) -> npt.NDArray[np.float64]:
     if kinds == 1:
         return np.zeros(len(spread.starts) - 1)
     rows, sizes, counts = _numbers(spread, kinds)
-    order = np.lexsort((spread.values, spread.owners))
-    values, counts, owners = spread.values[order], counts[order], spread.owners
+    values, owners = spread.values, spread.owners
     size = sizes[owners]
     running = np.cumsum(counts)
     held = running - np.concatenate([running[:1] * 0, running])[spread.starts[:-1]][owners]  # P · size

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.anonymity._spread import Counts, Spread
+from sfumato.anonymity._keys import Codes
+from sfumato.anonymity._spread import Spread
 
 __all__ = ["distinct_l", "entropy_l", "recursive_ratios"]
 
@@ -50,7 +51,7 @@ def recursive_ratios(spread: Spread) -> tuple[Fraction, ...]:
     return tuple(ratios)
 
 
-def _largest(above: Counts, below: Counts) -> Fraction:
+def _largest(above: Codes, below: Codes) -> Fraction:
     """The largest of the quotients, exactly: floats find the few that can be it."""
     quotients = above / below
     near = np.flatnonzero(quotients >= quotients.max() * (1 - 1e-12))

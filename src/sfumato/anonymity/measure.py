@@ -10,11 +10,11 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sfumato.anonymity._spread import Spread, spread
+from sfumato.anonymity._spread import Classes, Spread, classes_of
 from sfumato.anonymity.closeness import closeness
 from sfumato.anonymity.diversity import distinct_l, entropy_l, recursive_ratios
 from sfumato.anonymity.presence import presence
-from sfumato.anonymity.tables import Grouped, grouped, names_given, together
+from sfumato.anonymity.tables import names_given, together
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 from sfumato.render import text_table
@@ -203,8 +203,8 @@ def measure(
         raise InvalidParameter(
             f'The column "{both[0][:100]}" is both quasi and sensitive: what is known cannot be hidden.'
         )
-    with grouped(table, known, hidden) as open_:
-        counted = _counted(open_)
+    with classes_of(table, known, hidden) as classes:
+        counted = _counted(classes)
     if population is None:
         return counted
     with together((table, known), (population, known)) as (rows, everybody):
@@ -212,19 +212,13 @@ def measure(
     return replace(counted, delta_presence=found.delta, k_map=found.k_map)
 
 
-def _counted(table: Grouped) -> Anonymity:
-    if not table.others:
-        total, count, k, alone = table.rows.first(
-            "SELECT CAST(coalesce(sum(n), 0) AS BIGINT), count(*), min(n), count(*) FILTER (WHERE n = 1) "
-            f"FROM ({table.classes()}) AS c"
-        )
-        table.rows.checked(total)
-        return Anonymity(table.quasi, total, count, k, alone / total)
-    spreads = {name: spread(table, name) for name in table.others}
-    sizes = spreads[table.others[0]].sizes
+def _counted(classes: Classes) -> Anonymity:
+    spreads = {name: classes.spread(name) for name in classes.others}
+    sizes = next((each.sizes for each in spreads.values()), None)
+    sizes = classes.sizes() if sizes is None else sizes
     total = int(sizes.sum())
     return Anonymity(
-        table.quasi,
+        classes.quasi,
         total,
         len(sizes),
         int(sizes.min()),

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.anonymity._keys import key_of
-from sfumato.engines._frames import Frame
 from sfumato.engines._run import run
 from sfumato.engines._tables import Column, quoted
 from sfumato.engines._types import kind_of
@@ -35,7 +33,7 @@ from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnus
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Grouped", "Rows", "columns_of", "grouped", "names_given", "opened", "quoted", "together"]
+__all__ = ["Rows", "checked", "columns_of", "names_given", "opened", "quoted", "together"]
 
 _T = TypeVar("_T")
 _NUMBER = "[-+]?(0|[1-9][0-9]*)?([.][0-9]*)?([eE][-+]?[0-9]+)?"
@@ -111,42 +109,10 @@ class Rows:
         Raises:
             InvalidParameter: if there is none.
         """
-        return self.checked(int(self.first(f"SELECT count(*) FROM {self.relation}")[0]))
-
-    def checked(self, rows: int) -> int:
-        """The number of rows, unless it is nought.
-
-        Raises:
-            InvalidParameter: if there is none.
-        """
-        if not rows:
-            raise InvalidParameter(f"{self.shown} has no rows: there is nobody in it to be anonymous.")
-        return rows
+        return checked(int(self.first(f"SELECT count(*) FROM {self.relation}")[0]), self.shown)
 
     def _read(self, work: Callable[[], _T]) -> _T:
         return _guarded(work, self._cursor.interrupt, self.shown)
-
-
-@dataclass(frozen=True, slots=True)
-class Grouped:
-    """An open table with what to group it by.
-
-    Attributes:
-        rows: The table.
-        quasi: The columns asked for as keys, under their names in the source.
-        others: The other columns asked for.
-        keys: SQL over `rows` to group by: rows agree in it if and only if they do in the columns.
-    """
-
-    rows: Rows
-    quasi: tuple[str, ...]
-    others: tuple[str, ...]
-    keys: tuple[str, ...]
-
-    def classes(self) -> str:
-        """A SELECT that gives the number of rows `n` of each class."""
-        given = ", ".join(f"{key} AS q{i}" for i, key in enumerate(self.keys))
-        return f"SELECT {given}, count(*) AS n FROM {self.rows.relation} GROUP BY ALL"
 
 
 @contextmanager
@@ -173,59 +139,7 @@ def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Row
         InvalidParameter: for a column that a source does not have, or has twice.
         SourceUnusable: if a source cannot be opened.
     """
-    with _placed(*((locate(table), columns) for table, columns in tables)) as rows:
-        yield rows
-
-
-@contextmanager
-def grouped(table: Source, keys: Sequence[str], others: Sequence[str] = ()) -> Iterator[Grouped]:
-    """The rows of a table, to be grouped by the columns `keys`; `others` are at hand as well.
-
-    Of a frame in memory the keys are read once, and a number for each of their combinations stands for them.
-
-    Raises:
-        InvalidParameter: for a column that the source does not have, or has twice.
-        SourceUnusable: if the source cannot be opened.
-    """
-    located = locate(table)
-    names: list[str] = []
-    key = None
-    if isinstance(located, Frame):
-        names = [located.names[i] for i in columns_of(located.names, keys, located.shown)]
-        located, key = _with_key(located, names)
-    with _placed((located, [*(keys if key is None else [key]), *others])) as (rows,):
-        held = list(rows.kinds)
-        if key is not None:
-            yield Grouped(rows, tuple(names), tuple(held[1:]), (quoted(key),))
-            return
-        names = held[: len(keys)]
-        yield Grouped(
-            rows, tuple(names), tuple(held[len(keys) :]), tuple(rows.scalar(each) for each in names)
-        )
-
-
-def _with_key(frame: Frame, names: Sequence[str]) -> tuple[Frame, str | None]:
-    """The frame with one more column, a number for each combination, and its name if it can have one."""
-    import pyarrow as pa
-
-    last, key = len(frame.names), " ".join(["key of", *frame.names])  # a name that no other column has
-    held, at = frame.pick([frame.names.index(each) for each in names])
-    made = key_of([held.column(i) for i in at]) if isinstance(held, pa.Table) else None
-    if made is None:
-        return frame, None
-
-    def pick(wanted: list[int]) -> tuple[Any, list[int]]:
-        table, places = frame.pick([i for i in wanted if i != last])
-        table = table.append_column("key", pa.array(made)) if table.num_columns else pa.table({"key": made})
-        rest = iter(places)
-        return table, [table.num_columns - 1 if i == last else next(rest) for i in wanted]
-
-    return Frame((*frame.names, key), pick, frame.shown, frame.files, frame.remembers), key
-
-
-@contextmanager
-def _placed(*sources: tuple[Located, Sequence[str] | None]) -> Iterator[tuple[Rows, ...]]:
-    """The sources as views of one instance, dropped afterwards."""
+    sources = [(locate(table), columns) for table, columns in tables]
     # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
     own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
     cursor = _SHARED.cursor() if own is None else own._connect()
@@ -268,6 +182,17 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
         select.append(f"{_one_form(value, native)} AS {quoted(column.name)}")
     relation = f"(SELECT {', '.join(select) or '1'} FROM {inside} AS r) AS {quoted(name)}"
     return Rows(located.shown, kinds, relation, cursor)
+
+
+def checked(rows: int, shown: str) -> int:
+    """The number of rows, unless it is nought.
+
+    Raises:
+        InvalidParameter: if there is none.
+    """
+    if not rows:
+        raise InvalidParameter(f"{shown} has no rows: there is nobody in it to be anonymous.")
+    return rows
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -> list[int]:

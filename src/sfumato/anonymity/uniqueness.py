@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from sfumato.anonymity.tables import grouped, names_given, opened
+import numpy as np
+
+from sfumato.anonymity._spread import classes_of
+from sfumato.anonymity.tables import checked, names_given, opened
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 from sfumato.render import text_table
@@ -127,7 +130,7 @@ def uniqueness(table: Source, columns: Sequence[str], *, largest: int | None = N
             "SELECT g, count(*) AS classes, sum(n) AS total, min(n) AS k, sum(n * n::DOUBLE) AS squares, "
             f"count(*) FILTER (WHERE n = 1) AS alone FROM ({counted}) AS c GROUP BY g"
         ).to_pylist()
-        total = rows.checked(int(found[0]["total"]) if found else 0)
+        total = checked(int(found[0]["total"]) if found else 0, rows.shown)
     by_code = {int(row["g"]): row for row in found}
     made = []
     for each in sets:
@@ -157,16 +160,14 @@ def classes(table: Source, quasi: Sequence[str]) -> pa.Table:
         SourceUnusable: if the table cannot be read.
     """
     names = names_given(quasi, "quasi")
+    import pyarrow as pa
+
     if not names:
         raise InvalidParameter("quasi must name at least one column.")
-    with grouped(table, names) as open_:
-        rows = open_.rows
-        found = rows.fetch(
-            "SELECT n AS size, count(*) AS classes, CAST(n * count(*) AS BIGINT) AS rows "
-            f"FROM ({open_.classes()}) AS c GROUP BY n ORDER BY n"
-        )
-        rows.checked(found.num_rows)
-        return found
+    with classes_of(table, names) as found:
+        sizes = found.sizes()
+    size, count = np.unique(sizes, return_counts=True)
+    return pa.table({"size": size, "classes": count, "rows": size * count})
 
 
 def _sets(count: int, largest: int | None) -> list[tuple[int, ...]]:
