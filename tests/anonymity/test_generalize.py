@@ -140,6 +140,17 @@ def test_the_limit_of_suppressed_rows_is_exact():
     assert generalize(wide, ["q"], 2, suppress=0.29).suppressed == 29
 
 
+@pytest.mark.parametrize("way", [Hierarchy.flat(), Hierarchy.steps({"a": ["A"], "b": ["B"], "c": ["B"]})])
+def test_closeness_is_to_the_rows_that_are_left(way):
+    # Without "c" both classes are mixed as all that is left; with it, neither is, nor is anything above.
+    table = pa.table({"q": list("aaaabbbbc"), "v": list("xxyyxxyyz")})
+    done = generalize(table, {"q": way}, 2, t=0.05, sensitive="v", suppress="1/9")
+    assert done.table["q"].to_pylist() == list("aaaabbbb")
+    assert measure(done.table, quasi="q", sensitive="v").t == 0
+    kept = generalize(table, {"q": way}, 2, t=0.05, sensitive="v", suppress=0)
+    assert kept.table["q"].to_pylist() == ["*"] * 9
+
+
 def test_a_column_that_stays_exact_keeps_its_type():
     table = pa.table({"age": [1, 1, 2, 2], "town": ["a", "b", "a", "b"], "x": [0.5, None, 1.5, 2.5]})
     done = generalize(table, {"age": Hierarchy.intervals(10), "town": None}, 2, suppress=0)

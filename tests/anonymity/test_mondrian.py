@@ -4,13 +4,17 @@ import datetime
 import math
 import random
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.anonymity import measure, mondrian
 from sfumato.anonymity._codes import encode, text_of
+from sfumato.anonymity._given import whole
 from sfumato.anonymity._guard import guard_of
 from sfumato.anonymity._partition import partition
+from sfumato.anonymity.tables import opened
 from sfumato.errors import InvalidParameter
 from slow_anonymity import distance, measured, plain
 from slow_mondrian import mondrian as slow
@@ -104,6 +108,28 @@ def test_with_l_and_t_the_classes_are_those_of_the_slow_recursion(seed):
     )
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_distances_are_those_of_the_definition(seed):
+    draw = random.Random(3000 + seed)
+    secrets = draw.choice(
+        [[1.0, 2.0, 5.0, None], [0.5, -math.inf, math.inf, math.nan, None], ["a", "b", None]]
+    )
+    rows = 30
+    table = pa.table({"v": [draw.choice(secrets) for _ in range(rows)]})
+    classes = np.array([0, 1, 2] + [draw.randrange(3) for _ in range(rows - 3)])
+    everyone, column = table.to_pylist(), encode(table, "v")
+    truth = [
+        float(distance([everyone[row] for row in np.flatnonzero(classes == each)], everyone, "v"))
+        for each in range(3)
+    ]
+    for t in (*truth, 0.2):
+        guard = guard_of(1, None, round(t + 1e-6, 9), [column], rows=rows)
+        assert guard.close(np.arange(rows), classes, 3).tolist() == [each <= t + 1e-6 for each in truth]
+        if t > 1e-6:
+            guard = guard_of(1, None, round(t - 1e-6, 9), [column], rows=rows)
+            assert guard.close(np.arange(rows), classes, 3).tolist() == [each <= t - 1e-6 for each in truth]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_table_keeps_what_was_asked_for_and_labels_are_true(seed):
     draw = random.Random(2000 + seed)
@@ -170,17 +196,17 @@ def test_a_long_list_of_categories_is_told_from_to():
     assert done.ncp == pytest.approx(9 / 19)
 
 
-def test_rows_of_a_large_file_keep_their_order(tmp_path):
-    import pyarrow.csv as pc
-    import pyarrow.parquet as pq
-
-    rows = 300_000
-    table = pa.table({"n": range(rows), "q": [place % 97 for place in range(rows)]})
-    pq.write_table(table, tmp_path / "big.parquet", row_group_size=20_000)
-    pc.write_csv(table.slice(0, 100_000), tmp_path / "big.csv")
-    for name, count in (("big.parquet", rows), ("big.csv", 100_000)):
-        done = mondrian(str(tmp_path / name), "q", 5000)
-        assert done.table["n"].to_pylist() == list(range(count))
+def test_rows_of_a_large_table_keep_their_order(tmp_path):
+    rows = 1_500_000  # several threads read so many
+    table = pa.table({"n": np.arange(rows)})
+    pq.write_table(table, tmp_path / "large.parquet", row_group_size=122_880)
+    with opened(table) as held:
+        held._cursor.execute("SET threads = 8")
+        try:
+            for source in (table, str(tmp_path / "large.parquet")):
+                assert np.array_equal(whole(source)[0]["n"].to_numpy(), np.arange(rows))
+        finally:
+            held._cursor.execute("RESET threads")
 
 
 @pytest.mark.parametrize(
