@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import harness
 
-SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors")
+SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors", "anonymity")
 
 
 def main() -> int:

@@ -48,6 +48,9 @@ DISTRIBUTIONS = (
     "torch",
     "python-dp",
     "scikit-learn",
+    "pandas",
+    "pycanon",
+    "anjana",
 )
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda value, target: value < target,

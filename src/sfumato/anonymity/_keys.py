@@ -15,9 +15,11 @@ import numpy.typing as npt
 __all__ = ["Codes", "Key", "key_of", "occurring", "ranks_of"]
 
 Codes: TypeAlias = npt.NDArray[np.int64]
+_Whole: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 _LARGEST = 2**62
-_FEW = 10_000  # rows; below it threads would take longer
+_NARROW = 2**31  # numbers below it are sorted twice as fast
+_FEW = 10_000  # rows; below it a helper does not pay
 _DENSE = 4  # numbers to a row; below it they are counted in place, above it sorted
 
 
@@ -30,13 +32,14 @@ class Key:
         size: How many numbers there may be.
     """
 
-    codes: Codes
+    codes: _Whole
     size: int
 
-    def beside(self, codes: npt.NDArray[np.integer], size: int) -> Key:
+    def beside(self, codes: _Whole, size: int) -> Key:
         """The key of these columns and one more with such codes."""
         mine = self if self.size * size < _LARGEST else _dense(self)
-        both = mine.codes * size
+        narrow = mine.size * size < _NARROW
+        both = np.multiply(mine.codes, size, dtype=np.int32 if narrow else np.int64)
         both += codes
         return Key(both, mine.size * size)
 
@@ -52,16 +55,11 @@ def key_of(columns: Sequence[Any]) -> Key | None:
     import pyarrow as pa
 
     try:
-        if len(columns[0]) < _FEW:
-            coded = [_coded(column) for column in columns]
-        else:
-            coded = list(
-                _pool(os.getpid()).map(_coded, columns)
-            )  # Arrow leaves the lock to others
+        coded = _all_coded(columns)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
         return None
-    key = Key(np.zeros(len(columns[0]), np.int64), 1)
-    for codes, dictionary in coded:
+    key = Key(coded[0][0], max(1, len(coded[0][1])))
+    for codes, dictionary in coded[1:]:
         key = key.beside(codes, max(1, len(dictionary)))
     return key
 
@@ -88,7 +86,7 @@ def ranks_of(column: Any) -> Key | None:
     return Key(places[codes], len(order))
 
 
-def occurring(key: Key, weights: Codes | None = None) -> tuple[Codes, Codes]:
+def occurring(key: Key, weights: Codes | None = None) -> tuple[_Whole, Codes]:
     """The numbers that occur, in order, and how often each does, or how much its rows weigh together."""
     if key.size <= _DENSE * len(key.codes):
         counts = np.bincount(key.codes, weights=weights, minlength=key.size).astype(np.int64)
@@ -102,6 +100,16 @@ def occurring(key: Key, weights: Codes | None = None) -> tuple[Codes, Codes]:
     return codes[begins], np.add.reduceat(weights[order], begins)
 
 
+def _all_coded(columns: Sequence[Any]) -> list[tuple[_Whole, Any]]:
+    """The codes of columns; of many rows a helper codes every other column, as Arrow leaves the lock."""
+    if len(columns) == 1 or len(columns[0]) < _FEW:
+        return [_coded(column) for column in columns]
+    others = _helper(os.getpid()).submit(lambda: [_coded(column) for column in columns[1::2]])
+    mine = [_coded(column) for column in columns[::2]]
+    theirs = others.result()
+    return [theirs[i // 2] if i % 2 else mine[i // 2] for i in range(len(columns))]
+
+
 def _dense(key: Key) -> Key:
     """The same with as few numbers as there are different rows."""
     found, codes = np.unique(key.codes, return_inverse=True)
@@ -109,12 +117,12 @@ def _dense(key: Key) -> Key:
 
 
 @cache
-def _pool(_process: int) -> ThreadPoolExecutor:
-    """Threads that wait for columns to code: to start them each time would take as long as the work."""
-    return ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1)), thread_name_prefix="sfumato-codes")
+def _helper(_process: int) -> ThreadPoolExecutor:
+    """A thread that waits for columns to code: to start one each time would take as long as the work."""
+    return ThreadPoolExecutor(1, thread_name_prefix="sfumato-codes")
 
 
-def _coded(column: Any) -> tuple[npt.NDArray[np.integer], Any]:
+def _coded(column: Any) -> tuple[_Whole, Any]:
     """The codes of a column and what they stand for, each value once and a missing one among them."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -129,7 +137,7 @@ def _coded(column: Any) -> tuple[npt.NDArray[np.integer], Any]:
     return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary
 
 
-def _recoded(column: Any) -> tuple[npt.NDArray[np.integer], Any]:
+def _recoded(column: Any) -> tuple[_Whole, Any]:
     """The same for a column that has codes already, where a value may stand twice, or be missing."""
     import pyarrow as pa
 

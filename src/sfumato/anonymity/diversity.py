@@ -55,5 +55,6 @@ def _largest(above: Codes, below: Codes) -> Fraction:
     """The largest of the quotients, exactly: floats find the few that can be it."""
     quotients = above / below
     near = np.flatnonzero(quotients >= quotients.max() * (1 - 1e-12))
-    pairs = np.unique(np.stack([above[near], below[near]]), axis=1).T
-    return max(Fraction(int(a), int(b)) for a, b in pairs)
+    shared = np.gcd(above[near], below[near])
+    pairs = set(zip((above[near] // shared).tolist(), (below[near] // shared).tolist(), strict=True))
+    return max(Fraction(a, b) for a, b in pairs)
