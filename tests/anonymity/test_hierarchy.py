@@ -4,6 +4,7 @@ import datetime
 import itertools
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -134,3 +135,22 @@ def test_each_step_only_joins_and_never_loses_less(hierarchy, values):
         assert all(0 <= low <= high <= 1 for low, high in zip(before, after, strict=True))
     assert hierarchy.costs(values, 0) == [0.0] * len(values)
     assert hierarchy.costs(values, len(hierarchy.levels) - 1) == [1.0] * len(values)
+
+
+@pytest.mark.parametrize(
+    ("width", "start"), [("0.1", 0), ("0.3", "0.07"), (7, -3), ("1e-7", 1000), (5, 10**17)]
+)
+def test_every_number_is_in_the_interval_that_it_shows_also_near_edges(width, start):
+    hierarchy = Hierarchy.intervals(width, start=start)
+    wide, first = Fraction(width), Fraction(start)
+    edges = [float(first + place * wide) for place in (-10, -3, 0, 1, 2, 3, 1000, 10**6, 10**10)]
+    values = [
+        near
+        for edge in edges
+        for near in (math.nextafter(edge, -math.inf), edge, math.nextafter(edge, math.inf))
+    ]
+    values += [int(edge) for edge in edges] + [0, 2**62]
+    for value, label in zip(values, hierarchy.labels(values, 1), strict=True):
+        low, high = map(Fraction, label[1:-1].split(", "))
+        assert low <= Fraction(repr(value)) < high
+        assert high - low == wide

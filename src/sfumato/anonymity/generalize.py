@@ -112,7 +112,7 @@ class _Stair:
         column: The column.
         hierarchy: Its hierarchy.
         codes: For each level the label of each of the column's values.
-        labels: For each level the labels.
+        labels: For each level but the first the labels.
         costs: For each level what each of the values loses.
     """
 
@@ -137,7 +137,8 @@ def _stair(column: Coded, way: Hierarchy | Tree | None) -> _Stair:
         raise InvalidParameter(
             f'Column "{column.name[:100]}" needs a Hierarchy, a tree of labels, or None for an automatic one.'
         )
-    codes, labels, costs = [np.arange(len(column.values))], [tuple(hierarchy.labels(column.values, 0))], []
+    codes, costs = [np.arange(len(column.values))], []
+    labels: list[tuple[str | None, ...]] = [()]
     try:
         for level in range(len(hierarchy.levels)):
             if level:

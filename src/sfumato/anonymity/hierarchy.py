@@ -24,6 +24,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from sfumato.anonymity._codes import text_of
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive
@@ -36,6 +39,7 @@ STAR = "*"
 Tree: TypeAlias = Mapping[str, "Tree | Sequence[object]"]
 """Labels with what is below each: further labels, or the list of values."""
 
+_NUMBERS = (int, float, Decimal, type(None))
 _DATES = ("month", "quarter", "year", "decade")
 _DAYS = {"day": 1, "month": 31, "quarter": 92, "year": 366, "decade": 3653}
 
@@ -167,31 +171,51 @@ class _Intervals(Hierarchy):
         return ("exact", *(f"intervals of {_decimal(width)}" for width in self.widths), STAR)
 
     def inner(self, values: Sequence[object], level: int) -> list[str | None]:
-        width, start = self.widths[level - 1], self.start
-        if width.denominator == start.denominator == 1:
-            width, start = width.numerator, start.numerator  # type: ignore[assignment]  # int is faster
-        written: dict[int, str] = {}
+        width, written = self.widths[level - 1], dict[int, str]()
         found: list[str | None] = []
-        for value in values:
-            number = _exact_number(value)
-            if number is None:  # missing, NaN and infinities are in no interval
+        for value, at in zip(values, self._steps_up(values, width), strict=True):
+            if at is None:  # missing, NaN and infinities are in no interval
                 found.append(text_of(value))
                 continue
-            at = (number - start) // width
             if at not in written:
-                low = Fraction(start + at * width)
+                low = self.start + at * width
                 written[at] = f"[{_decimal(low)}, {_decimal(low + width)})"
             found.append(written[at])
         return found
 
+    def _steps_up(self, values: Sequence[object], width: Fraction) -> list[int | None]:
+        """How many widths from the start each value's interval begins; None for what lies nowhere."""
+        numbers, start, wide = _floats(values), float(self.start), float(width)
+        numbers = np.where(np.abs(numbers) < 1e9 * wide, numbers, start)  # what is far lies near an edge
+        guessed = (numbers - start) / wide
+        doubt = 1e-9 + 1e-12 * (np.abs(numbers) + abs(start)) / wide  # far more than floats can be off
+        # Away from the edges floats tell the interval; at an edge only the exact number does.
+        sure = np.abs(guessed - np.rint(guessed)) > doubt
+        floors = np.floor(np.where(sure, guessed, 0.0)).astype(np.int64).tolist()
+        return [
+            floor if is_sure else self._exactly(value, width)
+            for value, floor, is_sure in zip(values, floors, sure.tolist(), strict=True)
+        ]
+
+    def _exactly(self, value: object, width: Fraction) -> int | None:
+        number = _exact_number(value)
+        return None if number is None else (number - self.start) // width
+
     def costs(self, values: Sequence[object], level: int) -> list[float]:
         if level in (0, len(self.levels) - 1):
             return Hierarchy.costs(self, values, level)
-        numbers = [_exact_number(value) for value in values]
-        present = [number for number in numbers if number is not None]
-        extent = Fraction(max(present, default=0)) - min(present, default=0)
-        lost = min(float(self.widths[level - 1] / extent), 1.0) if extent else 0.0
-        return [0.0 if number is None else lost for number in numbers]
+        numbers = _floats(values)
+        present = numbers[np.isfinite(numbers)]
+        extent = float(np.ptp(present)) if len(present) else 0.0
+        lost = min(float(self.widths[level - 1]) / extent, 1.0) if extent else 0.0
+        return [lost if is_number else 0.0 for is_number in np.isfinite(numbers).tolist()]
+
+
+def _floats(values: Sequence[object]) -> npt.NDArray[np.float64]:
+    """The numbers as floats, NaN for what is missing."""
+    if not all(isinstance(value, _NUMBERS) for value in values):
+        raise InvalidParameter("Intervals are for numbers; give this column another hierarchy.")
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _exact_number(value: object) -> Fraction | int | None:
@@ -202,7 +226,7 @@ def _exact_number(value: object) -> Fraction | int | None:
         return value
     if isinstance(value, float | Decimal):
         return Fraction(repr(value) if isinstance(value, float) else value) if math.isfinite(value) else None
-    raise InvalidParameter("Intervals are for numbers; give this column another hierarchy.")
+    return None
 
 
 def _decimal(number: Fraction) -> str:
