@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import harness
 
-SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors", "local")
+SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors", "local", "anonymity")
 
 
 def main() -> int:

@@ -50,6 +50,9 @@ DISTRIBUTIONS = (
     "pure-ldp",
     "multi-freq-ldpy",
     "scikit-learn",
+    "pandas",
+    "pycanon",
+    "anjana",
 )
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda value, target: value < target,

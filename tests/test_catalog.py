@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
-from sfumato.catalog.classify import type_of, units_of, words_of
+from sfumato.schema.classify import type_of, units_of, words_of
 from sfumato.catalog.keys import KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable

@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 
 _SUBPACKAGES = (
     "accounting",
+    "anonymity",
     "audit",
     "engines",
     "errors",
@@ -97,6 +98,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 if TYPE_CHECKING:
     from sfumato import (
         accounting,
+        anonymity,
         audit,
         engines,
         errors,
@@ -200,6 +202,7 @@ __all__ = [
     "TruncatedLaplace",
     "__version__",
     "accounting",
+    "anonymity",
     "audit",
     "col",
     "compose",

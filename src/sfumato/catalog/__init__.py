@@ -3,7 +3,7 @@
 `Catalog.read` reads one, `draft` writes a commented first one from column names and types alone.
 """
 
-from sfumato.catalog.classify import Role, role_of
+from sfumato.schema.classify import Role, role_of
 from sfumato.catalog.read import Catalog, EngineLimits
 from sfumato.catalog.write import DraftTable, draft, write_new
 

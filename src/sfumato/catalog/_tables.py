@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog._sections import check_known, place_of, text_of
-from sfumato.catalog.classify import ROLES, Role
+from sfumato.schema.classify import ROLES, Role
 from sfumato.catalog.keys import UNDECIDED
 from sfumato.errors import CatalogUnusable, InvalidParameter
 from sfumato.schema import (

@@ -12,7 +12,7 @@ from typing import Any
 
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
 from sfumato.catalog._tables import read_tables, settle
-from sfumato.catalog.classify import Role
+from sfumato.schema.classify import Role
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget

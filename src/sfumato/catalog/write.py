@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.catalog.classify import ROLES, Role, role_of, type_of, units_of, words_of
+from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
 from sfumato.catalog.keys import UNDECIDED, Kept
 from sfumato.errors import CatalogUnusable
 

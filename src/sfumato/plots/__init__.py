@@ -1,4 +1,4 @@
-"""Pictures from plain arrays: released values with their noise, budgets, attackers, published deployments.
+"""Pictures from plain arrays: released values with their noise, budgets, attackers, deployments, anonymity.
 
 Every function returns a matplotlib figure that belongs to the caller alone, and writes a .png or .svg if a
 path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
@@ -6,8 +6,16 @@ path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
 
 from __future__ import annotations
 
+from sfumato.plots.anonymity import before_after
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
 
-__all__ = ["budget_bar", "deployments_chart", "noise_bands", "noise_panels", "tradeoff_curve"]
+__all__ = [
+    "before_after",
+    "budget_bar",
+    "deployments_chart",
+    "noise_bands",
+    "noise_panels",
+    "tradeoff_curve",
+]

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from sfumato.catalog import _names as names
+from sfumato.schema import _names as names
 
 __all__ = ["ROLES", "Role", "role_of", "type_of", "units_of", "words_of"]
 

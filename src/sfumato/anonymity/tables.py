@@ -1,0 +1,287 @@
+"""Any table as rows that a private DuckDB in memory can group: what every figure here starts from.
+
+| in the source | here |
+| --- | --- |
+| NULL, an empty field of a CSV file | a value like any other: two missing values are equal |
+| NaN | one value |
+| −0.0 | 0.0 |
+| a column of a CSV file whose every value is a plain number, or a day | numbers, days; `02139` stays text |
+
+Steward-only: everything that is opened here is read as it is, and nothing is paid for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sfumato.engines._run import run
+from sfumato.engines._tables import Column, quoted
+from sfumato.engines._types import kind_of
+from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.native import native_table
+from sfumato.engines.sources import Database, Files, Located, locate
+from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Rows", "checked", "columns_of", "names_given", "opened", "quoted", "together"]
+
+_T = TypeVar("_T")
+_NUMBER = "[-+]?(0|[1-9][0-9]*)?([.][0-9]*)?([eE][-+]?[0-9]+)?"
+_WHOLE = "[-+]?(0|[1-9][0-9]{0,17})"
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_GUESSES = ((_WHOLE, "BIGINT"), (_NUMBER, "DOUBLE"), (_DAY, "DATE"))
+
+
+class _Stopped(Cancelled):
+    """Ctrl-C while a table was measured."""
+
+    headline = "Interrupted; nothing was written."
+
+
+class _Shared:
+    """One instance of DuckDB for the process: to make one takes longer than to measure a small table."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._process = 0
+        self._engine: DuckDB | None = None
+
+    def cursor(self) -> Any:
+        with self._lock:
+            if self._connection is None or self._process != os.getpid():  # forked
+                self._engine = DuckDB()
+                self._connection, self._process = self._engine._connect(), os.getpid()
+                self._connection.execute("SET GLOBAL preserve_insertion_order = true")
+            return self._connection.cursor()
+
+
+_SHARED = _Shared()
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An open table.
+
+    Attributes:
+        shown: What to call it in messages.
+        kinds: What each column holds, by its name in the source.
+        relation: What to put after FROM; its columns have the names of the source.
+    """
+
+    shown: str
+    kinds: Mapping[str, SourceKind]
+    relation: str
+    _cursor: Any
+
+    def fetch(self, statement: str) -> pa.Table:
+        """The result of a SELECT over `relation`.
+
+        Raises:
+            SourceUnusable: if the rows cannot be read.
+            Cancelled: on Ctrl-C.
+        """
+        return self._read(lambda: self._cursor.sql(statement).to_arrow_table())
+
+    def first(self, statement: str) -> tuple[Any, ...]:
+        """The first row of the result of a SELECT over `relation`."""
+        row: tuple[Any, ...] = self._read(lambda: self._cursor.execute(statement).fetchall()[0])
+        return row
+
+    def scalar(self, name: str) -> str:
+        """SQL for a column; one that holds lists or other rare things is text."""
+        return f"CAST({quoted(name)} AS VARCHAR)" if self.kinds[name] == "other" else quoted(name)
+
+    def count(self) -> int:
+        """The number of rows.
+
+        Raises:
+            InvalidParameter: if there is none.
+        """
+        return checked(int(self.first(f"SELECT count(*) FROM {self.relation}")[0]), self.shown)
+
+    def _read(self, work: Callable[[], _T]) -> _T:
+        return _guarded(work, self._cursor.interrupt, self.shown)
+
+
+@contextmanager
+def opened(table: Source, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+    """The rows of a table with these columns, or all of them; closed and forgotten afterwards.
+
+    Args:
+        table: A path (CSV, Parquet, Arrow, `file.duckdb::table`), or an Arrow, pandas or Polars frame.
+        columns: Their names as the source has them; one that differs in upper and lower case alone will do.
+
+    Raises:
+        InvalidParameter: for a column that the source does not have, or has twice.
+        SourceUnusable: if the source cannot be opened.
+    """
+    with together((table, columns)) as (rows,):
+        yield rows
+
+
+@contextmanager
+def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Rows, ...]]:
+    """Several tables open side by side: one statement may read them all, through any of them.
+
+    Raises:
+        InvalidParameter: for a column that a source does not have, or has twice.
+        SourceUnusable: if a source cannot be opened.
+    """
+    sources = [(locate(table), columns) for table, columns in tables]
+    # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
+    own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
+    cursor = _SHARED.cursor() if own is None else own._connect()
+    made: list[str] = []
+    try:
+        yield tuple([_open(cursor, located, columns, made) for located, columns in sources])
+    finally:
+        for command in reversed(made):
+            with suppress(Exception):
+                cursor.execute(command)
+        cursor.close()
+        if own is not None:
+            own.close()
+
+
+def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: list[str]) -> Rows:
+    """Make what one table needs in the instance; what removes it again is added to `made`."""
+    name = f"anonymity {next(_NUMBERS)}"
+    planned, held = native_table(
+        cursor, name, located, lambda names: columns_of(names, columns, located.shown)
+    )
+    is_csv = isinstance(located, Files) and located.format == "csv"
+    if is_csv or planned.scan.frame is not None:
+        made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
+
+    def work() -> tuple[str, list[str | None]]:
+        inside = f"(SELECT {', '.join(planned.select) or '1'} FROM {planned.scan.prepare(cursor, name)})"
+        if not is_csv:
+            return inside, [None] * len(held)
+        cursor.execute(f"CREATE TEMP TABLE {quoted(name)} AS FROM {inside} AS r")
+        return quoted(name), _guessed(cursor, quoted(name), held)
+
+    inside, casts = _guarded(work, cursor.interrupt, located.shown)
+    kinds: dict[str, SourceKind] = {}
+    select = []
+    for column, into in zip(held, casts, strict=True):
+        native = into or column.native
+        kinds[column.name] = kind_of(native)
+        value = quoted(column.inner) if into is None else f"CAST({quoted(column.inner)} AS {into})"
+        select.append(f"{_one_form(value, native)} AS {quoted(column.name)}")
+    relation = f"(SELECT {', '.join(select) or '1'} FROM {inside} AS r) AS {quoted(name)}"
+    return Rows(located.shown, kinds, relation, cursor)
+
+
+def checked(rows: int, shown: str) -> int:
+    """The number of rows, unless it is nought.
+
+    Raises:
+        InvalidParameter: if there is none.
+    """
+    if not rows:
+        raise InvalidParameter(f"{shown} has no rows: there is nobody in it to be anonymous.")
+    return rows
+
+
+def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -> list[int]:
+    """Where the wanted columns are: the same name, else the only one that differs in case.
+
+    Raises:
+        InvalidParameter: for a column that is not there, or is there twice.
+    """
+    if wanted is None and len(set(names)) == len(names):
+        return list(range(len(names)))
+    found = [_position(each, names, shown) for each in (names if wanted is None else wanted)]
+    twice = [i for at, i in enumerate(found) if i in found[:at]]
+    if twice:
+        raise InvalidParameter(f'The column "{names[twice[0]][:100]}" is named twice.')
+    return found
+
+
+def names_given(given: str | Sequence[str], what: str) -> list[str]:
+    """A list of names of columns from one name or several.
+
+    Raises:
+        InvalidParameter: if it is neither, or a name is given twice.
+    """
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
+    if names is None or not all(isinstance(each, str) and each for each in names):
+        raise InvalidParameter(f"{what} must be the name of a column, or a list of such names.")
+    twice = [each for i, each in enumerate(names) if each in names[:i]]
+    if twice:
+        raise InvalidParameter(f'{what} names the column "{twice[0][:100]}" twice.')
+    return names
+
+
+def _position(name: str, names: Sequence[str], shown: str) -> int:
+    exact = [i for i, each in enumerate(names) if each == name]
+    near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    if not near:
+        close = get_close_matches(name, names, n=1)
+        hint = f'did you mean "{close[0][:100]}"?' if close else f"it has {_listed(names)}."
+        raise InvalidParameter(f'{shown} has no column "{name[:100]}"; {hint}')
+    if len(near) > 1:
+        raise InvalidParameter(f'{shown} has several columns "{name[:100]}"; rename them in the source.')
+    return near[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    some = ", ".join(f'"{each[:40]}"' for each in names[:12])
+    return some + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:
+    """The types of those text columns whose every value is a plain number or a day.
+
+    A number with a leading zero is none: `02139` is a zip code, and `2139` another one.
+    """
+    tests = []
+    for column in held:
+        inner = quoted(column.inner)
+        tests.append(f"count({inner}) > 0")
+        for pattern, into in _GUESSES:
+            fits = f"regexp_full_match({inner}, '{pattern}') AND TRY_CAST({inner} AS {into}) IS NOT NULL"
+            tests.append(f"coalesce(bool_and({fits}) FILTER (WHERE {inner} IS NOT NULL), false)")
+    (row,) = cursor.execute(f"SELECT {', '.join(tests)} FROM {copy}").fetchall()
+    casts: list[str | None] = []
+    width = 1 + len(_GUESSES)
+    for i in range(len(held)):
+        some, *fits_all = row[i * width : (i + 1) * width]
+        fitting = [into for (_, into), fit in zip(_GUESSES, fits_all, strict=True) if some and fit]
+        casts.append(fitting[0] if fitting else None)
+    return casts
+
+
+def _one_form(value: str, native: str) -> str:
+    """Of values that count as one always the same, and text for what neither counts nor orders."""
+    if native in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isnan({value}) THEN CAST('nan' AS {native}) ELSE {value} + CAST(0 AS {native}) END"
+    if native.startswith("ENUM("):
+        return f"CAST({value} AS VARCHAR)"
+    return value
+
+
+def _guarded(work: Callable[[], _T], interrupt: Callable[[], object], shown: str) -> _T:
+    """What the read gives; of a failure no more than that it failed, since its text may hold data."""
+    stopped = False
+    try:
+        return run(work, interrupt, timeout=None)
+    except Cancelled:
+        stopped = True
+    except EngineFailed:
+        pass
+    if stopped:
+        raise _Stopped("Reading was interrupted; nothing was written.")
+    raise SourceUnusable(f"{shown} cannot be read; check that it is whole and readable.")

@@ -1,0 +1,186 @@
+"""Which columns together single people out: uniqueness by column set, in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.anonymity._spread import classes_of
+from sfumato.anonymity.tables import checked, names_given, opened
+from sfumato.engines.base import Source
+from sfumato.errors import InvalidParameter
+from sfumato.render import text_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ColumnSet", "Uniqueness", "classes", "uniqueness"]
+
+_MOST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSet:
+    """What some columns together tell.
+
+    Attributes:
+        columns: Which ones.
+        classes: How many different combinations of values there are.
+        k: The number of rows of the rarest combination.
+        unique: The share of rows whose combination nobody else has.
+        crowd: How many rows, on average over rows, share a row's combination, itself among them.
+    """
+
+    columns: tuple[str, ...]
+    classes: int
+    k: int
+    unique: float
+    crowd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Uniqueness:
+    """Every set of the columns asked about, smaller sets first, and the most telling first among equals.
+
+    Steward-only: these are exact figures of the rows.
+    """
+
+    rows: int
+    sets: tuple[ColumnSet, ...]
+
+    def __getitem__(self, columns: str | Sequence[str]) -> ColumnSet:
+        """The set of exactly these columns, in any order."""
+        wanted = frozenset([columns] if isinstance(columns, str) else columns)
+        for each in self.sets:
+            if frozenset(each.columns) == wanted:
+                return each
+        raise InvalidParameter("That set of columns was not asked about.")
+
+    def telling(self, share: float = 0.5) -> tuple[ColumnSet, ...]:
+        """The sets that single out at least this share of the rows, while none of their parts does.
+
+        Raises:
+            InvalidParameter: if it is no share.
+        """
+        if not 0 < share <= 1:
+            raise InvalidParameter("share must be above 0 and at most 1.")
+        found: list[ColumnSet] = []
+        for each in self.sets:
+            covered = any(set(part.columns) < set(each.columns) for part in found)
+            if each.unique >= share and not covered:
+                found.append(each)
+        return tuple(found)
+
+    @property
+    def table(self) -> pa.Table:
+        """A row a set."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "columns": [", ".join(each.columns) for each in self.sets],
+                "classes": [each.classes for each in self.sets],
+                "k": [each.k for each in self.sets],
+                "unique": [each.unique for each in self.sets],
+                "crowd": [each.crowd for each in self.sets],
+            }
+        )
+
+    def __str__(self) -> str:
+        return text_table(
+            {
+                "columns": [", ".join(each.columns) for each in self.sets],
+                "classes": [f"{each.classes:,}" for each in self.sets],
+                "k": [f"{each.k:,}" for each in self.sets],
+                "unique": [f"{each.unique:.1%}" for each in self.sets],
+                "crowd": [f"{each.crowd:,.1f}" for each in self.sets],
+            },
+            width=80,
+        )
+
+
+def uniqueness(table: Source, columns: Sequence[str], *, largest: int | None = None) -> Uniqueness:
+    """How many rows each set of these columns singles out.
+
+    Args:
+        table: A path, or an Arrow, pandas or Polars frame.
+        columns: Whose sets to look at: what an outsider may know.
+        largest: How many columns a set has at most; by default all sets are looked at.
+
+    Raises:
+        InvalidParameter: for a column that is not there, more than 1,024 sets, or no rows.
+        SourceUnusable: if the table cannot be read.
+    """
+    names = names_given(columns, "columns")
+    sets = _sets(len(names), largest)
+    with opened(table, names) as rows:
+        held = list(rows.kinds)
+        given = ", ".join(f"{rows.scalar(each)} AS q{i}" for i, each in enumerate(held))
+        short = ", ".join(f"q{i}" for i in range(len(held)))
+        listed = ", ".join("(" + ", ".join(f"q{i}" for i in each) + ")" for each in sets)
+        counted = (
+            f"SELECT grouping({short}) AS g, count(*) AS n "
+            f"FROM (SELECT {given} FROM {rows.relation}) AS t GROUP BY GROUPING SETS ({listed})"
+        )
+        found = rows.fetch(
+            "SELECT g, count(*) AS classes, sum(n) AS total, min(n) AS k, sum(n * n::DOUBLE) AS squares, "
+            f"count(*) FILTER (WHERE n = 1) AS alone FROM ({counted}) AS c GROUP BY g"
+        ).to_pylist()
+        total = checked(int(found[0]["total"]) if found else 0, rows.shown)
+    by_code = {int(row["g"]): row for row in found}
+    made = []
+    for each in sets:
+        # grouping() has a bit for each column, the first one highest, set where the column is left out.
+        code = sum(1 << (len(held) - 1 - i) for i in range(len(held)) if i not in each)
+        row = by_code[code]
+        made.append(
+            ColumnSet(
+                tuple(held[i] for i in each),
+                int(row["classes"]),
+                int(row["k"]),
+                int(row["alone"]) / total,
+                float(row["squares"]) / total,
+            )
+        )
+    made.sort(key=lambda each: (len(each.columns), -each.unique, each.crowd, each.columns))
+    return Uniqueness(total, tuple(made))
+
+
+def classes(table: Source, quasi: Sequence[str]) -> pa.Table:
+    """How many classes there are of each size: columns `size`, `classes` and `rows`, smallest size first.
+
+    Steward-only: exact figures of the rows, though none of their values.
+
+    Raises:
+        InvalidParameter: for a column that is not there, or no rows.
+        SourceUnusable: if the table cannot be read.
+    """
+    names = names_given(quasi, "quasi")
+    import pyarrow as pa
+
+    if not names:
+        raise InvalidParameter("quasi must name at least one column.")
+    with classes_of(table, names) as found:
+        sizes = found.sizes()
+    size, count = np.unique(sizes, return_counts=True)
+    return pa.table({"size": size, "classes": count, "rows": size * count})
+
+
+def _sets(count: int, largest: int | None) -> list[tuple[int, ...]]:
+    if not count:
+        raise InvalidParameter("columns must name at least one column.")
+    if largest is not None and (type(largest) is not int or largest < 1):
+        raise InvalidParameter("largest must be a whole number from 1 on, or None.")
+    sets: list[tuple[int, ...]] = []
+    for size in range(1, min(count, largest or count) + 1):
+        for each in combinations(range(count), size):
+            sets.append(each)
+            if len(sets) > _MOST:
+                raise InvalidParameter(
+                    f"These columns have more than {_MOST:,} sets; name fewer, or give a small largest=."
+                )
+    return sets

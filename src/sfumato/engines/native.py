@@ -1,0 +1,90 @@
+"""A source as it is: its columns under their own names and in their own types, for what the steward runs.
+
+Questions of analysts never come here: they see declared columns in canonical types (`_tables.plan_table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
+from sfumato.engines._tables import Column, Table, _columns, _native, _Scan, _scan, quoted
+from sfumato.engines.sources import Database, Files, Located
+from sfumato.errors import SourceUnusable
+
+__all__ = ["native_table"]
+
+Choose = Callable[[Sequence[str]], Sequence[int]]
+"""Which columns are wanted, by position, given the names of all."""
+
+
+def native_table(
+    connection: Any, name: str, located: Located, choose: Choose
+) -> tuple[Table, tuple[Column, ...]]:
+    """How `name` is made from the source, and the columns it has: those at the chosen positions.
+
+    The inner name of a column is what the view calls it. A CSV file is read strictly: a row that cannot be
+    read makes the read fail instead of being left out, since a count without it would be wrong.
+
+    Raises:
+        SourceUnusable: if the source cannot be opened.
+    """
+    if isinstance(located, Files) and located.format == "arrow":
+        located = read_arrow_files(located.paths, located.partitions, located.shown)
+    if isinstance(located, Frame):
+        scan, found = _pick(connection, located, choose(located.names))
+    else:
+        scan = _strict(_scan(connection, located))
+        held = _columns(connection, scan, located.shown)
+        found = [held[i] for i in choose([column.name for column in held])]
+    collated = isinstance(located, Database)
+    select = tuple(
+        f"{_as_it_is(column, collated=collated)} AS {quoted(f'c{i}')}" for i, column in enumerate(found)
+    )
+    made = tuple(Column(column.name, f"c{i}", column.native) for i, column in enumerate(found))
+    inner = tuple(dict.fromkeys(quoted(column.inner) for column in found))
+    return Table(name, scan, select, inner, has_unit=False), made
+
+
+def _as_it_is(column: Column, *, collated: bool) -> str:
+    inner = quoted(column.inner)
+    # A collation of the file would take two values for one.
+    return f'({inner} COLLATE "binary")' if collated and column.native == "VARCHAR" else inner
+
+
+def _strict(scan: _Scan) -> _Scan:
+    return replace(
+        scan,
+        text=scan.text.replace(
+            "ignore_errors = true, strict_mode = false", "ignore_errors = false, strict_mode = true"
+        ),
+    )
+
+
+def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[_Scan, list[Column]]:
+    wanted = list(positions)
+    made: list[Column] | None = None
+    try:
+        scannable, at = frame.pick(wanted)
+        relation = connection.from_arrow(scannable)
+        made = [
+            Column(frame.names[i], relation.columns[j], str(relation.types[j]))
+            for i, j in zip(wanted, at, strict=True)
+        ]
+    except Exception:  # its text may hold data
+        made = None
+    if made is not None:
+        for i, j in zip(wanted, at, strict=True):
+            if not is_text_valid(scannable, j):
+                raise SourceUnusable(
+                    f'{frame.shown}: column "{frame.names[i][:100]}" holds text that is not UTF-8.'
+                )
+        return _Scan("", frame=scannable, files=frame.files), made
+    for i in wanted:
+        if _native(connection, frame, i) is None:
+            raise SourceUnusable(
+                f'{frame.shown}: column "{frame.names[i][:100]}" has no single type that can be read.'
+            )
+    raise SourceUnusable(f"{frame.shown} cannot be read; check that it is whole.")
