@@ -9,7 +9,17 @@ from pathlib import Path
 
 from benchmarks import harness
 
-SUBJECTS = ("noise", "accounting", "calibration", "selection", "query", "depth", "errors", "local", "anonymity")
+SUBJECTS = (
+    "noise",
+    "accounting",
+    "calibration",
+    "selection",
+    "query",
+    "depth",
+    "errors",
+    "local",
+    "anonymity",
+)
 
 
 def main() -> int:

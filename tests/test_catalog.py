@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
-from sfumato.schema.classify import type_of, units_of, words_of
 from sfumato.catalog.keys import KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text
+from sfumato.schema.classify import type_of, units_of, words_of
 
 WHOLE = """
 [ledger]

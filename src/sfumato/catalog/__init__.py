@@ -3,8 +3,8 @@
 `Catalog.read` reads one, `draft` writes a commented first one from column names and types alone.
 """
 
-from sfumato.schema.classify import Role, role_of
 from sfumato.catalog.read import Catalog, EngineLimits
 from sfumato.catalog.write import DraftTable, draft, write_new
+from sfumato.schema.classify import Role, role_of
 
 __all__ = ["Catalog", "DraftTable", "EngineLimits", "Role", "draft", "role_of", "write_new"]

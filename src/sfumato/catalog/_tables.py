@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog._sections import check_known, place_of, text_of
-from sfumato.schema.classify import ROLES, Role
 from sfumato.catalog.keys import UNDECIDED
 from sfumato.errors import CatalogUnusable, InvalidParameter
 from sfumato.schema import (
@@ -18,6 +17,7 @@ from sfumato.schema import (
     column_from_dict,
     dataset_of,
 )
+from sfumato.schema.classify import ROLES, Role
 
 __all__ = ["read_tables", "settle"]
 

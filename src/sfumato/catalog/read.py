@@ -12,12 +12,12 @@ from typing import Any
 
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
 from sfumato.catalog._tables import read_tables, settle
-from sfumato.schema.classify import Role
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
 from sfumato.numeric.exact import as_fraction
 from sfumato.schema import PrivateTable, PublicTable
+from sfumato.schema.classify import Role
 
 __all__ = ["Catalog", "EngineLimits"]
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
 from sfumato.catalog.keys import UNDECIDED, Kept
 from sfumato.errors import CatalogUnusable
+from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
 
 __all__ = ["DraftTable", "draft", "table_name", "toml_key", "toml_number", "write_new"]
 
