@@ -158,7 +158,7 @@ def test_batches_in_another_order_or_twice_or_missing_are_told(path, monkeypatch
 
 
 def test_a_seal_belongs_to_what_it_follows(path):
-    """Batches of one file before the seal of another, each whole by itself, with the same number of reports."""
+    """Batches of one file before the seal of another, each whole by itself, of the same number."""
     other = path.with_name("other.sfl")
     write_reports(path, MADE, np.array([1, 2, 3], np.uint16))
     write_reports(other, MADE, np.array([4, 5, 6], np.uint16))
