@@ -157,6 +157,28 @@ def test_batches_in_another_order_or_twice_or_missing_are_told(path, monkeypatch
             read_reports(path).aggregate()
 
 
+def test_a_seal_belongs_to_what_it_follows(path):
+    """Batches of one file before the seal of another, each whole by itself, of the same number."""
+    other = path.with_name("other.sfl")
+    write_reports(path, MADE, np.array([1, 2, 3], np.uint16))
+    write_reports(other, MADE, np.array([4, 5, 6], np.uint16))
+    other.write_bytes(other.read_bytes()[:-20] + path.read_bytes()[-20:])
+    with pytest.raises(SourceUnusable, match="damaged"):
+        read_reports(other).aggregate()
+
+
+def test_a_file_that_changes_after_it_was_opened_is_told(path):
+    write_reports(path, MADE, reports(9))
+    found, whole = read_reports(path), path.read_bytes()
+    path.write_bytes(whole[:-20])
+    with pytest.raises(SourceUnusable, match="cut off"):
+        found.aggregate()
+    path.unlink()
+    write_reports(path, HybridMean(1, 0, 10), reports(made=HybridMean(1, 0, 10)))
+    with pytest.raises(SourceUnusable, match="written anew"):
+        found.aggregate()
+
+
 def test_a_damaged_file_changes_no_aggregate(path):
     write_reports(path, MADE, reports(10))
     other = path.with_name("other.sfl")
