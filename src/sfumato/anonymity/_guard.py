@@ -53,28 +53,39 @@ class Guard:
             kept &= np.bincount(distinct, minlength=count) >= self.l
         return kept
 
-    def close(self, rows: Codes, classes: Codes, count: int, *, whole: Codes | None = None) -> Flags:
+    def close(
+        self,
+        rows: Codes,
+        classes: Codes,
+        count: int,
+        *,
+        weights: Codes | None = None,
+        whole: Codes | None = None,
+    ) -> Flags:
         """Which of the classes have a mixture within t of that of the rows in `whole`, by default of all.
 
-        No class may be empty. The distances are those that `measure` gives, to the last bit.
+        Each row counts as many times as `weights` says. No class may be empty. The distances are those that
+        `measure` gives, to the last bit.
         """
         kept = np.ones(count, dtype=bool)
         if self.t is None:
             return kept
         for column in self.sensitive:
-            spread = _spread(column, column.codes if whole is None else column.codes[whole], rows, classes)
+            overall = column.codes if whole is None else column.codes[whole]
+            spread = _spread(column, overall, column.codes[rows], classes, weights)
             distances = ordered_distance(spread) if spread.ordered else equal_distance(spread)
             kept &= distances <= float(self.t)
         return kept
 
 
-def _spread(column: Coded, overall: Codes, rows: Codes, classes: Codes) -> Spread:
+def _spread(column: Coded, overall: Codes, codes: Codes, classes: Codes, weights: Codes | None) -> Spread:
     """How often each value occurs in each class, of the values that occur overall."""
     totals = np.bincount(overall, minlength=len(column.values))[_in_order(column)]
     rank = np.empty(len(totals), dtype=np.int64)
     rank[_in_order(column)] = np.cumsum(totals > 0) - 1
     wide = int((totals > 0).sum())
-    pairs, counts = np.unique(classes * wide + rank[column.codes[rows]], return_counts=True)
+    pairs, at = np.unique(classes * wide + rank[codes], return_inverse=True)
+    counts = np.bincount(at, weights=weights).astype(np.int64)  # exact below 2**53 rows
     sizes = np.bincount(pairs // wide)
     return Spread(
         starts=np.append(0, np.cumsum(sizes)),

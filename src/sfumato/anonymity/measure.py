@@ -1,4 +1,4 @@
-"""How anonymous a table is: k, l, t and their kin, each from one group-by in the engine."""
+"""How anonymous a table is: k, l, t and their kin, each from one count of classes."""
 
 from __future__ import annotations
 
@@ -176,8 +176,9 @@ def measure(
 ) -> Anonymity:
     """How anonymous a table is: k-anonymity, l-diversity, t-closeness, δ-presence and k-map.
 
-    Rows with equal quasi-identifiers are a class; a missing value is a value like any other. One statement
-    counts all classes, and one more for each further sensitive column: no row is compared with another.
+    Rows with equal quasi-identifiers are a class; a missing value is a value like any other. The engine
+    counts all classes of a file in one statement, or one for each sensitive column; a frame is counted in
+    memory.
 
     Args:
         table: A path (CSV, Parquet, Arrow, `file.duckdb::table`), or an Arrow, pandas or Polars frame.

@@ -1,4 +1,4 @@
-"""Any table as rows that a private DuckDB in memory can group: what every figure here starts from.
+"""Any table as rows that a private DuckDB in memory can read and group.
 
 | in the source | here |
 | --- | --- |
