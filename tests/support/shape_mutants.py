@@ -44,7 +44,7 @@ class ShapeMutant:
 
 
 _lower, _rows, _united, _scan = lowering.lower, lowering._Parts.rows, sources._united, sources._scan
-_sensitivity, _sensitivity_in, _in_groups = claims.sensitivity, claims.sensitivity_in, claims._in_groups
+_sensitivity, _sensitivity_in, _chosen = claims.sensitivity, claims.sensitivity_in, claims._chosen
 _group_rank, _place = prepare.group_rank, prepare.place
 
 
@@ -220,7 +220,7 @@ _OLD = {"amount": (0, 1), "qty": (0, 1), "age": (0, 110), "income": (-1, 1), "pr
 
 def _one_row(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
     del reach
-    return _in_groups(measurement, unit, groups, 1)
+    return _chosen(measurement, unit, groups, 1)
 
 
 def _old_bounds(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
@@ -304,7 +304,7 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     "rows counted for units of a prepared table": ShapeMutant(
         _patched((lowering._Parts, "units", lambda _: count())), ("grouped",)
     ),
-    "one row a group claimed": ShapeMutant(_patched((claims, "_in_groups", _one_row)), ("grouped",)),
+    "one row a group claimed": ShapeMutant(_patched((claims, "_chosen", _one_row)), ("grouped",)),
     "levels claimed as one": ShapeMutant(_patched((claims, "sensitivity_in", _one_level)), ("levels",)),
     "open levels claimed as one": ShapeMutant(
         _patched((claims, "sensitivity_in", _one_level)), ("open levels",)
