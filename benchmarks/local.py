@@ -119,9 +119,7 @@ def unary(report: Report) -> None:
 
 def errors(report: Report) -> None:
     """Mean squared errors of counts over the variance that theory gives them, each value by its own."""
-    report.heading(
-        f"errors, {PEOPLE:,} people, epsilon {EPSILON}", "MSE/theory", "chance", "95 % cover"
-    )
+    report.heading(f"errors, {PEOPLE:,} people, epsilon {EPSILON}", "MSE/theory", "chance", "95 % cover")
     for case, made in _frequencies().items():
         domain = made.domain.size
         rounds = math.ceil(VALUES / domain) if domain > 2 else 1
