@@ -119,9 +119,7 @@ def unary(report: Report) -> None:
 
 def errors(report: Report) -> None:
     """Mean squared errors of counts over the variance that theory gives them, each value by its own."""
-    report.heading(
-        f"errors, {PEOPLE:,} people, epsilon {EPSILON}", "MSE/theory", "chance", "coverage of 95 %"
-    )
+    report.heading(f"errors, {PEOPLE:,} people, epsilon {EPSILON}", "MSE/theory", "chance", "95 % cover")
     for case, made in _frequencies().items():
         domain = made.domain.size
         rounds = math.ceil(VALUES / domain) if domain > 2 else 1
@@ -257,7 +255,7 @@ def _cited(report: Report, case: str, who: str, what: str) -> float:
     """The rate that was measured before, shown as such."""
     report.missing(case, who)
     rate = CITED[who][what]
-    report.row(case, f"{who}, cited", "", "", f"{rate:,.0f}", cited=True, rate=rate)
+    report.row(case, who, "cited", "", f"{rate:,.0f}", cited=True, rate=rate)
     return rate
 
 

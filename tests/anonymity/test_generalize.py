@@ -165,6 +165,7 @@ def test_hierarchies_are_made_for_numbers_days_and_zip_codes():
         {
             "age": [17, 90],
             "born": [datetime.date(1950, 1, 1), datetime.date(2000, 1, 1)],
+            "seen": [datetime.datetime(2020, 1, 1, 12), None],
             "Zip Code": [2139, 94110],
             "score": [0.0, 1.0],
             "rank": [1, 9],
@@ -176,6 +177,7 @@ def test_hierarchies_are_made_for_numbers_days_and_zip_codes():
     made = suggest(table, table.column_names)
     assert made["age"] == Hierarchy.intervals(5, 10, 20, 40)
     assert made["born"] == Hierarchy.dates()
+    assert made["seen"] == Hierarchy.dates(times=True)
     assert made["Zip Code"] == Hierarchy.prefixes(5)
     assert made["score"] == Hierarchy.intervals("0.1", "0.2", "0.4", "0.8")
     assert made["rank"] == Hierarchy.intervals(2, 4)

@@ -41,7 +41,8 @@ def test_a_float_means_the_decimal_it_shows():
 
 def test_days_become_months_quarters_years_and_decades():
     days = [datetime.date(2021, 7, 3), datetime.datetime(2021, 12, 31, 23, 59), None]
-    dates = Hierarchy.dates()
+    dates = Hierarchy.dates(times=True)
+    assert Hierarchy.dates().labels(days, 1) == dates.labels(days, 2)
     assert dates.levels == ("exact", "day", "month", "quarter", "year", "decade", "*")
     assert dates.labels(days, 0) == ["2021-07-03", "2021-12-31 23:59:00", None]
     assert dates.labels(days, 1) == ["2021-07-03", "2021-12-31", None]
@@ -121,6 +122,7 @@ DAYS = [datetime.date(1999, 12, 31) + datetime.timedelta(days=37 * place) for pl
         (Hierarchy.intervals(3, 6, 24, start=1), [*range(-30, 60), None]),
         (Hierarchy.intervals("0.1", "0.2", "1"), [place / 40 for place in range(-50, 90)] + [math.nan]),
         (Hierarchy.dates(), [*DAYS, None]),
+        (Hierarchy.dates(times=True), [*DAYS, None]),
         (Hierarchy.prefixes(4), ["1234", "123", "1299", "12", "", "9", 7, 1234, None]),
         (Hierarchy.tree({"a": ["x", "y"], "b": {"c": ["z"], "d": {"e": ["w"]}}}), ["x", "y", "z", "w", None]),
     ],

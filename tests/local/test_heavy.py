@@ -136,6 +136,21 @@ def test_intervals_hold_together_as_often_as_they_say() -> None:
     assert missed <= 9
 
 
+def test_a_value_at_the_resolution_survives_every_level() -> None:
+    """Six surveys over two levels, with one value just as frequent as is promised to be found."""
+    made, size, found_in = HeavyHitters(1, bits=20), 30_000, 0
+    generator = np.random.default_rng(2)
+    with seeded("resolution"):
+        values = generator.integers(0, 2**20, size)
+        resolution = made.aggregate(made.encode(values)).estimate(0.9).resolution
+        for _ in range(6):
+            values = generator.integers(0, 2**20, size)
+            values[: int(1.03 * resolution * size)] = 777_777
+            found_in += 777_777 in made.aggregate(made.encode(values)).estimate(0.9).values
+    assert len(made.levels) == 2
+    assert found_in >= 4  # 5.4 expected at least
+
+
 def test_a_threshold_that_people_cannot_settle_is_refused() -> None:
     values, real = numbers(32)
     made = HeavyHitters(4, bits=32)

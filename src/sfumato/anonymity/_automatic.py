@@ -21,7 +21,7 @@ _DIGITS = 4  # so many digits or more, always as many, are a code
 def automatic(column: Coded) -> Hierarchy:
     """Intervals for numbers, months to decades for days, stars for zip codes, and `*` for categories."""
     if column.kind in ("date", "time"):
-        return Hierarchy.dates()
+        return Hierarchy.dates(times=column.kind == "time")
     if _is_postal(column):
         return Hierarchy.prefixes(max(len(text_of(value) or "") for value in column.values[: column.proper]))
     if column.kind == "number" and column.proper > 1:

@@ -3,7 +3,7 @@
 | values | steps | written by |
 | --- | --- | --- |
 | numbers | `67`, `[65, 70)`, `[60, 70)`, `[60, 80)`, `*` | `Hierarchy.intervals(5, 10, 20)` |
-| days, times | `2021-07-03`, `2021-07`, `2021-Q3`, `2021`, `2020s`, `*` | `Hierarchy.dates()` |
+| days | `2021-07-03`, `2021-07`, `2021-Q3`, `2021`, `2020s`, `*` | `Hierarchy.dates()` |
 | zip codes | `19456`, `1945*`, `194**`, `19***`, `1****`, `*` | `Hierarchy.prefixes(5)` |
 | categories | `Divorced`, `single`, `*` | `Hierarchy.tree({"single": ["Divorced", …], …})` |
 | anything | the value, `*` | `Hierarchy.flat()` |
@@ -64,9 +64,9 @@ class Hierarchy(ABC):
         return _Intervals(exact, as_fraction(start, "start"))
 
     @staticmethod
-    def dates() -> Hierarchy:
-        """Days and times as months, quarters, years and decades; times as days first."""
-        return _Dates(("day", *_DATES))
+    def dates(*, times: bool = False) -> Hierarchy:
+        """Days and times as months, quarters, years and decades; with `times` as days first."""
+        return _Dates(("day", *_DATES) if times else _DATES)
 
     @staticmethod
     def prefixes(length: int) -> Hierarchy:
