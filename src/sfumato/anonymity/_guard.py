@@ -1,4 +1,4 @@
-"""What every class of an anonymised table must have: k rows, l different secrets, a mixture close to all."""
+"""What every class of an anonymised table must have: k rows, l sensitive values, a mixture close to all."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _cut_along(
 
 
 def _admitted(right: Flags, members: Codes, box: Codes, asked: Flags, kinds: _Kinds, guard: Guard) -> Flags:
-    """For which of the boxes asked about both halves have secrets that are diverse and close enough."""
+    """For which boxes both halves have sensitive values that are diverse and close enough."""
     number = np.cumsum(asked) - 1
     inside = asked[box]
     half = 2 * number[box[inside]] + right[inside]
