@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sfumato as sf
 from sfumato.plan.expressions import Column
+from sfumato.plan.measure import measured_of
 from sfumato.plan.nodes import Key, Measured, Measurement
 from sfumato.plan.others import (
     Line,
@@ -28,6 +30,7 @@ from sfumato.plan.reconcile import reconciled_lines
 from sfumato.plan.sensitivity import sensitivities
 from sfumato.schema import PrivacyUnit
 from sfumato.session.reading import Reading, on_lines
+from sfumato.sql.asking import ask
 
 SETS = {
     "rollup": ((0, 1, 2), (0, 1), (0,), ()),
@@ -257,3 +260,18 @@ def test_no_placement_of_a_units_groups_moves_a_level_further_and_one_moves_it_a
         (claim,) = sensitivities(measured)
         assert claim.l1 == len(levels) * max(map(sum, moves))
         assert claim.l2_squared == len(levels) * max(sum(x * x for x in move) for move in moves)
+
+
+def test_the_listed_values_of_a_question_with_found_keys_are_part_of_it():
+    """Rows are put together from them: another list, or another order, must not find a stored answer."""
+
+    def asked(*countries: str) -> str:
+        schema = {"country": sf.Enum(*countries), "city": sf.Text()}
+        table = sf.PrivateTable(
+            "t", source="t.parquet", unit=sf.PrivacyUnit("u", max_groups=2), schema=schema
+        )
+        report = ask("SELECT country, city, COUNT(*) AS n FROM t GROUP BY country, city", {"t": table}).report
+        return measured_of(report, table).fingerprint
+
+    assert asked("FR", "DE") == asked("FR", "DE")
+    assert len({asked("FR", "DE"), asked("DE", "FR"), asked("FR", "DE", "IT")}) == 3

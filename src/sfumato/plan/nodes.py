@@ -270,6 +270,9 @@ class Measured:
             more["levels"] = [list(each) for each in self.levels]
         if self.is_open:
             more["open"] = [key.values is None for key in self.keys]
+            listed = {i: key.values for i, key in enumerate(self.keys) if key.values is not None}
+            if listed:  # combinations, which would tell them, are not known yet
+                more["listed"] = {str(i): [_shown(value) for value in each] for i, each in listed.items()}
         return more | {
             "table": self.table,
             "version": self.version,
