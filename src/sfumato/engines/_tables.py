@@ -277,10 +277,10 @@ def _columns(connection: Any, scan: _Scan, shown: str) -> tuple[Column, ...]:
     return (*known, *(column for column in added if column.name.casefold() not in scan.hidden))
 
 
-def _scan(connection: Any, located: Files | Database) -> _Scan:
+def _scan(connection: Any, located: Files | Database, *, strict: bool = False) -> _Scan:
     if isinstance(located, Database):
         return _database(connection, located)
-    return _csv(located) if located.format == "csv" else _parquet(connection, located)
+    return _csv(located, strict=strict) if located.format == "csv" else _parquet(connection, located)
 
 
 def _parquet(connection: Any, files: Files) -> _Scan:
@@ -330,8 +330,8 @@ def _parquet_names(connection: Any, files: Files) -> tuple[tuple[str, ...], bool
     return (names if alike else ()), alike, fields
 
 
-def _csv(files: Files) -> _Scan:
-    """Text columns in a dialect that the header alone decides; a malformed row is left out.
+def _csv(files: Files, *, strict: bool) -> _Scan:
+    """Text columns in a dialect that the header alone decides; a malformed row is left out or fails.
 
     Not in parallel: a reader that starts inside a file has to guess whether it is inside quotes, so that the
     text of one row could pass for other rows. And whole: the reader looks at the fields that a statement uses
@@ -347,7 +347,7 @@ def _csv(files: Files) -> _Scan:
     text = (
         f"read_csv([{listed}], auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {_literal(header.delimiter)}, quote = '\"', escape = '\"', "
-        f"ignore_errors = true, strict_mode = false, parallel = false, "
+        f"ignore_errors = {not strict}, strict_mode = {strict}, parallel = false, "
         f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
     )
     fields = frozenset(f"c{i}" for i in range(len(header.names)))

@@ -6,7 +6,6 @@ Questions of analysts never come here: they see declared columns in canonical ty
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
@@ -36,7 +35,7 @@ def native_table(
     if isinstance(located, Frame):
         scan, found = _pick(connection, located, choose(located.names))
     else:
-        scan = _strict(_scan(connection, located))
+        scan = _scan(connection, located, strict=True)
         held = _columns(connection, scan, located.shown)
         found = [held[i] for i in choose([column.name for column in held])]
     collated = isinstance(located, Database)
@@ -52,15 +51,6 @@ def _as_it_is(column: Column, *, collated: bool) -> str:
     inner = quoted(column.inner)
     # A collation of the file would take two values for one.
     return f'({inner} COLLATE "binary")' if collated and column.native == "VARCHAR" else inner
-
-
-def _strict(scan: _Scan) -> _Scan:
-    return replace(
-        scan,
-        text=scan.text.replace(
-            "ignore_errors = true, strict_mode = false", "ignore_errors = false, strict_mode = true"
-        ),
-    )
 
 
 def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[_Scan, list[Column]]:

@@ -17,7 +17,8 @@ from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example, unpacked
-from sfumato.local.support import SupportRandomizer, price
+from sfumato.local.packed import PackedRandomizer
+from sfumato.local.support import price
 from sfumato.local.unary import drawn, law_of_bits
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, upper
@@ -29,7 +30,7 @@ __all__ = ["EXAMPLES", "Rappor"]
 
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Rappor(SupportRandomizer):
+class Rappor(PackedRandomizer):
     """Basic RAPPOR: one bit for each value of the domain, turned round once and for all, then at each report.
 
     `permanent` turns every bit round with probability f/2 = 1/(e^(ε/2) + 1), the own one like the others; the
@@ -118,16 +119,6 @@ class Rappor(SupportRandomizer):
             zeros = _tilt(true, ball(1 - self.zero), ball(1 - self.one), count)
             return PureLoss(min(upper(ones + zeros), self.epsilon))
 
-    @property
-    def report_dtype(self) -> np.dtype[np.uint8]:
-        """Bytes, eight values each."""
-        return np.dtype(np.uint8)
-
-    @property
-    def report_shape(self) -> tuple[int]:
-        """⌈d/8⌉ of them."""
-        return (_bits.width(self.domain.size),)
-
     def encode(self, values: Any) -> NDArray[np.uint8]:
         """One report for each value, from a permanent response that is made and thrown away.
 
@@ -166,10 +157,6 @@ class Rappor(SupportRandomizer):
             rows[:] = low ^ (state & (low ^ high))  # high where the state has 1
             _bits.trim(rows, bits)
         return out
-
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        _bits.check(batch, self.domain.size)
-        return _bits.totals(batch, self.domain.size)
 
     def _parameters(self) -> dict[str, Any]:
         ends = {} if self.one is None else {"one": str(self.one), "zero": str(self.zero)}

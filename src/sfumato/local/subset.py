@@ -19,8 +19,8 @@ from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example, unpacked
-from sfumato.local.support import SupportRandomizer, price
-from sfumato.loss import PureLoss
+from sfumato.local.packed import PackedRandomizer
+from sfumato.local.support import price
 from sfumato.mechanisms._figures import ball, freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer
@@ -32,7 +32,7 @@ _MOST = 1 << 20
 
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class SubsetSelection(SupportRandomizer):
+class SubsetSelection(PackedRandomizer):
     """A set of `size` values: with probability p the own one is in it; the rest are a uniform choice.
 
     The least variance there is for frequencies, as far as constants matter (Ye, Barg 2018), at ⌈d/8⌉ bytes a
@@ -84,21 +84,6 @@ class SubsetSelection(SupportRandomizer):
     def __repr__(self) -> str:
         return shown("SubsetSelection", epsilon=self.epsilon, domain=self.domain.to_json(), size=self.size)
 
-    @property
-    def loss(self) -> PureLoss:
-        """What one report costs the one who gives it."""
-        return PureLoss(self.epsilon)
-
-    @property
-    def report_dtype(self) -> np.dtype[np.uint8]:
-        """Bytes, eight values each."""
-        return np.dtype(np.uint8)
-
-    @property
-    def report_shape(self) -> tuple[int]:
-        """⌈d/8⌉ of them."""
-        return (_bits.width(self.domain.size),)
-
     def encode(self, values: Any) -> NDArray[np.uint8]:
         """A row of packed bits for each value, the first value of the domain in the lowest bit.
 
@@ -123,10 +108,12 @@ class SubsetSelection(SupportRandomizer):
         return np.packbits(rows, axis=1, bitorder="little")
 
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        _bits.check(batch, self.domain.size)
+        found = PackedRandomizer._supports(
+            self, batch
+        )  # super() misses classes with slots
         if np.any(np.bitwise_count(batch).sum(axis=1, dtype=np.int64) != self.size):
             raise InvalidValue(f"A report does not name {self.size} values.")
-        return _bits.totals(batch, self.domain.size)
+        return found
 
     def _parameters(self) -> dict[str, Any]:
         return {"domain": self.domain.to_json(), "size": self.size}

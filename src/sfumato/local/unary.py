@@ -18,8 +18,8 @@ from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example, unpacked
-from sfumato.local.support import SupportRandomizer, price
-from sfumato.loss import PureLoss
+from sfumato.local.packed import PackedRandomizer
+from sfumato.local.support import price
 from sfumato.mechanisms._figures import ball, freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational
@@ -29,7 +29,7 @@ __all__ = ["EXAMPLES", "UnaryEncoding", "law_of_bits"]
 
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class UnaryEncoding(SupportRandomizer):
+class UnaryEncoding(PackedRandomizer):
     """One bit for each value of the domain, packed; the own bit is 1 with probability p, others with q.
 
     Symmetric: every bit is turned round with probability 1/(e^(ε/2) + 1). Optimised: the own bit is a fair
@@ -82,21 +82,6 @@ class UnaryEncoding(SupportRandomizer):
             "UnaryEncoding", epsilon=self.epsilon, domain=self.domain.to_json(), optimised=self.optimised
         )
 
-    @property
-    def loss(self) -> PureLoss:
-        """What one report costs the one who gives it."""
-        return PureLoss(self.epsilon)
-
-    @property
-    def report_dtype(self) -> np.dtype[np.uint8]:
-        """Bytes, eight values each."""
-        return np.dtype(np.uint8)
-
-    @property
-    def report_shape(self) -> tuple[int]:
-        """⌈d/8⌉ of them."""
-        return (_bits.width(self.domain.size),)
-
     def encode(self, values: Any) -> NDArray[np.uint8]:
         """A row of packed bits for each value, the first value of the domain in the lowest bit.
 
@@ -104,10 +89,6 @@ class UnaryEncoding(SupportRandomizer):
             InvalidValue: for a value outside the domain; nothing was randomised then.
         """
         return drawn(self.domain.indices(values), self.domain.size, self._own, self._others)
-
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        _bits.check(batch, self.domain.size)
-        return _bits.totals(batch, self.domain.size)
 
     def _parameters(self) -> dict[str, Any]:
         return {"domain": self.domain.to_json(), "optimised": self.optimised}

@@ -13,7 +13,7 @@ from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_
 from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.measure import measured_of
-from sfumato.plan.names import in_sql
+from sfumato.plan.names import in_sql, unused
 from sfumato.plan.nodes import LEVEL, Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
 from sfumato.plan.normal import conjunction, normal
 from sfumato.plan.relations import Readable, Rows, as_rows
@@ -144,7 +144,8 @@ class Assembly:
         child = source if self.predicate is None else Filter(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
-            outputs = (*outputs, Output(_unused(LEVEL, outputs), Column(LEVEL)))
+            name = unused(LEVEL, {each.name.lower() for each in outputs})
+            outputs = (*outputs, Output(name, Column(LEVEL)))
         report = Report(aggregate, outputs, having, order, limit, offset)
         if strict or not unbounded(report, self.rows):
             measured_of(report, self.rows)
@@ -159,16 +160,6 @@ class Assembly:
         if values is None and facts.kind == "float":
             raise _endless(key, facts)
         return values
-
-
-def _unused(name: str, outputs: Sequence[Output]) -> str:
-    """The name, with a number where a column has it already."""
-    taken, free = {each.name.lower() for each in outputs}, name
-    for number in range(2, len(outputs) + 2):
-        if free not in taken:
-            break
-        free = f"{name}_{number}"
-    return free
 
 
 def _functions(expression: Expression) -> Iterator[str]:

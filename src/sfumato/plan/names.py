@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_sql"]
+__all__ = ["in_sql", "unused"]
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that stand for something else where a column is meant.
@@ -23,3 +23,12 @@ def in_sql(name: str) -> str:
     if _BARE.fullmatch(name) and name.lower() not in _RESERVED.split():
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """The name, with a number where it is taken already; it is taken from then on."""
+    candidate, number = name or "column", 2
+    while candidate.lower() in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    taken.add(candidate.lower())
+    return candidate

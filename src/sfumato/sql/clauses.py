@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from sfumato.plan.expressions import Expression
+from sfumato.plan.names import unused
 from sfumato.sql.aggregates import is_aggregate
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
 from sfumato.sql.rewrites import inside
 from sfumato.sql.scope import Scope
 from sfumato.sql.shape_refusals import WINDOWS
 
-__all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected", "unused"]
+__all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected"]
 
 _FROM = {"from_", "joins", "with_"}
 
@@ -127,15 +128,6 @@ def derived(node: exp.Expr, position: int, scope: Scope) -> str:
     except Exception:  # a name is not worth a failure
         text = ""
     return text if 0 < len(text) <= 60 else f"column_{position}"
-
-
-def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number where it is taken already."""
-    candidate, number = name or "column", 2
-    while candidate.lower() in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    taken.add(candidate.lower())
-    return candidate
 
 
 def condition(where: exp.Expr | None, scope: Scope) -> Expression | None:
