@@ -15,7 +15,7 @@ __all__ = ["PackedRandomizer"]
 
 
 class PackedRandomizer(SupportRandomizer):
-    """A report supports the values whose bits are 1, in ⌈d/8⌉ bytes with the first value in the lowest bit."""
+    """A report supports the values whose bits are 1: ⌈d/8⌉ bytes, the first value in the lowest bit."""
 
     __slots__ = ()
 

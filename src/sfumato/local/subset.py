@@ -108,9 +108,7 @@ class SubsetSelection(PackedRandomizer):
         return np.packbits(rows, axis=1, bitorder="little")
 
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        found = PackedRandomizer._supports(
-            self, batch
-        )  # super() misses classes with slots
+        found = PackedRandomizer._supports(self, batch)  # super() misses classes with slots
         if np.any(np.bitwise_count(batch).sum(axis=1, dtype=np.int64) != self.size):
             raise InvalidValue(f"A report does not name {self.size} values.")
         return found
