@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 _SUBPACKAGES = (
     "accounting",
     "anonymity",
+    "attacks",
     "audit",
     "engines",
     "errors",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from sfumato import (
         accounting,
         anonymity,
+        attacks,
         audit,
         engines,
         errors,
@@ -203,6 +205,7 @@ __all__ = [
     "__version__",
     "accounting",
     "anonymity",
+    "attacks",
     "audit",
     "col",
     "compose",

@@ -8,27 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.shares import clopper_pearson
 
 __all__ = ["Bound", "Direction", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
 
 Direction: TypeAlias = Literal["left over right", "right over left"]
-
-_WIDEN = 1e-9  # relative; far above the rounding error of the incomplete beta function, far below any figure
-
-
-def clopper_pearson(inside: ArrayLike, trials: ArrayLike, alpha: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Lower and upper limits on a probability, each of which alone is wrong with probability at most `alpha`.
-
-    Exact for every sample size and every probability (Clopper and Pearson 1934), then widened by 1e-9.
-    """
-    k, n = np.asarray(inside, dtype=float), np.asarray(trials, dtype=float)
-    with np.errstate(invalid="ignore"):
-        low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha), 0.0)
-        high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), alpha), 1.0)
-    return low * (1 - _WIDEN), np.minimum(1.0, high * (1 + _WIDEN))
 
 
 def epsilon_floor(

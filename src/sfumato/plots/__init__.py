@@ -1,4 +1,4 @@
-"""Pictures from plain arrays: released values with their noise, budgets, attackers, deployments, anonymity.
+"""Pictures from plain arrays: released values with their noise, budgets, attacks, deployments, anonymity.
 
 Every function returns a matplotlib figure that belongs to the caller alone, and writes a .png or .svg if a
 path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
@@ -7,6 +7,7 @@ path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
 from __future__ import annotations
 
 from sfumato.plots.anonymity import before_after
+from sfumato.plots.attacks import success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
@@ -17,5 +18,6 @@ __all__ = [
     "deployments_chart",
     "noise_bands",
     "noise_panels",
+    "success_rates",
     "tradeoff_curve",
 ]
