@@ -105,6 +105,14 @@ def success_rates(
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.set_xlabel("success rate", fontsize=LABEL, color=INK)
     plain_axes(axes, values="x")
-    figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=NOTE, columnspacing=1.4)
+    # Anchored on the right: it may reach over the labels, which leave that room free.
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=3,
+        frameon=False,
+        fontsize=NOTE,
+        columnspacing=1.4,
+    )
     note = f"Whiskers and bands: {confidence:.0%} confidence."
     return finish(figure, title=title, note=note, path=path)
