@@ -11,6 +11,7 @@ from sfumato.plots.attacks import success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
+from sfumato.plots.raster import pixels
 
 __all__ = [
     "before_after",
@@ -18,6 +19,7 @@ __all__ = [
     "deployments_chart",
     "noise_bands",
     "noise_panels",
+    "pixels",
     "success_rates",
     "tradeoff_curve",
 ]

@@ -1,0 +1,96 @@
+"""`sfumato lab`: the story of privacy as short scenes in the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.failures import reported
+from sfumato.cli.options import JsonOption
+from sfumato.cli.output import emit_json, paragraph, say
+from sfumato.errors import InvalidParameter
+
+__all__ = ["lab"]
+
+
+@reported
+def lab(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SCENE]…", help="Which scenes; without one, a list of all.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="FOLDER", help="Where to put pictures and notebooks.")
+    ] = None,
+    code: Annotated[bool, typer.Option("--code", help="Show the Python of each scene, too.")] = False,
+    notebook: Annotated[
+        bool, typer.Option("--notebook", help="Write each scene as a notebook into --folder instead.")
+    ] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Why exact answers harm and what privacy costs, in short scenes with pictures."""
+    from sfumato.lab import play, scene, scenes
+
+    if not names:
+        if notebook or code or folder:
+            raise InvalidParameter("Name the scenes; `sfumato lab` lists them.")
+        _list(json_=json_)
+        return
+    chosen = scenes() if names == ["all"] else tuple(scene(name) for name in names)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    if notebook:
+        _write([each.name for each in chosen], folder, json_=json_)
+        return
+    told = []
+    for place, each in enumerate(chosen):
+        lines: list[str] = []
+        if place and not json_:
+            say()
+        pictures = play(each.name, folder=folder, code=code, say=lines.append if json_ else say)
+        told.append(
+            {"name": each.name, "text": "\n".join(lines), "pictures": [str(path) for path in pictures]}
+        )
+    if json_:
+        emit_json({"scenes": told})
+
+
+def _list(*, json_: bool) -> None:
+    from sfumato.lab import scenes
+
+    if json_:
+        emit_json({"scenes": [{"name": s.name, "title": s.title, "summary": s.summary} for s in scenes()]})
+        return
+    widest = max(len(each.name) for each in scenes())
+    for each in scenes():
+        text = textwrap.wrap(each.summary, 78 - widest)
+        say(f"{each.name:<{widest}}  {each.title}", style="bold")
+        for line in text:
+            say(f"{'':<{widest}}  {line}")
+    say()
+    paragraph("Tell one: sfumato lab portrait --folder pictures. All of them: sfumato lab all.", style="dim")
+
+
+def _write(names: list[str], folder: Path | None, *, json_: bool) -> None:
+    from sfumato.lab import notebook
+
+    if folder is None:
+        raise InvalidParameter("--notebook needs --folder, where to write.")
+    written = []
+    for name in names:
+        path = folder / f"{name}.ipynb"
+        if path.exists():
+            raise InvalidParameter(f"{path.name} is there already; give a new folder.")
+        text = json.dumps(notebook(name), indent=1, ensure_ascii=False) + "\n"
+        draft = path.with_suffix(f".{os.getpid()}.part")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+        written.append(str(path))
+        if not json_:
+            say(f"Wrote {path}.")
+    if json_:
+        emit_json({"written": written})

@@ -1,0 +1,56 @@
+"""A scene as a notebook, with what its cells printed and drew."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+from sfumato.lab.perform import Cell, perform
+from sfumato.lab.scene import Scene, scene
+
+__all__ = ["notebook"]
+
+
+def notebook(told: Scene | str, *, run: bool = True) -> dict[str, Any]:
+    """The scene in the notebook format (nbformat 4.5), ready for `json.dump`.
+
+    Args:
+        told: the scene, or its name.
+        run: whether to run the cells and keep what they printed and drew.
+    """
+    chosen = scene(told) if isinstance(told, str) else told
+    cells = perform(chosen) if run else (Cell(part.kind, part.text) for part in chosen.parts)
+    opening = _cell("title", "markdown", f"# {chosen.title}\n\n{chosen.summary}")
+    return {
+        "cells": [opening, *(_written(place, cell) for place, cell in enumerate(cells, 1))],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _written(place: int, cell: Cell) -> dict[str, Any]:
+    if cell.kind == "prose":
+        return _cell(f"part-{place}", "markdown", cell.text)
+    outputs: list[dict[str, Any]] = []
+    if cell.printed:
+        outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.printed)})
+    if cell.figure is not None:
+        drawn = io.BytesIO()
+        cell.figure.savefig(drawn, format="png", dpi=96)
+        data = {"image/png": base64.b64encode(drawn.getvalue()).decode("ascii"), "text/plain": ["a picture"]}
+        outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
+    made = _cell(f"part-{place}", "code", cell.text)
+    return {**made, "execution_count": None, "outputs": outputs}
+
+
+def _cell(name: str, kind: str, text: str) -> dict[str, Any]:
+    return {"cell_type": kind, "id": name, "metadata": {}, "source": _lines(text)}
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)

@@ -1,0 +1,100 @@
+"""Every scene runs, tells what it is there to tell, and fits a terminal of 80 columns."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidParameter
+from sfumato.lab import notebook, play, portrait, scene, scenes
+from sfumato.testing import seeded
+
+# What a reader must come away with, by scene: patterns that the told text has.
+TOLD = {
+    "portrait": [r"ratio is 3", r"turned back: \d\d\.\d%"],
+    "crowd": [r"1,000,000 +± 3 +± 1,\d{3}"],
+    "delta": [r"1/n: on average +[012]\.\d\d of 10,000"],
+    "individual": [r"sensitivity +0, +1 different", r"proven at least [3-9]"],
+    "buyers": [r"at 3\.01: 1 buy, revenue 3\.01", r"300 buyers: 29\d of 301|300 buyers: 30\d of 301"],
+}
+
+
+def _told(name, **given):
+    lines = []
+    with seeded(f"scene {name}"):
+        pictures = play(name, say=lines.append, **given)
+    return lines, pictures
+
+
+def test_every_scene_says_what_it_must_tell():
+    assert {each.name for each in scenes()} == set(TOLD)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_scene_is_told_in_80_columns(name, tmp_path):
+    lines, pictures = _told(name, folder=tmp_path)
+    text = "\n".join(line for line in lines if not line.startswith("Picture: "))
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(lines) <= 90  # a minute's reading
+    for pattern in TOLD[name]:
+        assert re.search(pattern, text), pattern
+    assert "`" not in text
+    assert all(path.stat().st_size > 5_000 for path in pictures)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_code_of_a_scene_fits_a_page(name):
+    for part in scene(name).parts:
+        if part.kind == "code":
+            assert max(map(len, part.text.splitlines())) <= 100
+
+
+def test_a_scene_shows_its_code_when_asked():
+    lines, _ = _told("crowd", code=True)
+    assert "    import sfumato as sf" in lines
+
+
+def test_an_unknown_scene_gets_the_nearest_name():
+    with pytest.raises(InvalidParameter, match="did you mean portrait"):
+        play("portait")
+    with pytest.raises(InvalidParameter, match="there are portrait"):
+        scene("zzz")
+
+
+def test_pictures_need_their_folder(tmp_path):
+    with pytest.raises(InvalidParameter, match="make it first"):
+        play("crowd", folder=tmp_path / "none")
+
+
+def test_a_picture_without_matplotlib_is_a_line(monkeypatch):
+    def missing(*_, **__):
+        raise sf.errors.MissingExtra("Pictures need matplotlib: pip install 'sfumato[plots]'.")
+
+    monkeypatch.setattr("sfumato.plots.raster.new_figure", missing)
+    lines, pictures = _told("portrait")
+    assert any("No picture here. Pictures need matplotlib" in line for line in lines)
+    assert not pictures
+
+
+def test_a_notebook_has_the_cells_of_its_scene_and_what_they_gave():
+    with seeded("notebook"):
+        made = json.loads(json.dumps(notebook("portrait")))
+    assert made["nbformat"] == 4
+    sources = ["".join(cell["source"]) for cell in made["cells"]]
+    assert sources[1:] == [part.text for part in scene("portrait").parts]
+    kinds = [output["output_type"] for cell in made["cells"] for output in cell.get("outputs", ())]
+    assert kinds == ["stream", "stream", "display_data"]
+    bare = notebook("portrait", run=False)
+    assert not any(cell.get("outputs") for cell in bare["cells"])
+
+
+def test_the_portrait_is_the_same_picture_at_every_size():
+    small, large = portrait(48, 64), portrait(192, 256)
+    shrunk = large.reshape(64, 4, 48, 4).mean(axis=(1, 3))
+    assert np.abs(small - shrunk).mean() < 0.04
+    dense = sf.lab.dots(large).mean()
+    assert abs(dense - large.mean()) < 0.02
+    with pytest.raises(InvalidParameter, match="from 16"):
+        portrait(8, 8)
