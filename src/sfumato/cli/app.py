@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import anonymity, ask, lab, ledger, listing, local, prepare, story, tables, words
+from sfumato.cli import anonymity, ask, dossier, lab, ledger, listing, local, prepare, story, tables, words
 from sfumato.cli.failures import tell
 from sfumato.cli.output import emit_json, is_terminal, say
 
@@ -64,6 +64,8 @@ app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")
 app.command("anonymity")(anonymity.anonymity)
 app.command("lab")(lab.lab)
+app.command("check")(dossier.check)
+app.command("card")(dossier.card)
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -1,0 +1,145 @@
+"""`sfumato check` and `sfumato card`: the deployment checklist with evidence, and the release dossier."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli.failures import reported
+from sfumato.cli.opening import dataset_named, read_catalog
+from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption
+from sfumato.cli.output import emit_json, say, spelled, spinner
+from sfumato.errors import InvalidParameter, SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.dossier import Facts, Step
+
+__all__ = ["card", "check"]
+
+DatasetArgument = Annotated[
+    str | None, typer.Argument(metavar="DATASET", help="Which dataset; else the only one.")
+]
+_FORMS = ("label", "yaml", "methods")
+_STYLES = {"done": "good", "open": "bad", "by hand": "dim"}
+
+
+@reported
+def check(
+    dataset: DatasetArgument = None,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Walk the twelve steps of a deployment with evidence; exit code 4 if one shows a gap."""
+    from sfumato.dossier import check as walk
+
+    with spinner("looking", quiet=json_), _facts(dataset, config, ledger) as found:
+        steps = walk(found)
+    if json_:
+        emit_json({"dataset": found.dataset, "steps": [_plain(step) for step in steps]})
+    else:
+        for step in steps:
+            _tell(step)
+        gaps = sum(step.verdict == "open" for step in steps)
+        say()
+        say(
+            f"{gaps} of 12 steps show a gap." if gaps else "No step shows a gap.",
+            style="bad" if gaps else "good",
+        )
+    if any(step.verdict == "open" for step in steps):
+        raise typer.Exit(4)
+
+
+@reported
+def card(
+    dataset: DatasetArgument = None,
+    form: Annotated[
+        str, typer.Option("--form", metavar="label|yaml|methods", help="Which part of the dossier to write.")
+    ] = "label",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")
+    ] = None,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Write the release dossier: a privacy label, a registry's entry, or a paragraph of methods."""
+    if form not in _FORMS:
+        raise InvalidParameter(f"--form is one of {', '.join(_FORMS)}.")
+    if output is not None and os.path.lexists(output):
+        raise InvalidParameter(f"{output.name[:100]} is there already; give a new name.")
+    from sfumato.dossier import card as made
+
+    with spinner("reading the ledger", quiet=json_), _facts(dataset, config, ledger) as found:
+        dossier = made(found)
+        text = {
+            "label": lambda: str(dossier),
+            "yaml": lambda: dossier.yaml,
+            "methods": lambda: dossier.methods,
+        }
+        shown = text[form]().rstrip("\n")
+    if output is not None:
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(shown + "\n")
+        except OSError:
+            raise InvalidParameter(f"{output.name[:100]} cannot be written there.") from None
+        say(f"Wrote {output}.") if not json_ else emit_json({"written": str(output)})
+    elif json_:
+        emit_json(dossier.to_dict() | {"label": str(dossier), "methods": dossier.methods})
+    else:
+        say(spelled(shown))
+
+
+@contextmanager
+def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iterator[Facts]:
+    """What is on record, with quotes where the tables can still be described; nothing is spent or read."""
+    from sfumato.dossier import facts
+    from sfumato.engines import DuckDB
+    from sfumato.ledger import Ledger
+    from sfumato.session import Session
+
+    catalog = read_catalog(config, ledger)
+    name = dataset_named(dataset, list(catalog.budgets))
+    with Ledger.open(catalog.ledger, state=catalog.state, create=False) as book:
+        engine = DuckDB()
+
+        def session() -> Session | None:
+            try:
+                return Session(
+                    *catalog.members(name),
+                    *catalog.public,
+                    budget=catalog.budgets[name],
+                    ledger=book,
+                    engine=engine,
+                )
+            except SfumatoError:
+                return None  # another declaration is on record, or a file is gone: no quotes, then
+
+        try:
+            yield facts(catalog, book, name, session=session)
+        finally:
+            engine.close()
+
+
+def _tell(step: Step) -> None:
+    say(spelled(f"{step.number:>2}  {step.name:<38} {step.verdict}"), style=_STYLES[step.verdict])
+    for text in (step.evidence, step.fix and f"→ {step.fix}"):
+        for line in textwrap.wrap(text, 76):
+            say(spelled(f"    {line}"))
+
+
+def _plain(step: Step) -> dict[str, object]:
+    return {
+        "number": step.number,
+        "name": step.name,
+        "verdict": step.verdict,
+        "evidence": step.evidence,
+        "fix": step.fix,
+    }

@@ -1,0 +1,211 @@
+"""The release dossier: a one-page privacy label, an entry for a registry, a paragraph of methods."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.dossier.facts import Facts
+from sfumato.dossier.yaml import written
+from sfumato.explain import compare, delta_advice, words
+from sfumato.ledger.budget import amount
+from sfumato.render import text_table
+from sfumato.schema import PrivateTable
+
+__all__ = ["Card", "card"]
+
+_WIDTH = 80
+_LAWS = {
+    "GDPR, Article 35 and Recital 26": "whose data, what for, and whether a person can be singled out",
+    "HIPAA, expert determination": "how small the risk of re-identification is, and how that was shown",
+    "CCPA, deidentified information": "whether anything can reasonably be linked to a consumer",
+    "Title 13 and its like": "whether a respondent can be identified from what is published",
+}
+_NO_CLAIM = "Which law applies, and whether it is met, is for counsel to say; nothing here is a legal claim."
+
+
+def card(facts: Facts) -> Card:
+    """The dossier of what is on record."""
+    return Card(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The dossier of a dataset: `str` is the label, `yaml` a registry's entry, `methods` a paragraph."""
+
+    facts: Facts
+
+    @property
+    def adjacency(self) -> str:
+        """Which tables are neighbours, in words."""
+        one = str(self.facts.unit)
+        if self.facts.unit.adjacency == "exchange":
+            return f"{one} exchanged for another"
+        return one if self.facts.unit.is_row else f"{one} with all its rows, added or removed"
+
+    @property
+    def meaning(self) -> str:
+        """What the epsilon spent so far lets an attacker learn."""
+        if self.facts.loss is None:
+            return "Nothing has been released yet."
+        delta = self.facts.budget.delta
+        return words(self.facts.loss, unit=self._unit, delta=delta, adjacency=self.facts.unit.adjacency)
+
+    @property
+    def _unit(self) -> str:
+        return "row" if self.facts.unit.is_row else "person"
+
+    @property
+    def bounds(self) -> dict[str, str]:
+        """What one unit may weigh, and the declared bounds of numbers, by table and column."""
+        found = {}
+        for table in self.facts.tables:
+            unit = table.unit
+            if not unit.is_row:
+                found[f"{table.name}, each unit"] = (
+                    f"at most {unit.max_rows:,} rows in {unit.max_groups:,} groups"
+                )
+            found |= {f"{table.name}.{name}": told for name, told in _ranges(table)}
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for `--json` and the registry."""
+        facts, balance = self.facts, self.facts.balance
+        spenders = Counter[str]()
+        for each in facts.paid:
+            spenders[each.analyst or "nobody in particular"] += 1
+        return {
+            "dataset": facts.dataset,
+            "model": "central",
+            "unit": str(facts.unit),
+            "adjacency": facts.unit.adjacency,
+            "budget": _price(facts.budget.epsilon, facts.budget.delta)
+            | {"accountant": facts.budget.accountant},
+            "spent": _price(Fraction(balance.spent), balance.spent_delta),
+            "in_hindsight": {"epsilon": balance.retrospective, "delta": float(facts.budget.delta)},
+            "size": facts.size,
+            "mechanisms": dict(Counter(each.mechanism for each in facts.paid)),
+            "bounds": self.bounds,
+            "releases": [
+                {
+                    "receipt": each.number,
+                    "time": each.time.isoformat(timespec="seconds"),
+                    "analyst": each.analyst,
+                    "question": each.question,
+                    "mechanism": each.mechanism,
+                    **_price(each.epsilon, each.delta),
+                    "error": dict(each.errors),
+                }
+                for each in facts.paid
+            ],
+            "paid_by": dict(spenders),
+            "acts": [f"{each.kind}: {each.memo.get('reason', '')}" for each in facts.acts],
+            "ledger": {"receipts": facts.entries, "head": facts.head, "verified": True},
+        }
+
+    @property
+    def yaml(self) -> str:
+        """The entry for a registry of deployments, as YAML.
+
+        The fields follow the proposals for a public registry of epsilons (Dwork, Kohli, Mulligan 2019).
+        """
+        return written(
+            {
+                "# what a registry of deployments asks": None,
+                **self.to_dict(),
+                "epsilon_in_words": " ".join(self.meaning.split()),
+            }
+        )
+
+    @property
+    def methods(self) -> str:
+        """The paragraph for a data-protection officer, or the methods section of a report."""
+        facts, balance = self.facts, self.facts.balance
+        laws = sorted({each.mechanism for each in facts.paid if each.mechanism})
+        drawn = f" by {' and '.join(laws)} noise" if laws else ""
+        spent = f"{amount(balance.spent)} of epsilon = {amount(facts.budget.epsilon)}"
+        if facts.budget.delta:
+            spent += f" (delta {amount(balance.spent_delta)} of {amount(facts.budget.delta)})"
+        text = (
+            f"Statistics about the dataset {facts.dataset} were released under differential privacy in the "
+            f"central model, protecting {self.adjacency}. The {len(facts.paid):,} releases "
+            f"were made private{drawn}, drawn exactly from a cryptographic generator on values that were "
+            f"clamped to declared bounds. Together they spent {spent}, added up by the "
+            f"{facts.budget.accountant} accountant, which is valid for questions that depend on earlier "
+            f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
+            f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
+        )
+        return textwrap.fill(text, _WIDTH)
+
+    def __str__(self) -> str:
+        """The label: one page of at most 80 columns."""
+        facts, balance = self.facts, self.facts.balance
+        spent = f"epsilon {amount(balance.spent)}, delta {amount(balance.spent_delta)}"
+        whole = f"epsilon {amount(facts.budget.epsilon)}, delta {amount(facts.budget.delta)}"
+        lines = [f"Privacy label: {facts.dataset}", "=" * (15 + len(facts.dataset)), ""]
+        lines += _pairs(
+            {
+                "protects": self.adjacency,
+                "spent": f"{spent} in {len(facts.paid):,} releases",
+                "of a budget of": f"{whole} ({facts.budget.accountant})",
+                "in hindsight": f"epsilon {balance.retrospective:.4g}, had all been planned before",
+                "units": f"about {facts.size:,}" if facts.size else "not declared",
+                "ledger": f"{facts.entries:,} receipts, verified; head {facts.head[:16]}",
+            }
+        )
+        lines += ["", self.meaning]
+        if facts.size and facts.budget.delta:
+            lines += ["", textwrap.fill(str(delta_advice(facts.budget.delta, facts.size)), _WIDTH)]
+        if facts.paid and balance.spent:
+            standing = compare(
+                balance.spent, balance.spent_delta, "record" if facts.unit.is_row else "person"
+            )
+            lines += ["", textwrap.fill(standing.summary, _WIDTH)]
+        lines += ["", "Bounds", *_pairs(self.bounds)]
+        if facts.paid:
+            lines += ["", "Releases", _released(facts)]
+        lines += ["", "What reviewers ask", *_pairs(_LAWS), textwrap.fill(_NO_CLAIM, _WIDTH)]
+        return "\n".join(lines)
+
+
+def _released(facts: Facts) -> str:
+    columns: dict[str, list[str]] = {"": [], "who": [], "epsilon": [], "noise": [], "error at 95 %": []}
+    for each in facts.paid:
+        columns[""].append(f"#{each.number}")
+        columns["who"].append(each.analyst or "–")
+        columns["epsilon"].append(amount(each.epsilon))
+        columns["noise"].append(each.mechanism)
+        columns["error at 95 %"].append("; ".join(f"{name} {told}" for name, told in each.errors.items()))
+    return text_table(columns, width=_WIDTH)
+
+
+def _ranges(table: PrivateTable) -> list[tuple[str, str]]:
+    found = []
+    for name, kind in table.schema.items():
+        ends = [getattr(kind, side, None) for side in ("lower", "upper")]
+        if ends[0] is None:
+            ends = [getattr(kind, side, None) for side in ("start", "end")]
+        if ends[0] is not None:
+            found.append((name, f"{ends[0]} to {ends[1]}"))
+    return found
+
+
+def _pairs(pairs: Mapping[str, str]) -> list[str]:
+    """Names and what is told about them, in two columns."""
+    widest = max((len(name) for name in pairs), default=0)
+    hang = " " * (widest + 4)
+    return [
+        line
+        for name, told in pairs.items()
+        for line in textwrap.wrap(
+            told, _WIDTH, initial_indent=f"  {name:<{widest}}  ", subsequent_indent=hang
+        )
+    ]
+
+
+def _price(epsilon: Fraction, delta: Fraction) -> dict[str, float]:
+    return {"epsilon": float(epsilon), "delta": float(delta)}

@@ -1,0 +1,271 @@
+"""The twelve steps to a deployment, each with the evidence that can be had without reading a row."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sfumato.dossier.facts import Facts
+from sfumato.explain import delta_advice
+
+__all__ = ["Step", "Verdict", "check"]
+
+Verdict: TypeAlias = Literal["done", "open", "by hand"]
+
+_LARGE = 10  # an epsilon above which a belief of 1 % may rise to near certainty
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the checklist.
+
+    Attributes:
+        number: From 1 to 12.
+        name: As the checklist has it.
+        verdict: "done" where the evidence shows it, "open" where it shows a gap, "by hand" where no machine
+            can tell.
+        evidence: What was found, in sentences.
+        fix: What to do about a gap, or what to look at by hand; empty where nothing.
+    """
+
+    number: int
+    name: str
+    verdict: Verdict
+    evidence: str
+    fix: str = ""
+
+
+def check(facts: Facts, *, audited: Callable[[], tuple[int, list[str]]] | None = None) -> tuple[Step, ...]:
+    """The twelve steps for a dataset, machine-checked where they can be.
+
+    Args:
+        facts: what is on record.
+        audited: runs the audits; gives how many claims were tried and which were broken. Without it step 7
+            is left to do.
+    """
+    steps = (
+        ("Data classification", _classification),
+        ("Data preparation", _preparation),
+        ("Define privacy budget", _budget),
+        ("Data analysis requirements", _requirements),
+        ("Implement differential privacy", _implementation),
+        ("Noise generation", _noise),
+        ("Testing and verification", lambda known: _testing(known, audited)),
+        ("Performance evaluation", _performance),
+        ("Documentation and compliance", _documentation),
+        ("Additional security measures", _security),
+        ("User education", _education),
+        ("Continuous monitoring and maintenance", _monitoring),
+    )
+    return tuple(Step(place, name, *look(facts)) for place, (name, look) in enumerate(steps, 1))
+
+
+Found: TypeAlias = tuple[Verdict, str, str]
+
+
+def _classification(facts: Facts) -> Found:
+    columns = [(table.name, name) for table in facts.tables for name in table.schema]
+    missing = [f"{table}.{name}" for table, name in columns if name not in facts.roles.get(table, {})]
+    exposed = [
+        f"{table}.{name}" for table, name in columns if facts.roles.get(table, {}).get(name) == "identifier"
+    ]
+    if missing:
+        return (
+            "open",
+            f"{len(missing)} of {len(columns)} columns have no role.",
+            f"Say what {_some(missing)} is.",
+        )
+    if exposed:
+        return (
+            "open",
+            f"{len(exposed)} columns that may be asked for are identifiers.",
+            f"Take {_some(exposed)} out of the columns of sfumato.toml.",
+        )
+    return "done", f"All {len(columns)} columns that may be asked for have a role; none is an identifier.", ""
+
+
+def _preparation(facts: Facts) -> Found:
+    open_text = [
+        f"{table.name}.{name}"
+        for table in facts.tables
+        for name, kind in table.schema.items()
+        if type(kind).__name__ in ("Int", "Float", "Date")
+        and getattr(kind, "lower", getattr(kind, "start", None)) is None
+    ]
+    unit = facts.unit
+    what = (
+        "Each row is a unit of its own"
+        if unit.is_row
+        else f"A unit counts with at most {unit.max_rows:,} rows in {unit.max_groups:,} groups"
+    )
+    if open_text:
+        return (
+            "open",
+            f"{what}; {len(open_text)} numbers have no bounds.",
+            f"Declare bounds of {_some(open_text)}.",
+        )
+    return "done", f"{what}, and every number that may be asked for has declared bounds.", ""
+
+
+def _budget(facts: Facts) -> Found:
+    budget = facts.budget
+    told = (
+        f"Epsilon {float(budget.epsilon):g}, delta {float(budget.delta):g}, {budget.accountant} accountant."
+    )
+    if budget.epsilon > _LARGE:
+        return (
+            "open",
+            told,
+            f"An epsilon above {_LARGE} protects little: `sfumato explain {float(budget.epsilon):g}`.",
+        )
+    if budget.delta and facts.size is None:
+        return "by hand", told, "Declare the size of the table, so that delta can be held against it."
+    if budget.delta and facts.size is not None:
+        advice = delta_advice(budget.delta, facts.size)
+        if advice.verdict not in ("small", "none"):
+            return "open", told, "Delta should be far below one over the number of units."
+        told += f" Delta is far below 1/{facts.size:,}."
+    return "done", told, ""
+
+
+def _requirements(facts: Facts) -> Found:
+    asked = {each.question for each in facts.paid if each.question}
+    if not asked:
+        return (
+            "by hand",
+            "Nothing has been asked yet.",
+            "Write down which questions must be answered, and how well.",
+        )
+    return (
+        "by hand",
+        f"{len(asked)} different questions have been answered.",
+        "Are these the ones that were needed?",
+    )
+
+
+def _implementation(facts: Facts) -> Found:
+    lost = [each for each in facts.paid if not each.kept]
+    if lost:
+        return (
+            "open",
+            f"{len(lost)} of {len(facts.paid)} debits have no kept answer: a read failed after it was paid.",
+            "See their receipts with `sfumato ledger show`; asking again pays again.",
+        )
+    return "done", f"All {len(facts.paid)} releases were debited before they were read, and are kept.", ""
+
+
+def _noise(facts: Facts) -> Found:
+    from sfumato.random import integers
+
+    words = integers(2**32, (4096,))
+    ones = sum(int(word).bit_count() for word in words)
+    # 131,072 fair bits: six standard deviations are 1,087; a stuck or biased source is far outside.
+    if abs(ones - 65_536) > 1_087:
+        return (
+            "open",
+            "The source of randomness of this machine is biased.",
+            "Do not release anything from it.",
+        )
+    laws = sorted({each.mechanism for each in facts.paid if each.mechanism})
+    drawn = f"; so far {' and '.join(laws)}" if laws else ""
+    return "done", f"Exact integer samplers on a keystream of the operating system{drawn}.", ""
+
+
+def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) -> Found:
+    chained = f"The ledger's {facts.entries:,} receipts verify."
+    if audited is None:
+        return "by hand", chained, "Run the audits: `sfumato check --audit`."
+    tried, broken = audited()
+    if broken:
+        return (
+            "open",
+            f"{chained} {len(broken)} of {tried} claims are broken.",
+            f"Do not use {_some(broken)}.",
+        )
+    return "done", f"{chained} {tried} claims were audited; none is broken.", ""
+
+
+def _performance(facts: Facts) -> Found:
+    told = [each for each in facts.paid if each.errors]
+    if not facts.paid:
+        return "by hand", "Nothing has been released yet.", "Quote the questions: `sfumato quote`."
+    if not told:
+        return "by hand", "The errors of past releases cannot be quoted again.", "Look at their error bars."
+    one = told[-1]
+    shown = "; ".join(f"{name} {error}" for name, error in one.errors.items())
+    return "by hand", f"Receipt #{one.number}: {shown} at 95 %.", "Is that accurate enough for its use?"
+
+
+def _documentation(facts: Facts) -> Found:
+    reasons = [each for each in facts.acts if not each.memo.get("reason")]
+    told = f"{len(facts.acts)} acts of the steward are on record, each with a reason."
+    if reasons:
+        return "open", f"{len(reasons)} acts of the steward give no reason.", "Note the reasons elsewhere."
+    return "by hand", told, "Write the dossier with `sfumato card`, and give it to the reviewer."
+
+
+def _security(facts: Facts) -> Found:
+    if facts.catalog.ledger.startswith("postgresql://"):
+        return (
+            "by hand",
+            "The ledger is in PostgreSQL.",
+            "Let only the steward's role write to it, and keep the key and the anchor elsewhere.",
+        )
+    ledger = Path(facts.catalog.ledger)
+    state = facts.catalog.state
+    secret = [ledger, *(Path(f"{ledger}.{end}") for end in ("key", "anchor"))]
+    if state is not None:
+        secret += [path for path in state.glob("*") if path.is_file()]
+    wide = [path.name for path in secret if path.exists() and _readable_by_others(path)]
+    if wide:
+        return (
+            "open",
+            f"{len(wide)} files of the ledger can be read by others.",
+            f"chmod 600 {' '.join(wide)}",
+        )
+    if state is None:
+        return (
+            "by hand",
+            "Ledger, key and anchor are in one folder, readable by their owner alone.",
+            "Whoever can replace the folder can roll it back: set `state` in sfumato.toml to another place.",
+        )
+    return "done", "Only their owner can read the ledger, its key and its anchor; the anchor is apart.", ""
+
+
+def _readable_by_others(path: Path) -> bool:
+    if os.name != "posix":
+        return False
+    return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def _education(_: Facts) -> Found:
+    return (
+        "by hand",
+        "`sfumato lab` tells in scenes what can go wrong, `sfumato explain` what an epsilon means.",
+        "Have those who ask and those who decide seen them?",
+    )
+
+
+def _monitoring(facts: Facts) -> Found:
+    balance = facts.balance
+    left = f"epsilon {float(balance.remaining):.4g} of {float(balance.epsilon):g} is left"
+    last = max((each.time for each in facts.paid), default=None)
+    when = "nothing released yet" if last is None else f"last release {_ago(last)}"
+    if not balance.remaining:
+        return "open", f"The budget is used up; {when}.", "Close it with `sfumato ledger close`, or raise it."
+    return "done", f"The ledger holds; {left}; {when}.", ""
+
+
+def _ago(moment: datetime) -> str:
+    days = (datetime.now(UTC) - moment).days
+    return "today" if days < 1 else "yesterday" if days == 1 else f"{days} days ago"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

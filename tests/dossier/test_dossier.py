@@ -1,0 +1,196 @@
+"""The dossier tells what is on record and nothing else; the checklist shows gaps where there are some."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from typer.testing import CliRunner
+
+import sfumato as sf
+from sfumato.catalog import Catalog
+from sfumato.cli.app import app
+from sfumato.cli.opening import open_session
+from sfumato.demo import SQL, prepare
+from sfumato.dossier import card, check, facts
+from sfumato.dossier.yaml import written
+from sfumato.ledger import Ledger
+
+run = CliRunner().invoke
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A hospital with one release by alice, and a raised budget."""
+    folder = tmp_path_factory.mktemp("dossier")
+    config = prepare(folder)
+    catalog = Catalog.read(config, analyst="alice")
+    with open_session(catalog, "visits") as session:
+        session.sql(SQL).release(epsilon="0.8")
+        session.ledger.raise_budget("visits", sf.Budget(3, "1e-6"), reason="a second study was approved")
+    config.write_text(config.read_text().replace("epsilon = 2 ", "epsilon = 3 "))
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy that a test may spoil."""
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def _facts(folder, *, quotes=True):
+    catalog = Catalog.read(folder / "sfumato.toml")
+    with Ledger.open(catalog.ledger, create=False) as book:
+
+        def session():
+            return sf.Session(*catalog.tables, budget=catalog.budgets["visits"], ledger=book)
+
+        return facts(catalog, book, "visits", session=session if quotes else None)
+
+
+def test_facts_are_the_ledgers_and_the_stewards(made):
+    known = _facts(made)
+    (paid,) = known.paid
+    assert (paid.analyst, paid.epsilon, paid.mechanism, paid.kept) == (
+        "alice",
+        sf.Budget("0.8").epsilon,
+        "laplace",
+        True,
+    )
+    assert paid.question == SQL
+    assert paid.errors["visits"].startswith("± ")
+    assert known.size == 5000
+    assert [act.memo["reason"] for act in known.acts] == ["a second study was approved"]
+    assert known.loss.epsilon(0.0) <= 0.8
+
+
+def test_looking_changes_nothing(made):
+    before = (made / "demo.ledger").read_bytes()
+    entries = _facts(made).entries
+    assert _facts(made).entries == entries
+    assert (made / "demo.ledger").read_bytes() == before
+
+
+def test_the_label_is_a_page_of_80_columns(made):
+    label = str(card(_facts(made)))
+    assert max(map(len, label.splitlines())) <= 80
+    assert len(label.splitlines()) <= 66
+    for told in (
+        "patient_id",
+        "epsilon 0.8",
+        "epsilon 3",
+        "alice",
+        "0 to 2000",
+        "legal claim",
+        "at most 6 rows",
+    ):
+        assert told in label, told
+
+
+def test_the_methods_paragraph_says_whose_and_how_much(made):
+    text = " ".join(card(_facts(made)).methods.split())
+    assert "protecting one patient_id with all its rows" in text
+    assert "spent 0.8 of epsilon = 3" in text
+    assert "laplace noise" in text
+
+
+def test_the_registry_entry_has_what_a_registry_asks(made):
+    text = card(_facts(made)).yaml
+    for told in (
+        'budget:\n  epsilon: 3\n  delta: 1.0e-06\n  accountant: "basic"\n',
+        "\n  verified: true\n",
+        f"    question: {json.dumps(SQL)}\n",
+        '\nunit: "one patient_id"\n',
+    ):
+        assert told in text, told
+
+
+def test_yaml_quotes_what_would_be_read_otherwise():
+    text = written({"no": "yes", "a: b": [], "n": {"x": 1e-6, "y": 2.0}, "l": [{"q": "a\n- b"}, "#"]})
+    assert text == '"no": "yes"\n"a: b": []\n"n":\n  x: 1.0e-06\n  "y": 2\nl:\n  - q: "a\\n- b"\n  - "#"\n'
+
+
+def test_twelve_steps_and_none_of_them_shows_a_gap(made):
+    steps = check(_facts(made))
+    assert [step.number for step in steps] == list(range(1, 13))
+    assert not [step for step in steps if step.verdict == "open"]
+    assert steps[0].verdict == "done"
+    assert all(step.fix for step in steps if step.verdict != "done")
+
+
+@pytest.mark.parametrize(
+    ("number", "spoil", "words"),
+    [
+        (1, ('role = "sensitive" }\nward', "}\nward"), "have no role"),
+        (1, ('nullable = false, role = "sensitive"', 'nullable = false, role = "identifier"'), "identifiers"),
+        (3, ("size = 5000", "size = 2000000"), "far below one"),
+    ],
+)
+def test_a_gap_in_the_file_is_shown_with_its_fix(folder, number, spoil, words):
+    toml = folder / "sfumato.toml"
+    assert spoil[0] in toml.read_text()
+    toml.write_text(toml.read_text().replace(*spoil))
+    step = check(_facts(folder, quotes=False))[number - 1]
+    assert step.verdict == "open"
+    assert words in f"{step.evidence} {step.fix}"
+
+
+def test_a_ledger_that_others_can_read_is_a_gap(folder):
+    (folder / "demo.ledger").chmod(0o644)  # a key that others can read does not even open
+    step = check(_facts(folder))[9]
+    assert step.verdict == "open"
+    assert step.fix == "chmod 600 demo.ledger"
+
+
+def test_a_broken_audit_is_a_gap(made):
+    assert check(_facts(made), audited=lambda: (40, []))[6].verdict == "done"
+    assert "Do not use laplace" in check(_facts(made), audited=lambda: (40, ["laplace"]))[6].fix
+
+
+def test_no_dossier_rests_on_a_ledger_that_does_not_verify(folder):
+    with sqlite3.connect(folder / "demo.ledger") as database:
+        names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        table = next(n for n in names if "entr" in n or "receipt" in n or "row" in n)
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        text = next(c for c in columns if c in ("memo", "body", "data", "text"))
+        database.execute(f"UPDATE {table} SET {text} = replace({text}, '4/5', '1/5')")
+    for command in ("card", "check"):
+        shown = run(app, [command, "--config", str(folder / "sfumato.toml")])
+        assert shown.exit_code == 4, shown.output
+        assert "verif" in shown.output or "broken" in shown.output or "chain" in shown.output
+
+
+def test_the_commands(folder, tmp_path):
+    given = ["--config", str(folder / "sfumato.toml")]
+    assert run(app, ["card", *given]).output.startswith("Privacy label: visits")
+    plain = json.loads(run(app, ["card", "--json", *given]).output)
+    assert plain["spent"]["epsilon"] == 0.8
+    target = tmp_path / "visits.yaml"
+    assert run(app, ["card", "--form", "yaml", "-o", str(target), *given]).exit_code == 0
+    again = run(app, ["card", "--form", "yaml", "-o", str(target), *given])
+    assert again.exit_code == 2
+    assert "there already" in again.output
+    steps = json.loads(run(app, ["check", "--json", *given]).output)["steps"]
+    assert len(steps) == 12
+    (folder / "demo.ledger").chmod(0o644)
+    assert run(app, ["check", *given]).exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(["--form", "poem"], "label, yaml, methods"), (["nobody"], "There is no dataset 'nobody'")],
+)
+def test_wrong_use_is_told_in_a_sentence(made, given, words):
+    shown = run(app, ["card", *given, "--config", str(made / "sfumato.toml")])
+    assert shown.exit_code == 2
+    assert words in " ".join(shown.output.split())
+
+
+def test_a_dataset_that_was_never_asked_is_told_and_not_registered(tmp_path):
+    config = prepare(tmp_path)
+    catalog = Catalog.read(config)
+    with (
+        Ledger.open(catalog.ledger) as book,
+        pytest.raises(sf.errors.InvalidParameter, match="nothing about"),
+    ):
+        facts(catalog, book, "visits", session=lambda: pytest.fail("a session would register it"))
