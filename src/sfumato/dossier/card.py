@@ -52,8 +52,7 @@ class Card:
         """What the epsilon spent so far lets an attacker learn."""
         if self.facts.loss is None:
             return "Nothing has been released yet."
-        delta = self.facts.budget.delta
-        return words(self.facts.loss, unit=self._unit, delta=delta, adjacency=self.facts.unit.adjacency)
+        return words(self.facts.loss, unit=self._unit, adjacency=self.facts.unit.adjacency)
 
     @property
     def _unit(self) -> str:
