@@ -22,10 +22,12 @@ class Presence:
             one can be that a person of it is not, or is, in the table. With a largest share of 1 everybody
             of some class is, and with a least one of 0 nobody of another.
         k_map: The least number of people of the population that a row of the table could be.
+        reidentified: The share of rows that one person alone could be.
     """
 
     delta: tuple[float, float]
     k_map: int
+    reidentified: float
 
 
 def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
@@ -54,9 +56,10 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
         f"UNION ALL SELECT {there}, 0, 1 FROM {population.relation}"
     )
     classes = f"SELECT sum(here) AS here, sum(there) AS there FROM ({both}) AS b GROUP BY {names}"
-    least, largest, k_map, strangers = rows.first(
+    least, largest, k_map, strangers, found, total = rows.first(
         "SELECT min(here / there), max(here / there), min(there) FILTER (WHERE here > 0), "
-        f"count(*) FILTER (WHERE here > there) FROM ({classes}) AS c"
+        "count(*) FILTER (WHERE here > there), count(*) FILTER (WHERE here = 1 AND there = 1), sum(here) "
+        f"FROM ({classes}) AS c"
     )
     if strangers:
         many = f"{strangers:,} classes" if strangers > 1 else "1 class"
@@ -64,4 +67,4 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
             f"The population has fewer people than the table in {many}; it must have everybody of the table, "
             "in columns that are generalised alike."
         )
-    return Presence((float(least), float(largest)), int(k_map))
+    return Presence((float(least), float(largest)), int(k_map), int(found) / int(total))
