@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import io
 import math
 import random
 import struct
@@ -12,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.anonymity import Hierarchy, generalize, measure, mondrian, suggest, uniqueness
-from sfumato.anonymity._quotes import _ends_inside
+from sfumato.anonymity import Hierarchy, _quotes, generalize, measure, mondrian, suggest, uniqueness
 from sfumato.errors import InvalidParameter, SourceUnusable
 from slow_anonymity import distance
 
@@ -191,9 +191,10 @@ def test_a_csv_file_that_ends_inside_quotes_is_not_measured_without_its_end(end,
         ('a;b\n1;"x,""', b";", True),
     ],
 )
-def test_open_quotes_are_seen(text, delimiter, inside):
-    assert _ends_inside(text.encode().splitlines(keepends=True), delimiter) is inside
-    assert _ends_inside([text.encode()], delimiter) is inside
+@pytest.mark.parametrize("block", [1, 4, 1000])
+def test_open_quotes_are_seen(text, delimiter, inside, block, monkeypatch):
+    monkeypatch.setattr(_quotes, "_BLOCK", block)
+    assert _quotes._ends_inside(io.BytesIO(text.encode()), delimiter) is inside
 
 
 # ── figures
