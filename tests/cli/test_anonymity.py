@@ -141,6 +141,36 @@ def test_the_columns_of_the_table_stay(cli, people):
     ]  # fmt: skip
 
 
+def test_columns_that_were_not_named_and_may_be_known_are_pointed_out(cli, people):
+    made = (
+        "anonymity",
+        "people.csv",
+        "--quasi",
+        "age",
+        "-k",
+        "2",
+        "--anonymize",
+        "mondrian",
+        "-o",
+        "out.csv",
+    )
+    found = cli(*made)
+    assert "others may know them: zip. Name them with --quasi too" in " ".join(found.out.split())
+    again = cli(*made, "--force", "--json")
+    assert (again.json["overlooked"], again.json["dropped"]) == (["zip"], ["name"])
+    assert cli(*ASK, "-k", "2", "--anonymize", "mondrian", "-o", "o.csv", "--json").json["overlooked"] == []
+    hidden = cli(*made, "--force", "--sensitive", "zip")
+    assert "others may know" not in hidden.out
+
+
+def test_a_folder_is_not_written_over(cli, people):
+    (people / "out.csv").mkdir()
+    for more in ((), ("--force",)):
+        found = cli(*ASK, "-k", "2", *MAKE, *more)
+        assert found.code == 2
+        assert "no file to write over" in " ".join(found.err.split())
+
+
 MAKE = ("--anonymize", "mondrian", "-o", "out.csv")
 
 

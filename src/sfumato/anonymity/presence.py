@@ -48,6 +48,13 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
                 f'The column "{name[:100]}" holds {kinds[0]} values in the table and {kinds[1]} values in '
                 "the population; give both the same type."
             )
+        if kinds[0] != kinds[1]:
+            side, own = (rows, name) if kinds[0] == "integer" else (population, other)
+            if _is_beyond_floats(side, own):
+                raise InvalidParameter(
+                    f'The column "{name[:100]}" holds whole numbers beyond 2^53 beside floats, which '
+                    "cannot tell them apart; give both the same type."
+                )
     here = ", ".join(f"{rows.scalar(name)} AS q{i}" for i, name in enumerate(quasi))
     there = ", ".join(population.scalar(name) for name in population.kinds)
     names = ", ".join(f"q{i}" for i in range(len(quasi)))
@@ -68,3 +75,10 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
             "in columns that are generalised alike."
         )
     return Presence((float(least), float(largest)), int(k_map), int(found) / int(total))
+
+
+def _is_beyond_floats(rows: Rows, name: str) -> bool:
+    """Whether a whole number is so large that another one is the same float."""
+    value = rows.scalar(name)
+    (found,) = rows.first(f"SELECT max(greatest({value}, -{value}::HUGEINT)) > {2**53} FROM {rows.relation}")
+    return bool(found)

@@ -106,7 +106,8 @@ def anonymity(
             made = generalize(named.table, known, _needed(k), suppress=share, **goals)
         after = measure(made.table, known, hidden) if made.classes else None
         _write(made.table, target, force=force)
-    _tell_made(found, after, made, named.dropped, target, json_=json_)
+    overlooked = [name for name in named.quasi if name not in (*found.quasi, *found.sensitive)]
+    _tell_made(found, after, made, named.dropped, overlooked, target, json_=json_)
 
 
 def _names(given: list[str]) -> list[str]:
@@ -161,7 +162,9 @@ def _target(
         raise InvalidParameter(f"There is no folder for {output.name[:100]}; make it first.")
     if os.path.realpath(target) in _read_from(file):
         raise InvalidParameter("The table is read from that file; name another one.")
-    if os.path.lexists(target) and not (force and target.is_file()):
+    if os.path.lexists(target) and not target.is_file():
+        raise InvalidParameter(f"{output.name[:100]} is there and no file to write over; name another one.")
+    if target.is_file() and not force:
         raise InvalidParameter(f"{output.name[:100]} is there already; --force writes over it.")
     return target
 
@@ -221,6 +224,7 @@ def _tell_made(
     after: Anonymity | None,
     made: Anonymized,
     dropped: tuple[str, ...],
+    overlooked: list[str],
     target: Path,
     *,
     json_: bool,
@@ -232,12 +236,23 @@ def _tell_made(
             "ncp": made.ncp,
             "discernibility": made.discernibility,
         }
-        written = {"written": str(target), "dropped": list(dropped), "before": before.to_dict()}
+        written = {
+            "written": str(target),
+            "dropped": list(dropped),
+            "overlooked": overlooked,
+            "before": before.to_dict(),
+        }
         emit_json(figures | written | cost)
         return
     say(f"Wrote {target}.", style="good")
     if dropped:
         paragraph(f"Left out, since their names point at one person: {', '.join(dropped)}.")
+    if overlooked:
+        paragraph(
+            f"Written as they were, though by their names others may know them: {', '.join(overlooked)}. "
+            "Name them with --quasi too, or take them out.",
+            style="bad",
+        )
     say()
     say(spelled(made.report.rpartition("\n\n")[0]))
     if after is not None and after.sensitive:
