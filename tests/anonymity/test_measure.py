@@ -355,5 +355,5 @@ def test_it_reads_well_in_eighty_columns():
     assert max(map(len, str(found).splitlines())) <= 80
     assert "for the steward's eyes" in str(found)
     assert found.table.column_names == ["what", "column", "value"]
-    assert found.table.num_rows == 10
+    assert found.table.num_rows == 11
     assert set(found.to_dict()) >= {"k", "l", "t", "delta_presence", "k_map"}

@@ -61,3 +61,18 @@ def test_a_population_that_lacks_somebody_is_refused():
         sf.anonymity.measure(rows, "q", population=pa.table({"q": [1]}))
     with pytest.raises(InvalidParameter, match='no column "q"'):
         sf.anonymity.measure(rows, "q", population=pa.table({"r": ["x"]}))
+
+
+def test_whole_numbers_and_floats_are_compared_while_floats_can_tell_them_apart():
+    floats = pa.table({"q": [2.0, 2.0, -3.0, None]})
+    assert sf.anonymity.measure(pa.table({"q": [2, -3, None]}), "q", population=floats).k_map == 1
+    whole = pa.table({"q": pa.array([2, 2, -3, None], pa.int8())})
+    assert sf.anonymity.measure(floats, "q", population=whole).delta_presence == (1, 1)
+    for large in (2**53 + 1, -(2**63)):
+        with pytest.raises(InvalidParameter, match="beyond 2\\^53 beside floats"):
+            sf.anonymity.measure(
+                pa.table({"q": [large]}), "q", population=pa.table({"q": [float(large)] * 2})
+            )
+    most = pa.table({"q": pa.array([2**64 - 1], pa.uint64())})
+    with pytest.raises(InvalidParameter, match="beyond 2\\^53 beside floats"):
+        sf.anonymity.measure(pa.table({"q": [2.0**64]}), "q", population=most)

@@ -224,7 +224,7 @@ def test_rows_of_a_large_table_keep_their_order(tmp_path):
         ({"quasi": "age", "k": 2, "l": 3, "sensitive": "ill"}, 'Column "ill" has fewer than 3'),
         ({"quasi": "age", "k": 2, "t": -1, "sensitive": "ill"}, "t must not be negative"),
         ({"quasi": ["age", "ill"], "k": 2, "sensitive": "ill"}, "named twice"),
-        ({"quasi": "list", "k": 2}, "nested"),
+        ({"quasi": "list", "k": 2}, "have no order"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said):

@@ -68,6 +68,51 @@ def test_a_population_gives_presence(cli, people):
     (people / "everybody.csv").write_text(PEOPLE + PEOPLE.partition("\n")[2])
     found = cli(*ASK, "--population", "everybody.csv", "--json")
     assert (found.json["delta_presence"], found.json["k_map"]) == ([0.5, 0.5], 2)
+    assert found.json["reidentified"] == 0
+    register = cli(*ASK, "--population", "people.csv")
+    assert "re-identified" in register.out
+    assert "75.0%" in register.out
+
+
+def test_every_set_of_columns_is_told_on_request(cli, people):
+    found = cli(*ASK, "--sets", "--json")
+    assert [(each["columns"], each["unique"]) for each in found.json["sets"]] == [
+        (["age"], 0.75),
+        (["zip"], 0.5),
+        (["zip", "age"], 0.75),
+    ]
+    text = cli(*ASK, "--sets")
+    assert "zip, age  7        1  75.0%   1.2" in text.out
+    assert text.out.count("for the steward") == 1
+    assert max(map(len, text.out.splitlines())) <= 80
+    assert "sets" not in cli(*ASK, "--json").json
+
+
+def test_a_name_with_a_comma_stands_in_quotes(cli, people):
+    (people / "odd.csv").write_text('"Last, First","a\nb",x"y, zip\nx,1,2,3\nx,1,2,3\n')
+    found = cli(
+        "anonymity", "odd.csv", "--quasi", '"Last, First",zip', "--quasi", "a\nb", "--quasi", 'x"y', "--json"
+    )
+    assert (found.code, found.json["quasi"]) == (0, ["Last, First", " zip", "a\nb", 'x"y'])
+
+
+def test_a_distance_just_above_the_limit_is_told_in_enough_digits(cli, people):
+    rows = ["0,a"] * 5000 + ["0,b"] * 5000 + ["1,a"] * 7501 + ["1,b"] * 2499
+    (people / "near.csv").write_text("q,v\n" + "\n".join(rows) + "\n")
+    found = cli("anonymity", "near.csv", "--quasi", "q", "--sensitive", "v", "--t", "0.125")
+    assert found.code == 4
+    assert "t is 0.12505, above 0.125." in found.out
+
+
+def test_what_a_file_has_no_place_for_is_said_and_nothing_is_written(cli, people):
+    pq.write_table(pyarrow.table({"q": [1, 1], "n": [["SECRET"], ["x"]]}), people / "nested.parquet")
+    make = ("anonymity", "nested.parquet", "--quasi", "q", "-k", "2", "--anonymize", "mondrian", "-o")
+    found = cli(*make, "out.csv")
+    assert found.code == 2
+    assert "a .csv file has no place" in " ".join(found.err.split())
+    assert "SECRET" not in found.err
+    assert sorted(each.name for each in people.iterdir()) == ["nested.parquet", "people.csv"]
+    assert cli(*make, "out.parquet").code == 0
 
 
 @pytest.mark.parametrize("way", ["mondrian", "generalize"])
@@ -96,6 +141,36 @@ def test_the_columns_of_the_table_stay(cli, people):
     ]  # fmt: skip
 
 
+def test_columns_that_were_not_named_and_may_be_known_are_pointed_out(cli, people):
+    made = (
+        "anonymity",
+        "people.csv",
+        "--quasi",
+        "age",
+        "-k",
+        "2",
+        "--anonymize",
+        "mondrian",
+        "-o",
+        "out.csv",
+    )
+    found = cli(*made)
+    assert "others may know them: zip. Name them with --quasi too" in " ".join(found.out.split())
+    again = cli(*made, "--force", "--json")
+    assert (again.json["overlooked"], again.json["dropped"]) == (["zip"], ["name"])
+    assert cli(*ASK, "-k", "2", "--anonymize", "mondrian", "-o", "o.csv", "--json").json["overlooked"] == []
+    hidden = cli(*made, "--force", "--sensitive", "zip")
+    assert "others may know" not in hidden.out
+
+
+def test_a_folder_is_not_written_over(cli, people):
+    (people / "out.csv").mkdir()
+    for more in ((), ("--force",)):
+        found = cli(*ASK, "-k", "2", *MAKE, *more)
+        assert found.code == 2
+        assert "no file to write over" in " ".join(found.err.split())
+
+
 MAKE = ("--anonymize", "mondrian", "-o", "out.csv")
 
 
@@ -116,6 +191,9 @@ MAKE = ("--anonymize", "mondrian", "-o", "out.csv")
         ((*ASK, "-o", "out.csv"), 2, "--output is where --anonymize writes"),
         ((*ASK, "-k", "2", *MAKE[:3], "out.xls"), 2, "ends in .csv, .parquet or .arrow"),
         ((*ASK, "-k", "2", *MAKE[:3], "no/out.csv"), 2, "no folder"),
+        ((*ASK, "-k", "2", *MAKE, "--suppress", "0.1"), 2, "mondrian leaves out no row"),
+        ((*ASK, "--suppress", "0.1"), 2, "--suppress is for --anonymize generalize"),
+        ((*ASK, "-k", "2", *MAKE, "--sets"), 2, "--sets is about the table as it is"),
         ((*ASK, "-k", "2", *MAKE[:3], "people.csv", "--force"), 2, "read from that file"),
         (("anonymity", "nothing.csv", "--quasi", "zip"), 1, "does not exist"),
         (("anonymity", "people.csv"), 2, ""),

@@ -14,6 +14,7 @@ tables that are anonymous each may not be so together.
 from __future__ import annotations
 
 from sfumato.anonymity.anonymized import Anonymized
+from sfumato.anonymity.crowds import crowds
 from sfumato.anonymity.deidentify import Deidentified, deidentify, roles
 from sfumato.anonymity.generalize import generalize, suggest
 from sfumato.anonymity.hierarchy import Hierarchy
@@ -30,6 +31,7 @@ __all__ = [
     "Hierarchy",
     "Uniqueness",
     "classes",
+    "crowds",
     "deidentify",
     "generalize",
     "measure",

@@ -15,6 +15,7 @@ _POSTAL = frozenset(
 )
 _LONGEST = 12  # characters of a code that is read from the left
 _FIRST = 16  # the narrowest intervals cut the column into about so many
+_WIDEST = 10**300  # intervals that are wider, or narrower than one over it, are none
 _DIGITS = 4  # so many digits or more, always as many, are a code
 
 
@@ -52,8 +53,9 @@ def _widths(column: Coded) -> list[Fraction]:
     whole = all(isinstance(value, int) for value in column.values[: column.proper])
     width = _round_up(max(extent / _FIRST, Fraction(2 if whole else 0)))
     widths = []
-    while width < extent:
-        widths.append(width)
+    while width < extent and width <= _WIDEST:
+        if width * _WIDEST >= 1:
+            widths.append(width)
         width *= 2
     return widths
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,7 +24,10 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Kind: TypeAlias = Literal["number", "date", "time", "text", "other"]
 
-_UNTYPED = "holds nested values, which cannot be compared; leave it out or flatten it first."
+_UNTYPED = (
+    "holds lists, spans of time or other values that have no order; leave it out or make it text first."
+)
+_BEYOND = "holds days or times beyond the years 1 to 9999; leave it out or make it text first."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ class Coded:
         if self.kind not in ("number", "date", "time") or self.proper < 2:
             return ranks
         numbers = np.array([_number(value) for value in self.values[: self.proper]])
-        if math.isinf(numbers[-1] - numbers[0]):
+        if math.isinf(float(numbers[-1]) - float(numbers[0])):
             numbers = numbers / 4
         # Huge neighbours may be one float; then ranks are all there is to go by.
         return numbers if numbers[0] < numbers[-1] and np.isfinite(numbers).all() else ranks
@@ -81,6 +85,8 @@ def encode(table: pa.Table, name: str) -> Coded:
         raise InvalidParameter(f'Column "{name[:100]}" {_UNTYPED}') from None
     kind = _kind(column.type)
     values = _listed(distinct.take(pa.array(order)))
+    if values is None:
+        raise InvalidParameter(f'Column "{name[:100]}" {_BEYOND}')
     order, values = _odd_last(order, values)
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
@@ -122,13 +128,21 @@ def _kind(kind: Any) -> Kind:
     return "text" if types.is_string(kind) or types.is_large_string(kind) else "other"
 
 
-def _listed(distinct: Any) -> list[object]:
+def _listed(distinct: Any) -> list[object] | None:
+    """The values as Python has them; None if one is a day or time that it has not."""
     import pyarrow as pa
 
-    if pa.types.is_timestamp(distinct.type):
-        # Python knows microseconds. What is finer keeps codes of its own and only looks the same.
-        distinct = distinct.cast(pa.timestamp("us", distinct.type.tz), safe=False)
-    values: list[object] = distinct.to_pylist()
+    values: list[object] | None = None
+    # The text of such an error may hold the value.
+    with suppress(pa.ArrowInvalid, OverflowError, ValueError):
+        if pa.types.is_timestamp(distinct.type):
+            # Python knows microseconds. What is finer keeps codes of its own and only looks the same.
+            is_finer = distinct.type.unit == "ns"
+            distinct = distinct.cast(pa.timestamp("us", distinct.type.tz), safe=not is_finer)
+        values = distinct.to_pylist()
+    if values is not None and pa.types.is_float32(distinct.type):
+        # As it is written: the double next to it would say 0.10000000149011612 for 0.1.
+        return [None if value is None else float(str(np.float32(value))) for value in values]  # type: ignore[arg-type]
     return values
 
 

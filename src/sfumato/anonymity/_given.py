@@ -31,7 +31,7 @@ def whole(table: Source) -> tuple[pa.Table, str, Mapping[str, SourceKind]]:
     with opened(table) as rows:
         # So that each row of the result can be laid beside its row in the source.
         rows._cursor.execute("SET preserve_insertion_order = true")
-        return rows.fetch(f"SELECT * FROM {rows.relation}"), rows.shown, rows.kinds
+        return rows.all(), rows.shown, rows.kinds
 
 
 def given(table: Source, quasi: str | Sequence[str], sensitive: str | Sequence[str] | None) -> Given:

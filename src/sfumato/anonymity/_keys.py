@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -132,6 +133,8 @@ def _coded(column: Any) -> tuple[_Whole, Any]:
         return _recoded(column)
     if pa.types.is_floating(kind):
         column = pc.add(column, pa.scalar(0, kind))
+        if pc.any(pc.is_nan(column)).as_py():  # there are many of them, and Arrow tells them apart
+            column = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, kind), column)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     coded = array.dictionary_encode(null_encoding="encode")
     return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary

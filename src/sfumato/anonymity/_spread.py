@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sfumato.anonymity._keys import Codes, Key, key_of, occurring, ranks_of
-from sfumato.anonymity.tables import Rows, checked, columns_of, opened
+from sfumato.anonymity.tables import Rows, checked, columns_of, exactly, opened
 from sfumato.engines._frames import Frame
 from sfumato.engines.base import Source
 from sfumato.engines.sources import locate
@@ -94,7 +94,7 @@ def classes_of(table: Source, quasi: Sequence[str], others: Sequence[str] = ()) 
         InvalidParameter: for a column that the source does not have, or has twice.
         SourceUnusable: if the source cannot be opened.
     """
-    located = locate(table)
+    located = locate(exactly(table))
     held = _held(located, quasi, others) if isinstance(located, Frame) else None
     if held is not None:
         yield held

@@ -28,8 +28,11 @@ def entropy_l(spread: Spread) -> float:
     counts = spread.counts.astype(np.float64)
     sizes = spread.sizes.astype(np.float64)
     inside = np.add.reduceat(counts * np.log(counts), spread.starts[:-1])
-    entropy = np.log(sizes) - inside / sizes
-    return float(min(np.exp(entropy.min()).clip(1.0), spread.distinct.min()))
+    worth = np.exp(np.log(sizes) - inside / sizes).clip(1.0, spread.distinct)
+    # Of equally frequent values it is their number, which logarithms may miss by a little.
+    is_even = counts[spread.starts[:-1]] * spread.distinct == sizes
+    is_even &= np.maximum.reduceat(counts, spread.starts[:-1]) == counts[spread.starts[:-1]]
+    return float(np.where(is_even, spread.distinct, worth).min())
 
 
 def recursive_ratios(spread: Spread) -> tuple[Fraction, ...]:

@@ -18,6 +18,7 @@ from sfumato.anonymity._lattice import Levels, cheapest
 from sfumato.anonymity.anonymized import Anonymized, Recoded, anonymized
 from sfumato.anonymity.hierarchy import Hierarchy, Tree
 from sfumato.anonymity.mondrian import asked_for
+from sfumato.anonymity.tables import names_given
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, show
@@ -63,7 +64,11 @@ def generalize(
             k, l or t that these rows cannot reach.
         SourceUnusable: if the table cannot be read.
     """
-    ways = dict(hierarchies) if isinstance(hierarchies, Mapping) else dict.fromkeys(_names(hierarchies))
+    ways = (
+        dict(hierarchies)
+        if isinstance(hierarchies, Mapping)
+        else dict.fromkeys(names_given(hierarchies, "hierarchies"))
+    )
     most = as_fraction(suppress, "suppress")
     if not 0 <= most <= 1:
         raise InvalidParameter("suppress is a share of the rows; give a number from 0 to 1.")
@@ -98,10 +103,6 @@ def suggest(table: Source, quasi: str | Sequence[str]) -> dict[str, Hierarchy]:
     name, or digits that are always as many) stars from the right, and categories nothing but `*`.
     """
     return {column.name: automatic(column) for column in given(table, quasi, None).quasi}
-
-
-def _names(given_names: Sequence[str]) -> list[str]:
-    return [given_names] if isinstance(given_names, str) else list(given_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,6 +41,7 @@ Tree: TypeAlias = Mapping[str, "Tree | Sequence[object]"]
 
 _NUMBERS = (int, float, Decimal, type(None))
 _DATES = ("month", "quarter", "year", "decade")
+_DEEPEST = 50  # labels of a tree above each other
 _DAYS = {"day": 1, "month": 31, "quarter": 92, "year": 366, "decade": 3653}
 
 
@@ -108,8 +109,10 @@ class Hierarchy(ABC):
         Raises:
             InvalidParameter: if the lists differ in length, or a label splits again further up.
         """
-        lengths = {len(labels) for labels in table.values()}
-        if len(lengths) != 1 or any(isinstance(labels, str) for labels in table.values()):
+        rows = list(table.values()) if isinstance(table, Mapping) else [""]
+        usable = all(isinstance(labels, Sequence) and not isinstance(labels, str) for labels in rows)
+        lengths = {len(labels) for labels in rows} if usable else set[int]()
+        if len(lengths) != 1 or any(label is None for labels in rows for label in labels):
             raise InvalidParameter("Give each value a list of labels, of the same length for all.")
         (depth,) = lengths
         return _steps({value: tuple(map(str, labels)) for value, labels in table.items()}, depth)
@@ -206,7 +209,7 @@ class _Intervals(Hierarchy):
             return Hierarchy.costs(self, values, level)
         numbers = _floats(values)
         present = numbers[np.isfinite(numbers)]
-        extent = float(np.ptp(present)) if len(present) else 0.0
+        extent = float(present.max()) - float(present.min()) if len(present) else 0.0  # may be infinite
         lost = min(float(self.widths[level - 1]) / extent, 1.0) if extent else 0.0
         return [lost if is_number else 0.0 for is_number in np.isfinite(numbers).tolist()]
 
@@ -347,7 +350,15 @@ class _Steps(Hierarchy):
 
 
 def _steps(table: Mapping[object, tuple[str | None, ...]], depth: int) -> _Steps:
-    """The hierarchy, after a check that no label has two above it: joined values must not part again."""
+    """The hierarchy, after a check that joined values do not part again and no label passes for a value."""
+    own = {text_of(value): labels for value, labels in table.items()}
+    for labels in table.values():
+        for level, label in enumerate(labels):
+            if label in own and own[label][level] != label:
+                raise InvalidParameter(
+                    f'The label "{str(label)[:60]}" is also a value and does not stand for it; give it '
+                    "another name."
+                )
     for level in range(1, depth):
         above: dict[str | None, str | None] = {}
         for labels in table.values():
@@ -359,6 +370,8 @@ def _steps(table: Mapping[object, tuple[str | None, ...]], depth: int) -> _Steps
 
 
 def _climb(branches: object, above: tuple[str, ...], paths: dict[object, tuple[str, ...]]) -> None:
+    if len(above) > _DEEPEST:
+        raise InvalidParameter(f"A tree is at most {_DEEPEST} labels deep; this one may contain itself.")
     if isinstance(branches, Mapping):
         if not branches:
             raise InvalidParameter("A label of the tree has nothing below it.")
@@ -368,6 +381,8 @@ def _climb(branches: object, above: tuple[str, ...], paths: dict[object, tuple[s
     if isinstance(branches, str) or not isinstance(branches, Sequence) or not branches or not above:
         raise InvalidParameter("A tree is labels with a list of values, or further labels, below each.")
     for value in branches:
+        if isinstance(value, Mapping | list | set | bytearray):
+            raise InvalidParameter("A tree is labels with a list of values, or further labels, below each.")
         if value in paths:
             raise InvalidParameter("A value stands in two places of the tree; it may stand in one.")
         paths[value] = above

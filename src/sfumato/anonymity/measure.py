@@ -5,11 +5,12 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sfumato.anonymity._shares import percent
 from sfumato.anonymity._spread import Classes, Spread, classes_of
 from sfumato.anonymity.closeness import closeness
 from sfumato.anonymity.diversity import distinct_l, entropy_l, recursive_ratios
@@ -46,6 +47,8 @@ class Diversity:
     def recursive(self, c: float | Fraction | Decimal) -> int:
         """The largest l for which every class is recursively (c, l)-diverse; 0 if none is.
 
+        The paper lets l = 1 always hold; here it too has to outweigh the most frequent value.
+
         Raises:
             InvalidParameter: if c is no positive number.
         """
@@ -66,6 +69,8 @@ class Anonymity:
         sensitive: For each sensitive column how diverse the classes are.
         delta_presence: With a population: the least and largest share of a class of it that is in the table.
         k_map: With a population: the least number of people that a row could be.
+        reidentified: With a population: the share of rows that one person alone could be, so that a list of
+            names with the same quasi-identifiers names them.
 
     Privacy:
         None is claimed. The figures say how a table fares against somebody who knows the quasi-identifiers
@@ -81,6 +86,7 @@ class Anonymity:
     sensitive: Mapping[str, Diversity] = field(default_factory=lambda: MappingProxyType({}))
     delta_presence: tuple[float, float] | None = None
     k_map: int | None = None
+    reidentified: float | None = None
 
     @property
     def l(self) -> int | None:  # noqa: E743  # the literature's name
@@ -137,7 +143,11 @@ class Anonymity:
             },
         }
         if self.delta_presence is not None:
-            made |= {"delta_presence": list(self.delta_presence), "k_map": self.k_map}
+            made |= {
+                "delta_presence": list(self.delta_presence),
+                "k_map": self.k_map,
+                "reidentified": self.reidentified,
+            }
         return made
 
     def _lines(self) -> list[tuple[str, str, float]]:
@@ -149,10 +159,10 @@ class Anonymity:
         ]
         for name, each in self.sensitive.items():
             lines += [("l", name, each.l), ("entropy l", name, each.entropy_l), ("t", name, each.t)]
-        if self.delta_presence is not None and self.k_map is not None:
+        if self.delta_presence is not None and self.k_map is not None and self.reidentified is not None:
             least, largest = self.delta_presence
             lines += [("delta presence, least", "", least), ("delta presence, largest", "", largest)]
-            lines += [("k-map", "", self.k_map)]
+            lines += [("k-map", "", self.k_map), ("re-identified", "", self.reidentified)]
         return lines
 
     def __str__(self) -> str:
@@ -210,7 +220,7 @@ def measure(
         return counted
     with together((table, known), (population, known)) as (rows, everybody):
         found = presence(rows, everybody, list(rows.kinds))
-    return replace(counted, delta_presence=found.delta, k_map=found.k_map)
+    return replace(counted, delta_presence=found.delta, k_map=found.k_map, reidentified=found.reidentified)
 
 
 def _counted(classes: Classes) -> Anonymity:
@@ -240,9 +250,14 @@ def _positive(c: float | Fraction | Decimal) -> Fraction:
 
 
 def _shown(what: str, value: float) -> str:
-    if what == "unique":
-        return f"{value:.1%}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    """A figure in three digits, never better than it is."""
+    if what in ("unique", "re-identified"):
+        return percent(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    is_worse_above = what in ("t", "delta presence, largest")
+    way = ROUND_CEILING if is_worse_above else ROUND_FLOOR
+    return str(Decimal(repr(value)).quantize(Decimal("0.001"), way))
 
 
 def _words(what: str, value: float) -> str:
@@ -258,4 +273,5 @@ def _words(what: str, value: float) -> str:
         "delta presence, least": "surest absence: the share that is in the table",
         "delta presence, largest": "surest presence: the share that is in the table",
         "k-map": "people of the population, at least, for any row",
+        "re-identified": "of the rows could be one person alone",
     }.get(what, "")

@@ -32,9 +32,10 @@ def mondrian(
     """The table with every row among at least k that look the same; no row is suppressed.
 
     Numbers and days become ranges `[20, 29]`, categories become sets `{Divorced, Widowed}` or, by the order
-    of the alphabet, `Cambodia … Germany`; what has all values, or mixes missing with present ones, becomes
-    `*`. A column in which nothing changed keeps its type, every other one becomes text. Other columns stay as
-    they are: leave out what names people first, with `deidentify`.
+    of the alphabet, `Cambodia … Germany`, in double quotes where a value has a comma itself; what has all
+    values, or mixes missing with present ones, becomes `*`. A column in which nothing changed keeps its type,
+    every other one becomes text. Other columns stay as they are: leave out what names people first, with
+    `deidentify`.
 
     Args:
         table: a path (CSV, Parquet, …), or an Arrow, pandas or Polars frame.
@@ -102,8 +103,15 @@ def _label(column: Coded, codes: list[int], line: np.typing.NDArray[np.float64])
     if column.kind in ("number", "date", "time"):
         return f"[{ends[0]}, {ends[1]}]", float((line[high] - line[low]) / (line[-1] - line[0]))
     if len(codes) <= _LISTED:
-        listed = ", ".join(text_of(column.values[code]) or "" for code in codes)
+        listed = ", ".join(_apart(text_of(column.values[code]) or "") for code in codes)
         return f"{{{listed}}}", (len(codes) - 1) / (len(column.values) - 1)
     if low == 0 and high == len(column.values) - 1:
         return STAR, 1.0
-    return f"{ends[0]} … {ends[1]}", (high - low) / (len(column.values) - 1)
+    return f"{_apart(ends[0] or '')} … {_apart(ends[1] or '')}", (high - low) / (len(column.values) - 1)
+
+
+def _apart(text: str) -> str:
+    """A text of a list so that the list can be read: in double quotes where it would run into the next."""
+    if text.strip() == text and text and not set(text) & set(",{}…") and not text.startswith('"'):
+        return text
+    return '"' + text.replace('"', '""') + '"'

@@ -22,10 +22,12 @@ class Presence:
             one can be that a person of it is not, or is, in the table. With a largest share of 1 everybody
             of some class is, and with a least one of 0 nobody of another.
         k_map: The least number of people of the population that a row of the table could be.
+        reidentified: The share of rows that one person alone could be.
     """
 
     delta: tuple[float, float]
     k_map: int
+    reidentified: float
 
 
 def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
@@ -46,6 +48,13 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
                 f'The column "{name[:100]}" holds {kinds[0]} values in the table and {kinds[1]} values in '
                 "the population; give both the same type."
             )
+        if kinds[0] != kinds[1]:
+            side, own = (rows, name) if kinds[0] == "integer" else (population, other)
+            if _is_beyond_floats(side, own):
+                raise InvalidParameter(
+                    f'The column "{name[:100]}" holds whole numbers beyond 2^53 beside floats, which '
+                    "cannot tell them apart; give both the same type."
+                )
     here = ", ".join(f"{rows.scalar(name)} AS q{i}" for i, name in enumerate(quasi))
     there = ", ".join(population.scalar(name) for name in population.kinds)
     names = ", ".join(f"q{i}" for i in range(len(quasi)))
@@ -54,9 +63,10 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
         f"UNION ALL SELECT {there}, 0, 1 FROM {population.relation}"
     )
     classes = f"SELECT sum(here) AS here, sum(there) AS there FROM ({both}) AS b GROUP BY {names}"
-    least, largest, k_map, strangers = rows.first(
+    least, largest, k_map, strangers, found, total = rows.first(
         "SELECT min(here / there), max(here / there), min(there) FILTER (WHERE here > 0), "
-        f"count(*) FILTER (WHERE here > there) FROM ({classes}) AS c"
+        "count(*) FILTER (WHERE here > there), count(*) FILTER (WHERE here = 1 AND there = 1), sum(here) "
+        f"FROM ({classes}) AS c"
     )
     if strangers:
         many = f"{strangers:,} classes" if strangers > 1 else "1 class"
@@ -64,4 +74,11 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
             f"The population has fewer people than the table in {many}; it must have everybody of the table, "
             "in columns that are generalised alike."
         )
-    return Presence((float(least), float(largest)), int(k_map))
+    return Presence((float(least), float(largest)), int(k_map), int(found) / int(total))
+
+
+def _is_beyond_floats(rows: Rows, name: str) -> bool:
+    """Whether a whole number is so large that another one is the same float."""
+    value = rows.scalar(name)
+    (found,) = rows.first(f"SELECT max(greatest({value}, -{value}::HUGEINT)) > {2**53} FROM {rows.relation}")
+    return bool(found)

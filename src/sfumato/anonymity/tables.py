@@ -5,7 +5,9 @@
 | NULL, an empty field of a CSV file | a value like any other: two missing values are equal |
 | NaN | one value |
 | −0.0 | 0.0 |
-| a column of a CSV file whose every value is a plain number, or a day | numbers, days; `02139` stays text |
+| a column of a CSV file whose every value is a plain number, or a day | numbers, days; `02139` stays text, \
+and so do numbers that are too long for a float |
+| a CSV file with a row that cannot be read, or that ends inside quotes | refused |
 
 Steward-only: everything that is opened here is read as it is, and nothing is paid for it.
 """
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.anonymity._quotes import check_closed
 from sfumato.engines._run import run
 from sfumato.engines._tables import Column, quoted
 from sfumato.engines._types import kind_of
@@ -33,10 +36,11 @@ from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnus
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "checked", "columns_of", "names_given", "opened", "quoted", "together"]
+__all__ = ["Rows", "checked", "columns_of", "exactly", "names_given", "opened", "quoted", "together"]
 
 _T = TypeVar("_T")
-_NUMBER = "[-+]?(0|[1-9][0-9]*)?([.][0-9]*)?([eE][-+]?[0-9]+)?"
+# No more digits than a float has: two long numbers would be one, and their rows a class.
+_NUMBER = "[-+]?(0|[1-9][0-9]{0,14})?([.]0*[0-9]{0,17})?([eE][-+]?[0-9]+)?"
 _WHOLE = "[-+]?(0|[1-9][0-9]{0,17})"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _GUESSES = ((_WHOLE, "BIGINT"), (_NUMBER, "DOUBLE"), (_DAY, "DATE"))
@@ -77,7 +81,8 @@ class Rows:
     Attributes:
         shown: What to call it in messages.
         kinds: What each column holds, by its name in the source.
-        relation: What to put after FROM; its columns have the names of the source.
+        relation: What to put after FROM; its columns are c0, c1, … in the order of `kinds`, since the engine
+            takes names that differ in upper and lower case alone for one.
     """
 
     shown: str
@@ -101,7 +106,17 @@ class Rows:
 
     def scalar(self, name: str) -> str:
         """SQL for a column; one that holds lists or other rare things is text."""
-        return f"CAST({quoted(name)} AS VARCHAR)" if self.kinds[name] == "other" else quoted(name)
+        inner = f"c{list(self.kinds).index(name)}"
+        return f"CAST({inner} AS VARCHAR)" if self.kinds[name] == "other" else inner
+
+    def all(self) -> pa.Table:
+        """All rows, with the names of the source.
+
+        Raises:
+            SourceUnusable: if they cannot be read.
+            Cancelled: on Ctrl-C.
+        """
+        return self.fetch(f"SELECT * FROM {self.relation}").rename_columns(list(self.kinds))
 
     def count(self) -> int:
         """The number of rows.
@@ -139,7 +154,7 @@ def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Row
         InvalidParameter: for a column that a source does not have, or has twice.
         SourceUnusable: if a source cannot be opened.
     """
-    sources = [(locate(table), columns) for table, columns in tables]
+    sources = [(locate(exactly(table)), columns) for table, columns in tables]
     # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
     own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
     cursor = _SHARED.cursor() if own is None else own._connect()
@@ -165,6 +180,9 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
     if is_csv or planned.scan.frame is not None:
         made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
 
+    if isinstance(located, Files) and is_csv:
+        check_closed(located)
+
     def work() -> tuple[str, list[str | None]]:
         inside = f"(SELECT {', '.join(planned.select) or '1'} FROM {planned.scan.prepare(cursor, name)})"
         if not is_csv:
@@ -175,13 +193,25 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
     inside, casts = _guarded(work, cursor.interrupt, located.shown)
     kinds: dict[str, SourceKind] = {}
     select = []
-    for column, into in zip(held, casts, strict=True):
+    for i, (column, into) in enumerate(zip(held, casts, strict=True)):
         native = into or column.native
         kinds[column.name] = kind_of(native)
         value = quoted(column.inner) if into is None else f"CAST({quoted(column.inner)} AS {into})"
-        select.append(f"{_one_form(value, native)} AS {quoted(column.name)}")
+        select.append(f"{_one_form(value, native)} AS c{i}")
     relation = f"(SELECT {', '.join(select) or '1'} FROM {inside} AS r) AS {quoted(name)}"
     return Rows(located.shown, kinds, relation, cursor)
+
+
+def exactly(table: Source) -> Source:
+    """The same, with decimals of more than 38 digits as text: as floats, different ones would be equal."""
+    import pyarrow as pa
+
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        return table
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal256(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
+    return table
 
 
 def checked(rows: int, shown: str) -> int:
@@ -196,7 +226,7 @@ def checked(rows: int, shown: str) -> int:
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -> list[int]:
-    """Where the wanted columns are: the same name, else the only one that differs in case.
+    """Where the wanted columns are: the same name, else the only one that differs in case or outer blanks.
 
     Raises:
         InvalidParameter: for a column that is not there, or is there twice.
@@ -228,6 +258,8 @@ def names_given(given: str | Sequence[str], what: str) -> list[str]:
 def _position(name: str, names: Sequence[str], shown: str) -> int:
     exact = [i for i, each in enumerate(names) if each == name]
     near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    # A header such as `name, zip` has a blank before each further name.
+    near = near or [i for i, each in enumerate(names) if each.strip().casefold() == name.strip().casefold()]
     if not near:
         close = get_close_matches(name, names, n=1)
         hint = f'did you mean "{close[0][:100]}"?' if close else f"it has {_listed(names)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.anonymity._shares import percent
 from sfumato.anonymity._spread import classes_of
 from sfumato.anonymity.tables import checked, names_given, opened
 from sfumato.engines.base import Source
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnSet", "Uniqueness", "classes", "uniqueness"]
 
 _MOST = 1024
+_WIDEST = 63  # columns; the engine marks those of a set by the bits of a whole number
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Uniqueness:
         Raises:
             InvalidParameter: if it is no share.
         """
-        if not 0 < share <= 1:
+        if isinstance(share, bool) or not isinstance(share, numbers.Real) or not 0 < share <= 1:
             raise InvalidParameter("share must be above 0 and at most 1.")
         found: list[ColumnSet] = []
         for each in self.sets:
@@ -91,16 +94,30 @@ class Uniqueness:
         )
 
     def __str__(self) -> str:
-        return text_table(
+        said = text_table(
             {
                 "columns": [", ".join(each.columns) for each in self.sets],
                 "classes": [f"{each.classes:,}" for each in self.sets],
                 "k": [f"{each.k:,}" for each in self.sets],
-                "unique": [f"{each.unique:.1%}" for each in self.sets],
+                "unique": [percent(each.unique) for each in self.sets],
                 "crowd": [f"{each.crowd:,.1f}" for each in self.sets],
             },
             width=80,
         )
+        return f"{said}\nExact figures of the rows: for the steward's eyes."
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """The sets in plain types."""
+        return [
+            {
+                "columns": list(each.columns),
+                "classes": each.classes,
+                "k": each.k,
+                "unique": each.unique,
+                "crowd": each.crowd,
+            }
+            for each in self.sets
+        ]
 
 
 def uniqueness(table: Source, columns: Sequence[str], *, largest: int | None = None) -> Uniqueness:
@@ -173,6 +190,8 @@ def classes(table: Source, quasi: Sequence[str]) -> pa.Table:
 def _sets(count: int, largest: int | None) -> list[tuple[int, ...]]:
     if not count:
         raise InvalidParameter("columns must name at least one column.")
+    if count > _WIDEST:
+        raise InvalidParameter(f"Sets are counted of at most {_WIDEST} columns; name fewer.")
     if largest is not None and (type(largest) is not int or largest < 1):
         raise InvalidParameter("largest must be a whole number from 1 on, or None.")
     sets: list[tuple[int, ...]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import tempfile
 from contextlib import suppress as quietly
@@ -18,12 +19,13 @@ from sfumato.errors import InvalidParameter, SourceUnusable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.anonymity import Anonymity, Anonymized
+    from sfumato.anonymity import Anonymity, Anonymized, Uniqueness
 
 __all__ = ["anonymity"]
 
 _WAYS = ("mondrian", "generalize")
 _SUFFIXES = (".csv", ".parquet", ".arrow")
+_SUPPRESS = 0.05
 _STEWARD = "Exact figures, paid for by nobody: for the steward, not for analysts."
 _LIMITS = (
     "They hold against somebody who knows the quasi-identifiers and nothing else. Two tables that are "
@@ -62,13 +64,16 @@ def anonymity(
         typer.Option("--anonymize", metavar="mondrian|generalize", help="Write a table that is like that."),
     ] = None,
     suppress: Annotated[
-        float,
+        float | None,
         typer.Option("--suppress", metavar="SHARE", help="The share of rows that generalize may leave out."),
-    ] = 0.05,
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write it: .csv, .parquet or .arrow."),
     ] = None,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Also what each set of the quasi-identifiers tells.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     json_: JsonOption = False,
 ) -> None:
@@ -76,12 +81,18 @@ def anonymity(
     known, hidden = _names(quasi), _names(sensitive or [])
     _check_goals(k, least, t, hidden)
     target = _target(file, anonymize, output, k, force=force)
-    from sfumato.anonymity import measure
+    if suppress is not None and anonymize != "generalize":
+        raise InvalidParameter("--suppress is for --anonymize generalize; mondrian leaves out no row.")
+    if sets and target is not None:
+        raise InvalidParameter("--sets is about the table as it is; ask for it without --anonymize.")
+    from sfumato.anonymity import measure, uniqueness
 
     with spinner("measuring", quiet=json_):
         found = measure(file, known, hidden, population=population)
+        telling = uniqueness(file, known) if sets else None
     if target is None:
-        _tell(found, _shortfalls(found, k, least, t), is_asked=(k, least, t) != (None,) * 3, json_=json_)
+        missed, is_asked = _shortfalls(found, k, least, t), (k, least, t) != (None,) * 3
+        _tell(found, telling, missed, is_asked=is_asked, json_=json_)
         return
     from sfumato.anonymity import deidentify, generalize, mondrian
 
@@ -91,14 +102,23 @@ def anonymity(
         if anonymize == "mondrian":
             made = mondrian(named.table, known, _needed(k), **goals)
         else:
-            made = generalize(named.table, known, _needed(k), suppress=suppress, **goals)
+            share = _SUPPRESS if suppress is None else suppress
+            made = generalize(named.table, known, _needed(k), suppress=share, **goals)
         after = measure(made.table, known, hidden) if made.classes else None
         _write(made.table, target, force=force)
-    _tell_made(found, after, made, named.dropped, target, json_=json_)
+    overlooked = [name for name in named.quasi if name not in (*found.quasi, *found.sensitive)]
+    _tell_made(found, after, made, named.dropped, overlooked, target, json_=json_)
 
 
 def _names(given: list[str]) -> list[str]:
-    return [name.strip() for each in given for name in each.split(",") if name.strip()]
+    return [name.strip() for each in given for name in _listed(each) if name.strip()]
+
+
+def _listed(given: str) -> list[str]:
+    """Names with commas between; one that has a comma itself stands in double quotes."""
+    with quietly(csv.Error):
+        return next(csv.reader([given], skipinitialspace=True, strict=True), [])
+    return given.split(",")
 
 
 def _check_goals(k: int | None, least: int | None, t: float | None, hidden: list[str]) -> None:
@@ -142,7 +162,9 @@ def _target(
         raise InvalidParameter(f"There is no folder for {output.name[:100]}; make it first.")
     if os.path.realpath(target) in _read_from(file):
         raise InvalidParameter("The table is read from that file; name another one.")
-    if os.path.lexists(target) and not (force and target.is_file()):
+    if os.path.lexists(target) and not target.is_file():
+        raise InvalidParameter(f"{output.name[:100]} is there and no file to write over; name another one.")
+    if target.is_file() and not force:
         raise InvalidParameter(f"{output.name[:100]} is there already; --force writes over it.")
     return target
 
@@ -162,16 +184,32 @@ def _shortfalls(found: Anonymity, k: int | None, least: int | None, t: float | N
     if least is not None and (found.l or 0) < least:
         missed.append(f"l is {found.l:,}, not {least:,}")
     if t is not None and (found.t is None or found.t > t):
-        missed.append(f"t is {found.t:.4g}, above {t:g}")
+        missed.append(f"t is {_above(found.t, t)}, above {t:g}")
     return missed
 
 
-def _tell(found: Anonymity, missed: list[str], *, is_asked: bool, json_: bool) -> None:
+def _above(value: float | None, limit: float) -> str:
+    """The value in as many digits as it takes to see that it is above the limit, at least four."""
+    shown = "unknown"
+    for digits in range(4, 18) if value is not None else ():
+        shown = f"{value:.{digits}g}"
+        if float(shown) > float(f"{limit:g}"):
+            break
+    return shown
+
+
+def _tell(
+    found: Anonymity, telling: Uniqueness | None, missed: list[str], *, is_asked: bool, json_: bool
+) -> None:
     if json_:
-        emit_json(found.to_dict() | ({"holds": not missed} if is_asked else {}))
+        more: dict[str, object] = {} if telling is None else {"sets": telling.to_dict()}
+        emit_json(found.to_dict() | more | ({"holds": not missed} if is_asked else {}))
     else:
         say(spelled(str(found).rpartition("\n")[0]))
         say()
+        if telling is not None:
+            say(spelled(str(telling).rpartition("\n")[0]))
+            say()
         if missed:
             paragraph(f"It falls short: {'; '.join(missed)}.", style="bad")
         elif is_asked:
@@ -186,6 +224,7 @@ def _tell_made(
     after: Anonymity | None,
     made: Anonymized,
     dropped: tuple[str, ...],
+    overlooked: list[str],
     target: Path,
     *,
     json_: bool,
@@ -197,12 +236,23 @@ def _tell_made(
             "ncp": made.ncp,
             "discernibility": made.discernibility,
         }
-        written = {"written": str(target), "dropped": list(dropped), "before": before.to_dict()}
+        written = {
+            "written": str(target),
+            "dropped": list(dropped),
+            "overlooked": overlooked,
+            "before": before.to_dict(),
+        }
         emit_json(figures | written | cost)
         return
     say(f"Wrote {target}.", style="good")
     if dropped:
         paragraph(f"Left out, since their names point at one person: {', '.join(dropped)}.")
+    if overlooked:
+        paragraph(
+            f"Written as they were, though by their names others may know them: {', '.join(overlooked)}. "
+            "Name them with --quasi too, or take them out.",
+            style="bad",
+        )
     say()
     say(spelled(made.report.rpartition("\n\n")[0]))
     if after is not None and after.sensitive:
@@ -214,13 +264,24 @@ def _tell_made(
 
 def _write(table: pa.Table, target: Path, *, force: bool) -> None:
     """Write the table, whole or not at all: under another name first."""
+    import pyarrow as pa
+
+    refused = False
     written = False
     with quietly(OSError), tempfile.TemporaryDirectory(prefix=".sfumato-", dir=target.parent) as folder:
         draft = Path(folder) / "draft"
-        _write_as(table, draft, target.suffix.lower())
-        if force or not os.path.lexists(target):
+        try:
+            _write_as(table, draft, target.suffix.lower())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):  # its text may hold data
+            refused = True
+        if not refused and (force or not os.path.lexists(target)):
             os.replace(draft, target)
             written = True
+    if refused:
+        raise InvalidParameter(
+            f"A column holds lists, bytes or spans of time, for which a {target.suffix.lower()} file has no "
+            "place; write an .arrow file, or leave the column out."
+        )
     if not written:
         raise SourceUnusable(f"{target.name[:100]} cannot be written there; check the folder and its room.")
 
