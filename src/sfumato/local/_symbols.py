@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local.domain import as_list
 from sfumato.numeric.exact import as_integer
 
 __all__ = ["Symbols"]
@@ -96,6 +97,8 @@ class Symbols:
         return begins
 
     def _of_numbers(self, values: Any) -> Digits:
+        if isinstance(values, np.ma.MaskedArray):
+            raise InvalidValue(_NUMBER)
         try:
             array = np.asarray(values)
         except (ValueError, OverflowError):
@@ -113,7 +116,7 @@ class Symbols:
         return out
 
     def _of_texts(self, values: Any, alphabet: str) -> Digits:
-        listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        listed = as_list(values)
         if not all(
             isinstance(each, str) and len(each) <= self.length and "\0" not in each for each in listed
         ):

@@ -1,4 +1,4 @@
-"""Proven tails of the number of reports that support a value: some coins of one kind, the others of another."""
+"""Proven tails of the number of reports that support a value: coins of one kind, and coins of another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["lower_tail", "upper_tail", "variance"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _PEAK = 0.468823
-"""No number of successes has a probability above this over the deviation (Baillon, Cominetti, Vaisman 2016)."""
+"""No number of heads is likelier than this over the deviation (Baillon, Cominetti, Vaisman 2016)."""
 
 _SHEVTSOVA = 0.56
 """The constant of Berry and Esseen for independent terms that need not be alike (Shevtsova 2010)."""
@@ -42,9 +42,9 @@ def upper_tail(x: Floats, m: Floats, people: int, p: float, q: float, *, enough:
     1. Hoeffding 1956, Theorems 4 and 5: where x ≥ μ + 1, P(C ≥ x) is at most that of Bin(people, μ/people).
        It is close where one kind of coin is rare or the two are nearly alike.
     2. Exponential tilting (Esscher 1932; Bahadur, Rao 1960): for the t > 0 under which C has the mean x,
-       P(C ≥ x) = e^(−E)·S, with E Chernoff's exponent and S the sum of e^(−tj)·P(C = x + j) over j ≥ 0, in the
-       tilted law, a sum of independent coins as well. `_beyond` bounds S. It has the variance of C itself, and
-       is close wherever that is large.
+       P(C ≥ x) = e^(−E)·S, with E Chernoff's exponent and S the sum of e^(−tj)·P(C = x + j) over j ≥ 0, in
+       the tilted law, a sum of independent coins as well. `_beyond` bounds S. It has the variance of C
+       itself, and is close wherever that is large.
 
     The first takes longer, and is left out where the second is not above `enough`.
     """
@@ -62,7 +62,7 @@ def _tilted(x: Floats, m: Floats, people: int, p: float, q: float) -> tuple[Floa
     """Chernoff's exponent at x, and a bound on the sum S that it is multiplied with.
 
     The exponent is the supremum of t·x − K(t) for the cumulant generating function K; it is attained where
-    K'(t) = x, a quadratic in e^t. It equals m·KL(a, p) + (people − m)·KL(b, q) for the tilted chances a and b.
+    K'(t) = x, a quadratic in e^t. It equals m·KL(a, p) + (people − m)·KL(b, q) for tilted chances a and b.
     """
     x, others = np.clip(x, 0.0, people), people - m
     square = p * q * (people - x)
@@ -83,8 +83,8 @@ def _tilted(x: Floats, m: Floats, people: int, p: float, q: float) -> tuple[Floa
 def _beyond(tilt: Floats, variance: Floats, thirds: Floats) -> Floats:
     """A bound on S = Σ e^(−tj)·P(C = x + j), j ≥ 0, for a sum of coins with the mean x, a whole number.
 
-    No value is likelier than M = 0.468823/σ. x is the median (Jogdeo, Samuels 1968), so that all values from x
-    on have at most 1/2 + M together: S is largest if the first ones have M each until that is used up. With
+    No value is likelier than M = 0.468823/σ. x is the median (Jogdeo, Samuels 1968), so that all values from
+    x on have at most 1/2 + M together: S is largest if the first ones have M each until that is used up. With
     many coins the law is nearly normal: P(x ≤ C ≤ x + j) is at most Φ(j/σ) − 1/2 + 2B, B the bound of Berry
     and Esseen, and so S is at most e^(a²/2)·Φ(−a) + 2B with a = tσ; by the median again, one B may be an M.
     """

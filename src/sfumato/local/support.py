@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local._numbers import not_idle
 from sfumato.local._tails import lower_tail, upper_tail, variance
-from sfumato.local.base import Aggregate, Randomizer
+from sfumato.local.base import Aggregate, Randomizer, listed_numbers
 from sfumato.local.domain import Domain
-from sfumato.local.estimates import Floats, Frequencies
-from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.local.estimates import Floats, Frequencies, sure_of
+from sfumato.numeric.exact import Rational, positive
 
 __all__ = ["SupportAggregate", "SupportRandomizer", "intervals", "price"]
 
@@ -28,9 +29,9 @@ def price(epsilon: Rational) -> Fraction:
     """The epsilon of a client, exactly.
 
     Raises:
-        InvalidParameter: unless it is positive and at most 700.
+        InvalidParameter: unless it is at least 1e-50 and at most 700.
     """
-    exact = positive(epsilon, "epsilon")
+    exact = not_idle(positive(epsilon, "epsilon"))
     if exact > 700:
         raise InvalidParameter("epsilon above 700 is as good as the truth itself: send that instead.")
     return exact
@@ -69,11 +70,7 @@ class SupportRandomizer(Randomizer[Frequencies]):
 
     @abstractmethod
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        """How many of these reports support each value of the domain.
-
-        Raises:
-            InvalidValue: if one is not a report of this randomizer, though of its type and shape.
-        """
+        """How many of these reports support each value of the domain."""
 
     def start(self) -> SupportAggregate:
         """An aggregate without reports."""
@@ -121,7 +118,7 @@ class SupportAggregate(Aggregate[Frequencies]):
         Raises:
             InvalidValue: without reports.
         """
-        level = float(probability(confidence, "confidence"))
+        level = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
         made = self.randomizer
@@ -143,11 +140,10 @@ class SupportAggregate(Aggregate[Frequencies]):
         return self.supports.tolist()
 
     def _restore(self, state: Any) -> None:
-        listed = np.asarray(state)
-        fits = listed.shape == self.supports.shape and listed.dtype.kind in "iu"
-        if not fits or listed.min() < 0 or listed.max() > self.count:
+        listed = listed_numbers(state, self.supports.size)
+        if listed.min() < 0 or listed.max() > self.count:
             raise InvalidValue("These are not counts of supported values of this domain.")
-        self.supports = listed.astype(np.int64)
+        self.supports = listed
 
 
 def intervals(
@@ -155,10 +151,10 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Intervals for the number m of people with a value, from how many reports support it.
 
-    The count C is Bin(m, p) + Bin(people − m, q). An m is left out if one of two one-sided tests rejects it, at
-    half the failure each: if an upper bound on P(C ≥ c), or on P(C ≤ c), is below that (`_tails`, theorems for
-    every number of people). The true tails rise and fall with m, so that whatever lies beyond an m that is
-    rejected is rejected rightly, too. Ends are whole numbers.
+    The count C is Bin(m, p) + Bin(people − m, q). An m is left out if one of two one-sided tests rejects it,
+    at half the failure each: if an upper bound on P(C ≥ c), or on P(C ≤ c), is not above that (`_tails`, by
+    theorems that hold for every number of people). The true tails rise and fall with m, so that whatever lies
+    beyond an m that is rejected is rejected rightly, too. Ends are whole numbers.
     """
     seen, where = np.unique(supports, return_inverse=True)
     counts, half = seen.astype(np.float64), (1 - confidence) / 2
@@ -187,8 +183,8 @@ def _edge(
 ) -> Floats:
     """The whole number next to the nearest one known to be rejected, by bisection.
 
-    `inner` is taken as kept and `end`, beyond all numbers, as rejected. It stops once the two are next to each
-    other, or so near that the interval is too wide by a hair.
+    `inner` is taken as kept and `end`, beyond all numbers, as rejected. It stops once the two are next to
+    each other, or so near that the interval is too wide by a hair.
     """
     inner, outer = inner.copy(), np.full_like(inner, end)
     hair = np.maximum(np.abs(guess - inner) * _HAIR, 1.0)
