@@ -66,6 +66,16 @@ def test_a_missing_text_is_refused_and_no_value_is_told(made):
         assert refused.value.__cause__ is None
 
 
+def test_a_refusal_says_what_is_public_and_no_more():
+    with pytest.raises(
+        InvalidValue, match=r"at most 6 characters of the alphabet \(abc.*-\); change"
+    ) as refused:
+        TEXTS["prefixes"].encode(["TEA"])
+    assert "TEA" not in str(refused.value)
+    with pytest.raises(InvalidValue, match="whole number of 8 bits"):
+        local.HeavyHitters(1, bits=8).encode([256])
+
+
 @pytest.mark.parametrize(
     "made",
     [
