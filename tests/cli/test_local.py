@@ -281,3 +281,13 @@ def test_a_recommendation_at_the_ends(cli):
     told = cli("local", "recommend", "--epsilon", "1", "--size", "2", "--people", "1000000000000000")
     assert told.code == 2
     assert "ask fewer people" in " ".join(told.err.split())
+
+
+def test_what_is_appended_is_made_by_what_made_the_file(cli, people):
+    encode(cli, *DRINKS, "--method", "unary")
+    more = encode(cli, *DRINKS, "--append")
+    assert more.code == 0, more.err
+    assert "UnaryEncoding" in more.out
+    assert read_reports("r.sfl").people == 2 * PEOPLE
+    for other in (("--method", "kary"), ("--epsilon", "3"), ("--domain", "tea,coffee,water,milk")):
+        assert encode(cli, *DRINKS, *other, "--append").code == 2

@@ -104,6 +104,8 @@ def encode(
     with spinner("randomising", quiet=json_):
         values = _column(file, column, values_of.kind)
         made = values_of.randomizer(method, epsilon, len(values))
+        if append and method == "auto":
+            made = _as_before(output, made)
         try:
             people = write_reports(output, made, _reports(made, values), append=append)
         except InvalidValue as error:
@@ -285,6 +287,20 @@ class _Values:
             else:
                 made = getattr(local, _FREQUENCIES[method])(epsilon, values)
         return made
+
+
+def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
+    """The randomizer of an existing file, if it has the same epsilon and domain.
+
+    Which one is the best depends on how many report: more people on another day must not split a file in two.
+    """
+    from sfumato.local.wire import read_reports
+
+    if not output.exists():
+        return made
+    kept = read_reports(output).randomizer
+    same = getattr(kept, "domain", None) == getattr(made, "domain", made) and kept.epsilon == made.epsilon
+    return kept if same else made
 
 
 def _column(file: str, column: str, kind: Kind) -> pa.ChunkedArray:
