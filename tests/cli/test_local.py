@@ -233,5 +233,61 @@ def test_texts_that_nobody_lists_are_found(cli, people):
     assert "coffee" in told.out
     assert "none is missing" in " ".join(told.out.split())
     assert max(map(len, told.out.splitlines())) <= 80
-    values = [each["value"] for each in cli("local", "aggregate", "r.sfl", "--json").json["values"]]
-    assert values == ["tea", "coffee"]
+    found = cli("local", "aggregate", "r.sfl", "--json").json
+    assert [each["value"] for each in found["values"]] == ["tea", "coffee"]
+    assert 0 < found["resolution"] < 0.5
+
+
+def test_sums_never_take_the_place_of_reports(cli, people):
+    encode(cli, *DRINKS)
+    before = (people / "r.sfl").read_bytes()
+    (people / "mine.json").write_text("{}")
+    for place in ("r.sfl", "people.parquet", "mine.json"):
+        told = cli("local", "aggregate", "r.sfl", "--save", place)
+        assert told.code == 2
+        assert "would destroy it" in told.err
+    assert (people / "r.sfl").read_bytes() == before
+    for _ in range(2):  # sums may be written anew
+        assert cli("local", "aggregate", "r.sfl", "--save", "s.json").code == 0
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_no_sums(cli, people):
+    encode(cli, *DRINKS)
+    told = cli("local", "aggregate", "r.sfl", "--save", "s.json", "--plot", "x.gif")
+    assert told.code == 2
+    assert not (people / "s.json").exists()
+
+
+def test_nobody_is_counted_twice(cli, people):
+    encode(cli, *DRINKS)
+    cli("local", "aggregate", "r.sfl", "--save", "s.json")
+    for files in (("r.sfl", "r.sfl"), ("s.json", "./s.json")):
+        told = cli("local", "aggregate", *files, "--json")
+        assert told.code == 2
+        assert "twice" in json.loads(told.err)["error"]["message"]
+
+
+def test_sums_that_were_made_up_are_told_in_a_sentence(cli, people):
+    data = local.KaryResponse(1, 3).start().to_dict() | {"format": "sfumato-local-aggregate.1", "count": 1}
+    for state in ([[1], [1, 2]], [2**63] * 3, "x"):
+        (people / "s.json").write_text(json.dumps(data | {"state": state}))
+        told = cli("local", "aggregate", "s.json")
+        assert told.code == 1
+        assert "These are not sums of reports" in " ".join(told.err.split())
+
+
+def test_a_recommendation_at_the_ends(cli):
+    assert "± 0" in cli("local", "recommend", "--epsilon", "700", "--size", "4", "--people", "10").out
+    told = cli("local", "recommend", "--epsilon", "1", "--size", "2", "--people", "1000000000000000")
+    assert told.code == 2
+    assert "ask fewer people" in " ".join(told.err.split())
+
+
+def test_what_is_appended_is_made_by_what_made_the_file(cli, people):
+    encode(cli, *DRINKS, "--method", "unary")
+    more = encode(cli, *DRINKS, "--append")
+    assert more.code == 0, more.err
+    assert "UnaryEncoding" in more.out
+    assert read_reports("r.sfl").people == 2 * PEOPLE
+    for other in (("--method", "kary"), ("--epsilon", "3"), ("--domain", "tea,coffee,water,milk")):
+        assert encode(cli, *DRINKS, *other, "--append").code == 2

@@ -86,6 +86,27 @@ def test_reasons_and_table() -> None:
         found.people = 3  # type: ignore[misc]
 
 
+def test_ties_are_told_as_ties() -> None:
+    why = recommend(1, 2, 1000).why
+    assert "Not k-ary response: about the same in every way; it would do as well." in why
+    assert "but less than a second" not in why
+    slower = recommend(1, 2, 500_000_000).why
+    assert "Not subset selection: about the same error, but about " in slower
+    assert slower.count("to add them up.") >= 2
+
+
+def test_errors_that_nobody_sees_are_alike() -> None:
+    found = recommend(700, 4, 10)
+    assert found.alternatives[0].name == "k-ary response"
+    assert "nan" not in found.why
+    assert "inf" not in found.why
+
+
+def test_too_many_people_are_told_as_such() -> None:
+    with pytest.raises(InvalidParameter, match="more than an hour: ask fewer people"):
+        recommend(1, 4, 10**15)
+
+
 def test_the_package_has_the_function_and_not_its_module() -> None:
     from sfumato import local
 

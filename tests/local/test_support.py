@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local._tails import variance
 from sfumato.local.base import aggregate_from
 from sfumato.local.estimates import Frequencies
 from sfumato.local.response import KaryResponse
-from sfumato.local.support import _root, _spread, intervals
+from sfumato.local.support import intervals
 from sfumato.testing import seeded
 
 PAIRS = [
@@ -33,22 +34,6 @@ def mixture(people, m, p, q):
     )
 
 
-@pytest.mark.parametrize(("p", "q"), PAIRS)
-@pytest.mark.parametrize("people", [1, 2, 3, 10, 40, 250])
-def test_tail_bounds_hold_for_the_exact_mixture(people, p, q):
-    for m in sorted({0, 1, people // 4, people // 2, people - 1, people}):
-        law = mixture(people, m, p, q)
-        counts, ms = np.arange(people + 1.0), np.full(people + 1, float(m))
-        above, below = np.cumsum(law[::-1])[::-1], np.cumsum(law)
-        upper, lower = (
-            special.ndtr(-_root(counts - 1, ms, people, p, q)),
-            special.ndtr(_root(counts + 1, ms, people, p, q)),
-        )
-        for bound, tail in ((upper[1:], above[1:]), (lower[:-1], below[:-1])):
-            seen = (tail > 1e-11) & (bound < 0.5)  # above a half nothing is ever rejected
-            assert np.all(bound[seen] >= tail[seen])
-
-
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
 @pytest.mark.parametrize(("p", "q"), PAIRS)
 @pytest.mark.parametrize("people", [1, 5, 60, 300])
@@ -61,22 +46,43 @@ def test_intervals_hold_as_often_as_they_say_by_exact_count(people, p, q, confid
         assert mixture(people, m, p, q)[covered].sum() >= confidence
 
 
+@pytest.mark.parametrize(("p", "q"), [pair for pair in PAIRS if pair != (0.9999, 0.0001)])
+def test_a_narrower_interval_would_fail(p, q):
+    # The twin of the test above: with a tenth less on both sides some count of holders is missed too often.
+    people, missed = 60, []
+    low, high = intervals(np.arange(people + 1), people, p, q, 0.95)
+    for m in range(people + 1):
+        law = mixture(people, m, p, q)
+        middle, half = (low + high) / 2, 0.9 * (high - low) / 2
+        missed.append(1 - law[(middle - half <= m) & (m <= middle + half)].sum())
+    assert max(missed) > 0.05
+
+
+def test_intervals_where_coins_are_sure():
+    # p is 1 and q almost 0: everybody's support is their own.
+    counts = np.arange(41)
+    for q in (0.0, 1e-12):
+        low, high = intervals(counts, 40, 1.0, q, 0.95)
+        assert np.array_equal(low, counts)
+        assert np.array_equal(high, counts)
+    low, high = intervals(counts, 40, 0.5, 0.5, 0.95)  # reports that say nothing
+    assert (low[20], high[20]) == (0, 40)
+
+
 @pytest.mark.parametrize(("p", "q"), [(0.731, 0.269), (0.5, 0.02), (0.99, 0.01)])
 def test_intervals_of_many_people_are_as_wide_as_the_mixture_itself(p, q):
     people, m = 1_000_000, np.array([0.0, 50_000, 500_000, 1_000_000])
     counts = np.rint(people * q + m * (p - q)).astype(np.int64)
     low, high = intervals(counts, people, p, q, 0.95)
-    half = 1.96 * np.sqrt(_spread(m, people, p, q)) / (p - q)
+    half = 1.96 * np.sqrt(variance(m, people, p, q)) / (p - q)
     # Half as wide at the ends, where the truth cannot lie beyond.
     assert high - low == pytest.approx(half * [1, 2, 2, 1], rel=0.02)
 
 
 def test_a_rejected_zero_leaves_zero():
     low, high = intervals(np.array([0, 1000]), 1000, 0.7, 0.3, 0.95)
-    assert low[0] == 0
-    assert high[0] < 1
-    assert low[1] > 999
-    assert high[1] == 1000
+    assert (low[0], high[0]) == (0, 0)
+    assert (low[1], high[1]) == (1000, 1000)
 
 
 def test_estimates_are_unbiased_and_intervals_cover():
@@ -90,7 +96,7 @@ def test_estimates_are_unbiased_and_intervals_cover():
     assert made.aggregate(reports[0]).estimate().counts == pytest.approx(
         (supports[0] - 70 * made.q) / made.gap
     )
-    sd = np.sqrt(_spread(true.astype(float), 70, made.p, made.q)) / made.gap / np.sqrt(runs)
+    sd = np.sqrt(variance(true.astype(float), 70, made.p, made.q)) / made.gap / np.sqrt(runs)
     assert np.all(np.abs(mean - true) < 6.5 * sd)
     low, high = intervals(supports.ravel(), 70, made.p, made.q, 0.9)
     held = ((low.reshape(runs, 4) <= true) & (true <= high.reshape(runs, 4))).sum(axis=0)

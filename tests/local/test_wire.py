@@ -275,3 +275,40 @@ def test_aggregates_travel_as_json_and_others_are_refused():
     ):
         with pytest.raises((InvalidValue, InvalidParameter)):
             aggregate_from_json(wrong)
+
+
+def test_what_is_no_report_never_gets_into_a_file(path):
+    """One such report would make the whole file useless, long after its sender has gone."""
+    write_reports(path, MADE, reports(5))
+    before = path.read_bytes()
+    wrong = np.array([2**16 - 1], np.uint16)
+    with pytest.raises(InvalidValue):
+        write_reports(path, MADE, [reports(2), wrong], append=True)
+    assert path.read_bytes() == before
+    with pytest.raises(InvalidValue):
+        write_reports(path.with_name("other.sfl"), MADE, wrong)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_that_holds_something_else_is_named(path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(PiecewiseMean, "_refuse_others", lambda *_: None)
+        write_reports(path, MADE, np.array([2**16 - 1], np.uint16))
+    with pytest.raises(SourceUnusable, match=r"reports\.sfl cannot be added up: A report is not one"):
+        aggregate_reports([path])
+
+
+def test_a_file_is_not_counted_twice(path, tmp_path):
+    write_reports(path, MADE, reports(5))
+    link = tmp_path / "link.sfl"
+    link.symlink_to(path)
+    for twice in ([path, path], [path, str(path)], [path, link], [path, tmp_path / "x" / ".." / path.name]):
+        with pytest.raises(InvalidParameter, match="twice"):
+            aggregate_reports(twice)
+    assert aggregate_reports([link]).count == 5
+
+
+def test_a_name_that_no_file_can_have_is_told(tmp_path):
+    for use in (read_reports, lambda place: write_reports(place, MADE, reports(1))):
+        with pytest.raises(SourceUnusable):
+            use(tmp_path / "a\0b")

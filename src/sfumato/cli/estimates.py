@@ -20,13 +20,14 @@ _QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
 
 def plain(found: Frequencies | Mean | Distribution) -> dict[str, Any]:
     """Estimates in the types that JSON has."""
-    from sfumato.local import Frequencies, Mean
+    from sfumato.local import Found, Frequencies, Mean
 
     if isinstance(found, Mean):
         return {"mean": {"value": found.value, "low": found.low, "high": found.high}}
     if isinstance(found, Frequencies):
         rows = zip(found.values, found.counts.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-        return {"values": [dict(zip(("value", "count", "low", "high"), row, strict=True)) for row in rows]}
+        listed = [dict(zip(("value", "count", "low", "high"), row, strict=True)) for row in rows]
+        return {"values": listed} | ({"resolution": found.resolution} if isinstance(found, Found) else {})
     quantiles = [found.quantile(each) for each in _QUANTILES]
     rows = zip(
         found.edges.tolist(), found.shares.tolist(), found.low.tolist(), found.high.tolist(), strict=True

@@ -46,6 +46,7 @@ _NUMBERS = {
     "quantiles": "LocalQuantiles",
 }
 _CHUNK = 1 << 20
+_SUMS = b'{"format":"sfumato-local-aggregate.'
 
 EpsilonOption = Annotated[
     str, typer.Option("--epsilon", metavar="NUMBER", help="What a report may cost the one who gives it.")
@@ -103,6 +104,8 @@ def encode(
     with spinner("randomising", quiet=json_):
         values = _column(file, column, values_of.kind)
         made = values_of.randomizer(method, epsilon, len(values))
+        if append and method == "auto":
+            made = _as_before(output, made)
         try:
             people = write_reports(output, made, _reports(made, values), append=append)
         except InvalidValue as error:
@@ -156,14 +159,17 @@ def aggregate(
     """Add up reports and estimate what people have, with intervals."""
     from sfumato.local.wire import aggregate_to_json
 
+    if save is not None and save.exists() and not _begins(save, _SUMS):
+        raise InvalidParameter(f"{save} exists and is no file of sums: --save would destroy it.")
     with spinner("adding up", quiet=json_):
         total = _sums(files)
         found = total.estimate(confidence)
         central = None if delta is None else _central(total, delta)
-    if save is not None:
-        _keep(save, aggregate_to_json(total))
+    # The picture first: a wrong ending is noticed before anything is written.
     if plot is not None:
         estimates.draw(found, plot)
+    if save is not None:
+        _keep(save, aggregate_to_json(total))
     if json_:
         document: dict[str, Any] = {"people": total.count, "confidence": confidence}
         document |= {"randomizer": _brief(total.randomizer), **estimates.plain(found)}
@@ -283,6 +289,20 @@ class _Values:
         return made
 
 
+def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
+    """The randomizer of an existing file, if it has the same epsilon and domain.
+
+    Which one is the best depends on how many report: more people on another day must not split a file in two.
+    """
+    from sfumato.local.wire import read_reports
+
+    if not output.exists():
+        return made
+    kept = read_reports(output).randomizer
+    same = getattr(kept, "domain", None) == getattr(made, "domain", made) and kept.epsilon == made.epsilon
+    return kept if same else made
+
+
 def _column(file: str, column: str, kind: Kind) -> pa.ChunkedArray:
     """The column of a table, each value in the one form of its kind."""
     from sqlglot import exp
@@ -310,13 +330,14 @@ def _reports(made: Randomizer[Any], values: pa.ChunkedArray) -> Iterator[NDArray
 
 def _sums(files: Sequence[Path]) -> Aggregate[Any]:
     """All files added up, be they reports or sums."""
-    from sfumato.local.wire import aggregate_from_json, aggregate_reports
+    from sfumato.local.wire import aggregate_from_json, aggregate_reports, distinct
 
     total: Aggregate[Any] | None = None
-    reports = [each for each in files if not _is_json(each)]
+    paths = distinct(files)
+    reports = [each for each in paths if not _is_json(each)]
     if reports:
         total = aggregate_reports(reports)
-    for path in (each for each in files if _is_json(each)):
+    for path in (each for each in paths if _is_json(each)):
         try:
             sums = aggregate_from_json(path.read_bytes())
         except (InvalidValue, InvalidParameter) as error:
@@ -330,9 +351,13 @@ def _sums(files: Sequence[Path]) -> Aggregate[Any]:
 
 
 def _is_json(path: Path) -> bool:
+    return _begins(path, b"{")
+
+
+def _begins(path: Path, with_: bytes) -> bool:
     try:
         with path.open("rb") as stream:
-            return stream.read(1) == b"{"
+            return stream.read(len(with_)) == with_
     except OSError:
         return False  # told when it is opened as a file of reports
 

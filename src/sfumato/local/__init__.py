@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.local.means import DuchiMean, HybridMean, PiecewiseMean
     from sfumato.local.quantiles import Distribution, LocalQuantiles, Quantile
     from sfumato.local.rappor import Rappor
+    from sfumato.local.rates import Minimax, minimax_frequencies, minimax_mean
     from sfumato.local.response import BinaryResponse, KaryResponse
     from sfumato.local.shuffle import shuffled
     from sfumato.local.sketch import CountMeanSketch
@@ -59,6 +60,7 @@ _HOMES = {
     "LocalHashing": "hashing",
     "LocalQuantiles": "quantiles",
     "Mean": "estimates",
+    "Minimax": "rates",
     "PiecewiseMean": "means",
     "Quantile": "quantiles",
     "Randomizer": "base",
@@ -71,6 +73,8 @@ _HOMES = {
     "aggregate_from_json": "wire",
     "aggregate_reports": "wire",
     "aggregate_to_json": "wire",
+    "minimax_frequencies": "rates",
+    "minimax_mean": "rates",
     "randomizer_from": "base",
     "read_reports": "wire",
     "recommend": "recommend",
@@ -94,6 +98,7 @@ __all__ = [
     "LocalHashing",
     "LocalQuantiles",
     "Mean",
+    "Minimax",
     "PiecewiseMean",
     "Quantile",
     "Randomizer",
@@ -106,6 +111,8 @@ __all__ = [
     "aggregate_from_json",
     "aggregate_reports",
     "aggregate_to_json",
+    "minimax_frequencies",
+    "minimax_mean",
     "randomizer_from",
     "read_reports",
     "recommend",

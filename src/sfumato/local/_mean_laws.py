@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sfumato import random
 from sfumato.local._mean_bars import Spread
 from sfumato.local.coins import Coins, Odds, nearest
+from sfumato.mechanisms._figures import ball
 
 __all__ = ["STEPS", "Ends", "Law", "Window"]
 
@@ -67,12 +68,14 @@ class Window:
         coin: Heads for a place in the window.
         inside: The probability of heads.
         outside: The probability of tails.
+        slope: By how much the mean place moves with the grid point.
     """
 
     width: int
     coin: Coins
     inside: float
     outside: float
+    slope: float
 
     @classmethod
     def at(cls, epsilon: Fraction) -> Window:
@@ -80,7 +83,9 @@ class Window:
         width = max(1, round(STEPS * math.exp(-float(epsilon) / 2)))
         ratio = Fraction(STEPS, width)
         odds = Odds(epsilon, ratio)
-        return cls(width, Coins(odds), nearest(odds), nearest(Odds(-epsilon, 1 / ratio)))
+        # inside − outside·width/STEPS = inside·(1 − e^−ε), without cancellation where epsilon is small
+        slope = nearest(lambda: odds() * -(-ball(epsilon)).expm1())
+        return cls(width, Coins(odds), nearest(odds), nearest(Odds(-epsilon, 1 / ratio)), slope)
 
     @property
     def places(self) -> int:
@@ -98,11 +103,6 @@ class Window:
         without = random.integers(STEPS, shares.size)
         without += self.width * (without >= points)
         return np.where(self.coin.toss(shares.size), within, without)
-
-    @property
-    def slope(self) -> float:
-        """By how much the mean place moves with the grid point."""
-        return self.inside - self.outside * self.width / STEPS
 
     @property
     def start(self) -> float:

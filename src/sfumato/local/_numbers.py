@@ -12,19 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, positive, show
 
-__all__ = ["OTHERS", "in_blocks", "priced", "ranged", "shares"]
+__all__ = ["OTHERS", "in_blocks", "not_idle", "priced", "ranged", "shares"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 OTHERS = "A report is not one that this randomizer makes."
 _LARGEST = 50
+_LEAST = Fraction(1, 10**50)
 _BLOCK = 1 << 18  # people at a time: what is drawn for them fits into a few megabytes
 _FLAT = "Values are a flat list or array: one number for each person."
 
 
+def not_idle(epsilon: Fraction) -> Fraction:
+    """An epsilon at which a report says something that floats can still tell.
+
+    Raises:
+        InvalidParameter: below 1e-50.
+    """
+    if epsilon < _LEAST:
+        raise InvalidParameter("epsilon below 1e-50 says nothing that could be estimated from: send nothing.")
+    return epsilon
+
+
 def priced(epsilon: Rational) -> Fraction:
     """An epsilon that hides something."""
-    price = positive(epsilon, "epsilon")
+    price = not_idle(positive(epsilon, "epsilon"))
     if price > _LARGEST:
         raise InvalidParameter(f"epsilon above {_LARGEST} is as good as the truth: it hides nothing.")
     return price
@@ -64,9 +76,11 @@ def shares(values: ArrayLike, lower: Fraction, upper: Fraction) -> Floats:
     return np.clip(parts, 0.0, 1.0)
 
 
-def in_blocks(draw: Callable[[Floats], NDArray[Any]], parts: Floats, kind: np.dtype[Any]) -> NDArray[Any]:
-    """What is drawn for the parts, some of them at a time."""
+def in_blocks(
+    draw: Callable[[Any], NDArray[Any]], parts: NDArray[Any], kind: np.dtype[Any], *, step: int = _BLOCK
+) -> NDArray[Any]:
+    """What is drawn for the parts, so many of them at a time."""
     out = np.empty(parts.size, kind)
-    for start in range(0, parts.size, _BLOCK):
-        out[start : start + _BLOCK] = draw(parts[start : start + _BLOCK])
+    for start in range(0, parts.size, step):
+        out[start : start + step] = draw(parts[start : start + step])
     return out

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local.domain import as_list
 from sfumato.numeric.exact import as_integer
 
 __all__ = ["Symbols"]
@@ -17,6 +18,7 @@ Digits = NDArray[np.uint16]
 
 _NIBBLE = 4
 _MOST = 64
+_SHORT = 64  # characters of an alphabet that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +98,30 @@ class Symbols:
         return begins
 
     def _of_numbers(self, values: Any) -> Digits:
+        if isinstance(values, np.ma.MaskedArray):
+            raise InvalidValue(self._refusal)
         try:
             array = np.asarray(values)
         except (ValueError, OverflowError):
-            raise InvalidValue(_NUMBER) from None
+            raise InvalidValue(self._refusal) from None
         if not array.size and array.ndim == 1:
             return np.zeros((0, self.length), np.uint16)
         if array.ndim != 1 or array.dtype.kind not in "iu" or int(array.min()) < 0:
-            raise InvalidValue(_NUMBER)
+            raise InvalidValue(self._refusal)
         numbers = array.astype(np.uint64)
         if int(numbers.max()) >> (self.bits or 0):
-            raise InvalidValue(_NUMBER)
+            raise InvalidValue(self._refusal)
         out = np.empty((numbers.size, self.length), np.uint16)
         for place in range(self.length):
             out[:, self.length - 1 - place] = (numbers >> np.uint64(_NIBBLE * place)) & np.uint64(15)
         return out
 
     def _of_texts(self, values: Any, alphabet: str) -> Digits:
-        listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        listed = as_list(values)
         if not all(
             isinstance(each, str) and len(each) <= self.length and "\0" not in each for each in listed
         ):
-            raise InvalidValue(_TEXT)
+            raise InvalidValue(self._refusal)
         # Characters as numbers, a row for each text, ended by zeros, and what symbol each number stands for.
         codes = np.array(listed, f"U{self.length}").view(np.uint32).reshape(len(listed), self.length)
         letters = np.array(["", *alphabet], "U1").view(np.uint32)
@@ -125,9 +129,16 @@ class Symbols:
         symbols[letters] = np.arange(letters.size)
         found: Digits = symbols[np.minimum(codes, symbols.size - 1)]
         if np.any(found == letters.size):
-            raise InvalidValue(_TEXT)
+            raise InvalidValue(self._refusal)
         return found
 
-
-_NUMBER = "A value is not a whole number of so many bits; leave it out before it is randomised."
-_TEXT = "A value is not a text of the alphabet, or too long; change it before it is randomised."
+    @property
+    def _refusal(self) -> str:
+        """What a value should have been, without the value; bits and alphabet are public."""
+        if self.alphabet is None:
+            return f"A value is not a whole number of {self.bits} bits; leave it out before it is randomised."
+        shown = f" ({self.alphabet})" if len(self.alphabet) <= _SHORT and self.alphabet.isprintable() else ""
+        return (
+            f"A value is not a text of at most {self.length} characters of the alphabet{shown}; change it "
+            "before it is randomised."
+        )

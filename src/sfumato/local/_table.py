@@ -14,6 +14,8 @@ from scipy import special
 
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.local._numbers import in_blocks
+from sfumato.local.base import listed_numbers
 from sfumato.local.estimates import Floats
 from sfumato.local.hadamard import HadamardResponse, parities, signs, transform
 from sfumato.local.support import intervals
@@ -29,6 +31,7 @@ KEY_BITS = 48
 """Bits of a key: with width below 2**17, products keep the 64 bits that exact independence needs."""
 
 _CHUNK = 1 << 15
+_MOST = 1 << 24  # cells of a table
 _SAFE = 3.0  # deviations that are added to the estimated collisions
 
 
@@ -59,6 +62,8 @@ class Table:
         for size, name, most in ((rows, "rows", 1 << 16), (width, "width", 1 << 16)):
             if as_integer(size, name, least=2) > most or size & (size - 1):
                 raise InvalidParameter(f"{name} must be a power of two, at most 2**16.")
+        if rows * width > _MOST:
+            raise InvalidParameter("A table has at most 2**24 cells, rows times width.")
         room = (65 - rows.bit_length() - spare) // width.bit_length()
         response = HadamardResponse(epsilon, width)
         if response.parities > room:
@@ -95,13 +100,13 @@ class Table:
 
     def encode(self, keys: Keys) -> NDArray[np.uint64]:
         """One report for each key."""
-        out = np.empty(keys.size, np.uint64)
-        for start in range(0, keys.size, _CHUNK):
-            part = keys[start : start + _CHUNK]
-            rows = random.integers(self.rows, part.size)
-            answers = self.response.encode(self.cells(rows, part).astype(np.int64)).astype(np.uint64)
-            out[start : start + _CHUNK] = answers | rows.astype(np.uint64) << np.uint64(self._answer)
-        return out
+        return in_blocks(self._respond, keys, np.dtype(np.uint64), step=_CHUNK)
+
+    def _respond(self, keys: Keys) -> NDArray[np.uint64]:
+        rows = random.integers(self.rows, keys.size)
+        answers = self.response.encode(self.cells(rows, keys).astype(np.int64)).astype(np.uint64)
+        answers |= rows.astype(np.uint64) << np.uint64(self._answer)
+        return answers
 
     def supported(self, reports: Keys, key: int) -> NDArray[np.bool_]:
         """Which reports support a key."""
@@ -174,15 +179,14 @@ class Sums:
         Raises:
             InvalidValue: if these cannot be sums of reports.
         """
-        made, numbers = cls(table), np.asarray(listed)
-        if numbers.shape == (made.people.size + made.characters.size,) and numbers.dtype.kind in "iu":
-            made.people = numbers[: table.rows].astype(np.int64)
-            made.characters = numbers[table.rows :].astype(np.int64).reshape(made.characters.shape)
-            most = made.people * ((1 << table.response.parities) - 1)
-            right = made.people.min() >= 0 and count in (None, int(made.people.sum()))
-            if right and np.all(np.abs(made.characters).sum(1) <= most):
-                return made
-        raise InvalidValue("These are not sums of reports of this randomizer.")
+        made = cls(table)
+        numbers = listed_numbers(listed, made.people.size + made.characters.size)
+        made.people, made.characters = numbers[: table.rows], numbers[table.rows :].reshape(table.rows, -1)
+        most = made.people * ((1 << table.response.parities) - 1)
+        right = made.people.min() >= 0 and count in (None, int(made.people.sum()))
+        if not right or np.any(np.abs(made.characters).sum(1) > most):
+            raise InvalidValue("These are not sums of reports of this randomizer.")
+        return made
 
     def supports(self) -> NDArray[np.int64]:
         """How many reports of each row support each cell; transformed once."""

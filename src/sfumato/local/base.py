@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Aggregate", "Randomizer", "aggregate_from", "randomizer_from", "register"]
+__all__ = ["Aggregate", "Randomizer", "aggregate_from", "listed_numbers", "randomizer_from", "register"]
 
 _R = TypeVar("_R", bound="type[Randomizer[Any]]")
 _E = TypeVar("_E")
 _KNOWN: dict[str, type[Randomizer[Any]]] = {}
+_MOST = 2**53
+"""Reports that can be added up: all sums stay exact, as whole numbers and as floats."""
 
 
 def register(cls: _R) -> _R:
@@ -67,11 +69,23 @@ def aggregate_from(data: Mapping[str, Any]) -> Aggregate[Any]:
     if not isinstance(data, Mapping) or set(data) != {"randomizer", "count", "state"}:
         raise InvalidValue("This is not an aggregate of reports.")
     made, count = randomizer_from(data["randomizer"]).start(), data["count"]
-    if type(count) is not int or not 0 <= count < 2**63:
-        raise InvalidValue("An aggregate counts its reports.")
+    if type(count) is not int or not 0 <= count <= _MOST:
+        raise InvalidValue("An aggregate counts its reports, at most 2**53.")
     made.count = count
     made._restore(data["state"])
     return made
+
+
+def listed_numbers(state: Any, size: int) -> NDArray[np.int64]:
+    """So many whole numbers from a list of them, as JSON has it; sums of their sizes stay within 64 bits.
+
+    Raises:
+        InvalidValue: for anything else.
+    """
+    whole = isinstance(state, list) and len(state) == size and set(map(type, state)) <= {int}
+    if not whole or sum(map(abs, state)) >= 2**62:
+        raise InvalidValue("These are not sums of reports of this randomizer.")
+    return np.array(state, np.int64)
 
 
 class Randomizer(ABC, Generic[_E]):
@@ -146,7 +160,7 @@ class Randomizer(ABC, Generic[_E]):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _checked(self, reports: NDArray[Any]) -> NDArray[Any]:
-        """A batch of reports with the type and shape that this randomizer makes.
+        """A batch of reports of the type, shape and range that this randomizer makes.
 
         Raises:
             InvalidValue: for others.
@@ -158,7 +172,16 @@ class Randomizer(ABC, Generic[_E]):
                 f"Reports of {type(self).__name__} are arrays of {self.report_dtype} with the shape (number"
                 f"{''.join(f', {n}' for n in self.report_shape)}{',' if not self.report_shape else ''})."
             )
+        self._refuse_others(batch)
         return batch
+
+    @abstractmethod
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        """Refuse what has the type and shape of reports and yet is none: no file or sum ever holds it.
+
+        Raises:
+            InvalidValue: if there is such a one.
+        """
 
 
 class Aggregate(ABC, Generic[_E]):
@@ -198,6 +221,8 @@ class Aggregate(ABC, Generic[_E]):
             )
         if not isinstance(other, type(self)):  # not reached: one fingerprint has one kind of aggregate
             return NotImplemented
+        if self.count + other.count > _MOST:
+            raise InvalidParameter("More than 2**53 reports cannot be added up exactly.")
         made = self._merged(other)
         made.count = self.count + other.count
         return made
@@ -216,7 +241,7 @@ class Aggregate(ABC, Generic[_E]):
 
     @abstractmethod
     def _add(self, batch: NDArray[Any]) -> None:
-        """Add a batch of the right type and shape; check its range first."""
+        """Add a batch of the right type, shape and range."""
 
     @abstractmethod
     def _merged(self, other: Self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "as_list"]
 
 _MOST = 2**32
 
@@ -61,7 +61,7 @@ class Domain:
         Raises:
             InvalidValue: if one is not in it; the value is not shown.
         """
-        if isinstance(values, str | bytes | np.ma.MaskedArray):
+        if _lumped(values):
             raise InvalidValue(_FLAT)
         try:
             if self.labels is not None:
@@ -78,18 +78,35 @@ class Domain:
         return array.astype(np.int64, copy=False)
 
     def _listed(self, values: Any) -> NDArray[np.int64]:
-        if isinstance(values, np.ndarray):
-            if values.dtype == np.bool_ and self.labels == (False, True) and values.ndim == 1:
-                return values.astype(np.int64)
-            values = values.tolist()
-        elif hasattr(values, "to_pylist"):  # Arrow
-            values = values.to_pylist()
-        listed = values if isinstance(values, list) else list(values)
+        truths = isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 1
+        if truths and self.labels == (False, True):
+            return np.asarray(values, np.int64)
+        listed = as_list(values)
         return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
 
     def to_json(self) -> int | list[Any]:
         """A number, or the list."""
         return self.size if self.labels is None else list(self.labels)
+
+
+def as_list(values: Any) -> list[Any]:
+    """Values as Python has them, from a list, an array, or a column of pandas or Arrow.
+
+    Raises:
+        InvalidValue: for one text, which is not a list of its characters, or an array with gaps.
+    """
+    if _lumped(values) or not isinstance(values, Iterable):
+        raise InvalidValue(_FLAT)
+    if isinstance(values, np.ndarray):
+        listed = values.tolist()
+        return listed if isinstance(listed, list) else [listed]
+    if hasattr(values, "to_pylist"):  # Arrow
+        return list(values.to_pylist())
+    return values if isinstance(values, list) else list(values)
+
+
+def _lumped(values: Any) -> bool:
+    return isinstance(values, str | bytes | np.ma.MaskedArray)
 
 
 _FLAT = "Values are a flat list or array without gaps: one value for each person."

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, probability
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Frequencies", "Mean"]
+__all__ = ["Frequencies", "Mean", "sure_of"]
 
 Floats = NDArray[np.float64]
+
+
+_SUREST = 1 - Fraction(1, 10**9)
+
+
+def sure_of(confidence: Rational) -> float:
+    """The confidence of intervals, as a float that leaves room for a failure.
+
+    Raises:
+        InvalidParameter: unless it is above 0 and at most 1 − 1e-9.
+    """
+    exact = probability(confidence, "confidence")
+    if exact > _SUREST:
+        raise InvalidParameter("confidence must be at most 0.999999999: nothing random is surer than that.")
+    return float(exact)
 
 
 @dataclass(frozen=True, slots=True)

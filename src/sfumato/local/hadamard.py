@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.local.base import Aggregate, register
+from sfumato.local._numbers import in_blocks
+from sfumato.local.base import Aggregate, listed_numbers, register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain
 from sfumato.local.examples import Example
@@ -135,12 +136,7 @@ class HadamardResponse(SupportRandomizer):
         Raises:
             InvalidValue: for a value outside the domain, which is not shown; nothing was randomised then.
         """
-        indices = self.domain.indices(values)
-        reports = np.empty(indices.size, self.report_dtype)
-        for start in range(0, indices.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            reports[part] = self._respond(indices[part])
-        return reports
+        return in_blocks(self._respond, self.domain.indices(values), self.report_dtype, step=_CHUNK)
 
     def _respond(self, indices: NDArray[np.int64]) -> Words:
         """Masks and a uniform response, which the hash replaces where the coin says so; no branch on it."""
@@ -159,6 +155,10 @@ class HadamardResponse(SupportRandomizer):
     def start(self) -> HadamardAggregate:
         """An aggregate without reports."""
         return HadamardAggregate(self)
+
+    def _refuse_others(self, batch: Words) -> None:
+        if batch.size and int(batch.max()) >> self.parities * (self._bits + 1):
+            raise InvalidValue("A report has bits that no report of this randomizer has.")
 
     def _supports(self, batch: Words) -> Counts:
         made = self.start()
@@ -189,9 +189,6 @@ class HadamardAggregate(SupportAggregate):
 
     def _add(self, batch: Words) -> None:
         made = self.randomizer
-        bits = made.parities * (made._bits + 1)
-        if bits < 8 * batch.dtype.itemsize and batch.size and int(batch.max()) >> bits:
-            raise InvalidValue("A report has bits that no report of this randomizer has.")
         size = self.sums.size
         step = max(_CHUNK, 2 * size)
         for start in range(0, batch.size, step):
@@ -209,12 +206,11 @@ class HadamardAggregate(SupportAggregate):
         return self.sums.tolist()
 
     def _restore(self, state: Any) -> None:
-        listed = np.asarray(state)
-        fits = listed.shape == self.sums.shape and listed.dtype.kind in "iu"
+        listed = listed_numbers(state, self.sums.size)
         total = self.count * ((1 << self.randomizer.parities) - 1)
-        if not fits or int(np.abs(listed).sum()) > total or (int(listed.sum()) - total) % 2:
+        if int(np.abs(listed).sum()) > total or (int(listed.sum()) - total) % 2:
             raise InvalidValue("These are not sums of reports of this randomizer.")
-        self.sums = listed.astype(np.int64)
+        self.sums = listed
 
 
 def word_type(bits: int) -> np.dtype[Any]:

@@ -166,6 +166,9 @@ class LocalHashing(SupportRandomizer):
     def _keys(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         return spread(indices.astype(self.report_dtype), self._bits)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        """Every pair of words is a report."""
+
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         keys = self._keys(np.arange(self.domain.size))
         return supported(batch[:, 0], batch[:, 1], keys, self.length)

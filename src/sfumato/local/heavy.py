@@ -19,7 +19,7 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._symbols import Symbols
 from sfumato.local._table import Keys, Sums, Table, law_of_pair
 from sfumato.local.base import Aggregate, Randomizer, register
-from sfumato.local.estimates import Floats, Frequencies
+from sfumato.local.estimates import Floats, Frequencies, sure_of
 from sfumato.local.examples import Example
 from sfumato.loss import ResponseLoss
 from sfumato.mechanisms._figures import freeze, shown
@@ -189,6 +189,10 @@ class HeavyHitters(Randomizer[Found]):
             if place in self.levels:
                 yield total >> np.uint64(16)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        if batch.size and int(batch.max()) >> self._tables[0].used >= len(self.levels):
+            raise InvalidValue("A report has bits that no report of this randomizer has.")
+
     def start(self) -> HeavyAggregate:
         """An aggregate without reports."""
         return HeavyAggregate(self)
@@ -226,7 +230,7 @@ class HeavyAggregate(Aggregate[Found]):
         Raises:
             InvalidValue: without reports at every level, or if so many people cannot settle the threshold.
         """
-        level = float(probability(confidence, "confidence"))
+        level = sure_of(confidence)
         share = None if threshold is None else float(probability(threshold, "threshold"))
         if not all(sums.people.any() for sums in self.sums):
             raise InvalidValue("There are too few reports: every level needs some.")
@@ -287,8 +291,6 @@ class HeavyAggregate(Aggregate[Found]):
     def _add(self, batch: NDArray[Any]) -> None:
         used = self.randomizer._tables[0].used
         levels = batch >> np.uint64(used)
-        if batch.size and int(levels.max()) >= len(self.sums):
-            raise InvalidValue("A report has bits that no report of this randomizer has.")
         reports = batch & np.uint64((1 << used) - 1)
         for level, sums in enumerate(self.sums):
             sums.add(reports[levels == level])

@@ -21,12 +21,12 @@ from sfumato.local._mean_bars import half_width, share_interval
 from sfumato.local._mean_laws import STEPS, Law
 from sfumato.local._numbers import OTHERS, in_blocks, priced, ranged, shares
 from sfumato.local.base import Aggregate, Randomizer, register
-from sfumato.local.estimates import Mean
+from sfumato.local.estimates import Mean, sure_of
 from sfumato.local.examples import Example
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, probability
+from sfumato.numeric.exact import Rational
 
 __all__ = ["DuchiMean", "HybridMean", "MeanAggregate", "MeanRandomizer", "PiecewiseMean"]
 
@@ -67,11 +67,7 @@ class MeanRandomizer(Randomizer[Mean]):
 
     @abstractmethod
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        """The reports that are places of the window, and how many of the others name the upper end.
-
-        Raises:
-            InvalidValue: if one is neither.
-        """
+        """The reports that are places of the window, and how many of the others name the upper end."""
 
     def __repr__(self) -> str:
         return shown(type(self).__name__, epsilon=self.epsilon, lower=self.lower, upper=self.upper)
@@ -138,13 +134,15 @@ class DuchiMean(MeanRandomizer):
         """A byte: 1 for the upper end, 0 for the lower."""
         return np.dtype(np.uint8)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        if batch.size and batch.max() > 1:
+            raise InvalidValue(OTHERS)
+
     def encode(self, values: ArrayLike) -> NDArray[np.uint8]:
         """An end for each number."""
         return in_blocks(self._law.ends.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        if batch.size and batch.max() > 1:
-            raise InvalidValue(OTHERS)
         return batch[:0], int(np.count_nonzero(batch))
 
 
@@ -174,13 +172,15 @@ class PiecewiseMean(MeanRandomizer):
         """Two bytes: a place."""
         return np.dtype(np.uint16)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        if batch.size and batch.max() >= self._law.window.places:
+            raise InvalidValue(OTHERS)
+
     def encode(self, values: ArrayLike) -> NDArray[np.uint16]:
         """A place for each number."""
         return in_blocks(self._law.window.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        if batch.size and batch.max() >= self._law.window.places:
-            raise InvalidValue(OTHERS)
         return batch, 0
 
 
@@ -210,14 +210,19 @@ class HybridMean(MeanRandomizer):
         """Two bytes: a place, or one of the two after them for the ends."""
         return np.dtype(np.uint16)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        # Without a mixture there are places alone, or ends alone.
+        places, share = self._law.window.places, self._law.share
+        least, most = 0 if share else places, places - 1 if share == 1 else places + 1
+        if batch.size and (batch.max() > most or batch.min() < least):
+            raise InvalidValue(OTHERS)
+
     def encode(self, values: ArrayLike) -> NDArray[np.uint16]:
         """A place or an end for each number."""
         return in_blocks(self._law.draw, self._shares(values), self.report_dtype)
 
     def _parted(self, batch: NDArray[Any]) -> tuple[NDArray[Any], int]:
         places = self._law.window.places
-        if batch.size and batch.max() > places + 1:
-            raise InvalidValue(OTHERS)
         return batch[batch < places], int(np.count_nonzero(batch == places + 1))
 
 
@@ -250,7 +255,7 @@ class MeanAggregate(Aggregate[Mean]):
         Raises:
             InvalidValue: without reports.
         """
-        sure = float(probability(confidence, "confidence"))
+        sure = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
         made, law = self.randomizer, self.randomizer._law

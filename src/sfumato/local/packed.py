@@ -34,6 +34,8 @@ class PackedRandomizer(SupportRandomizer):
         """⌈d/8⌉ of them."""
         return (_bits.width(self.domain.size),)
 
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
         _bits.check(batch, self.domain.size)
+
+    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         return _bits.totals(batch, self.domain.size)

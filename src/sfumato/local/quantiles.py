@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._numbers import OTHERS, priced, ranged, shares
 from sfumato.local._tree import Tree
 from sfumato.local.base import Aggregate, Randomizer, register
+from sfumato.local.estimates import sure_of
 from sfumato.local.examples import Example
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.response import KaryResponse
@@ -237,6 +238,10 @@ class LocalQuantiles(Randomizer[Distribution]):
             raise InvalidParameter("These quantiles were made by another version, or are not ones.")
         return made
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        for inner, part in zip(self._levels, self._split(batch), strict=True):
+            inner._refuse_others(part)
+
     def _split(self, batch: NDArray[Any]) -> list[NDArray[Any]]:
         """The reports about each level.
 
@@ -316,7 +321,7 @@ class QuantilesAggregate(Aggregate[Distribution]):
         Raises:
             InvalidValue: without reports.
         """
-        sure = float(probability(confidence, "confidence"))
+        sure = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
         made = self.randomizer

@@ -144,7 +144,6 @@ class Rappor(PackedRandomizer):
             InvalidValue: for anything that `permanent` does not give.
         """
         states, bits = self._checked(kept), self.domain.size
-        _bits.check(states, bits)
         if self.one is None or self.zero is None:
             return states.copy()
         ones, zeros = Coins(self.one), Coins(self.zero)

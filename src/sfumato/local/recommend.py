@@ -19,6 +19,7 @@ __all__ = ["Alternative", "Recommendation", "recommend"]
 
 _WIDTH = 1.959964  # of a 95 % interval, in standard deviations
 _NEAR = 1.05  # errors are as good as equal within this factor
+_UNSEEN = 1e-3  # people that a count may be off without anybody noticing
 _PATIENCE = 3600.0  # seconds of one processor that adding up all reports may take
 _LONG = 1 << 13  # bytes that a person can be expected to send
 _LISTED = 1 << 24  # values of a domain that can be listed
@@ -101,8 +102,11 @@ def recommend(epsilon: Rational, domain: int | Sequence[Any] | Domain, people: i
     found = sorted(_alternatives(price, values, count), key=lambda each: each.error)
     usable = [each for each in found if each.obstacle is None]
     if not usable:
-        raise InvalidParameter("No randomizer can do this: shorten the domain.")
-    near = [each for each in usable if each.error <= _NEAR * usable[0].error]
+        raise InvalidParameter(
+            f"With {found[0].name}, the best by error, {found[0].obstacle}: ask fewer people, or about fewer "
+            "values."
+        )
+    near = [each for each in usable if _as_good(each, usable[0])]
     best = min(near, key=lambda each: (each.bytes, each.aggregate))
     rest = [each for each in found if each is not best]
     return Recommendation(best.randomizer, _why(best, rest, count), (best, *rest), count)
@@ -173,19 +177,29 @@ def _why(best: Alternative, others: list[Alternative], people: int) -> str:
         f"{people:,} people ({100 * best.error / people:.2g} %, 95 % confidence), with {bytes_} a report and "
         f"{_duration(best.aggregate)} to add them up."
     ]
-    for other in others:
-        ratio = other.error / best.error
-        if other.obstacle is not None:
-            lines.append(f"Not {other.name}: {other.obstacle}.")
-        elif ratio > _NEAR:
-            lines.append(f"Not {other.name}: it errs {ratio:.3g} times as much.")
-        elif other.bytes > best.bytes:
-            lines.append(f"Not {other.name}: about the same error, but {other.bytes} bytes a report.")
-        else:
-            lines.append(f"Not {other.name}: about the same error, but {_duration(other.aggregate)}.")
+    lines += [f"Not {other.name}: {_against(other, best)}." for other in others]
     if best.error > people / 4:
         lines.append("So few people say little at this epsilon: only what most of them have can be seen.")
     return " ".join(lines)
+
+
+def _as_good(other: Alternative, best: Alternative) -> bool:
+    """Whether an error is about as small, or nobody would notice it."""
+    return other.error <= max(_NEAR * best.error, _UNSEEN)
+
+
+def _against(other: Alternative, best: Alternative) -> str:
+    """Why not this one."""
+    if other.obstacle is not None:
+        return other.obstacle
+    if not _as_good(other, best):
+        return f"it errs {other.error / best.error:.3g} times as much" if best.error else "it errs more"
+    if other.bytes > best.bytes:
+        return f"about the same error, but {other.bytes} bytes a report"
+    slower, quicker = _duration(other.aggregate), _duration(best.aggregate)
+    if slower != quicker:
+        return f"about the same error, but {slower} to add them up"
+    return "about the same in every way; it would do as well"
 
 
 def _number(value: float) -> str:

@@ -116,9 +116,11 @@ class BinaryResponse(SupportRandomizer):
         answers ^= self._untrue.toss(answers.size).view(np.uint8)
         return answers
 
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
         if batch.size and batch.max() > 1:
             raise InvalidValue("A report of a binary response is 0 or 1.")
+
+    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         ones = np.count_nonzero(batch)
         return np.array([batch.size - ones, ones], np.int64)
 
@@ -212,9 +214,11 @@ class KaryResponse(SupportRandomizer):
             out[start : start + _BLOCK] = steps
         return out
 
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
         if batch.size and int(batch.max()) >= self.domain.size:
             raise InvalidValue("A report is not a place in the domain.")
+
+    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(batch, minlength=self.domain.size)
 
 

@@ -14,14 +14,14 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._table import Keys, Sums, Table, law_of_pair
 from sfumato.local.base import Aggregate, register
 from sfumato.local.domain import Domain
-from sfumato.local.estimates import Frequencies
+from sfumato.local.estimates import Frequencies, sure_of
 from sfumato.local.examples import Example
 from sfumato.local.hadamard import word_type
 from sfumato.local.support import SupportAggregate, SupportRandomizer
 from sfumato.loss import ResponseLoss
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, as_integer, probability
+from sfumato.numeric.exact import Rational, as_integer
 
 __all__ = ["EXAMPLES", "CountMeanSketch", "SketchAggregate"]
 
@@ -125,6 +125,10 @@ class CountMeanSketch(SupportRandomizer):
         """An aggregate without reports."""
         return SketchAggregate(self)
 
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        if batch.size and int(batch.max()) >> self._table.used:
+            raise InvalidValue("A report has bits that no report of this randomizer has.")
+
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
         made = self.start()
         made.add(batch)
@@ -167,7 +171,7 @@ class SketchAggregate(SupportAggregate):
         return self._found(keys, tuple(np.asarray(values).tolist()), confidence)
 
     def _found(self, keys: Keys, values: tuple[Any, ...], confidence: float) -> Frequencies:
-        level = float(probability(confidence, "confidence"))
+        level = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
         return Frequencies(values, *self.sums.estimate(keys, level), level, self.count)
@@ -178,8 +182,6 @@ class SketchAggregate(SupportAggregate):
         return np.arange(self.randomizer.domain.size, dtype=np.uint64)
 
     def _add(self, batch: NDArray[Any]) -> None:
-        if batch.size and int(batch.max()) >> self.randomizer._table.used:
-            raise InvalidValue("A report has bits that no report of this randomizer has.")
         self.sums.add(batch.astype(np.uint64))
 
     def _merged(self, other: Self) -> Self:

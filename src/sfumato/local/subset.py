@@ -107,11 +107,10 @@ class SubsetSelection(PackedRandomizer):
         rows[each, places] = own
         return np.packbits(rows, axis=1, bitorder="little")
 
-    def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        found = PackedRandomizer._supports(self, batch)  # super() misses classes with slots
+    def _refuse_others(self, batch: NDArray[Any]) -> None:
+        PackedRandomizer._refuse_others(self, batch)  # super() misses classes with slots
         if np.any(np.bitwise_count(batch).sum(axis=1, dtype=np.int64) != self.size):
             raise InvalidValue(f"A report does not name {self.size} values.")
-        return found
 
     def _parameters(self) -> dict[str, Any]:
         return {"domain": self.domain.to_json(), "size": self.size}

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.local.base import Aggregate, Randomizer
+from sfumato.local._numbers import not_idle
+from sfumato.local._tails import lower_tail, upper_tail, variance
+from sfumato.local.base import Aggregate, Randomizer, listed_numbers
 from sfumato.local.domain import Domain
-from sfumato.local.estimates import Floats, Frequencies
-from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.local.estimates import Floats, Frequencies, sure_of
+from sfumato.numeric.exact import Rational, positive
 
 __all__ = ["SupportAggregate", "SupportRandomizer", "intervals", "price"]
 
 _MOST = 1 << 24  # counts that an aggregate lists
-_STEPS = 60
 _HAIR = 2.0**-12  # of the width: what an interval may be too wide
 
 
@@ -28,9 +29,9 @@ def price(epsilon: Rational) -> Fraction:
     """The epsilon of a client, exactly.
 
     Raises:
-        InvalidParameter: unless it is positive and at most 700.
+        InvalidParameter: unless it is at least 1e-50 and at most 700.
     """
-    exact = positive(epsilon, "epsilon")
+    exact = not_idle(positive(epsilon, "epsilon"))
     if exact > 700:
         raise InvalidParameter("epsilon above 700 is as good as the truth itself: send that instead.")
     return exact
@@ -69,11 +70,7 @@ class SupportRandomizer(Randomizer[Frequencies]):
 
     @abstractmethod
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        """How many of these reports support each value of the domain.
-
-        Raises:
-            InvalidValue: if one is not a report of this randomizer, though of its type and shape.
-        """
+        """How many of these reports support each value of the domain."""
 
     def start(self) -> SupportAggregate:
         """An aggregate without reports."""
@@ -121,7 +118,7 @@ class SupportAggregate(Aggregate[Frequencies]):
         Raises:
             InvalidValue: without reports.
         """
-        level = float(probability(confidence, "confidence"))
+        level = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
         made = self.randomizer
@@ -143,11 +140,10 @@ class SupportAggregate(Aggregate[Frequencies]):
         return self.supports.tolist()
 
     def _restore(self, state: Any) -> None:
-        listed = np.asarray(state)
-        fits = listed.shape == self.supports.shape and listed.dtype.kind in "iu"
-        if not fits or listed.min() < 0 or listed.max() > self.count:
+        listed = listed_numbers(state, self.supports.size)
+        if listed.min() < 0 or listed.max() > self.count:
             raise InvalidValue("These are not counts of supported values of this domain.")
-        self.supports = listed.astype(np.int64)
+        self.supports = listed
 
 
 def intervals(
@@ -155,72 +151,48 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Intervals for the number m of people with a value, from how many reports support it.
 
-    The count C is Bin(m, p) + Bin(people − m, q). Every m in 0 … people is kept that neither of two one-sided
-    tests rejects, at half the failure each. They use P(C ≥ c) ≤ Φ(−r(c − 1)) and P(C ≤ c) ≤ Φ(r(c + 1)); here
-    r(x) is the signed root of twice Chernoff's exponent of the mixture itself: a theorem for one binomial
-    (Zubkov, Serov 2013), which the tests hold against the exact mixture. The step of one towards the mean is
-    what makes it hold for small counts; for large ones this is the normal test with the mixture's variance.
+    The count C is Bin(m, p) + Bin(people − m, q). An m is left out if one of two one-sided tests rejects it,
+    at half the failure each: if an upper bound on P(C ≥ c), or on P(C ≤ c), is not above that (`_tails`, by
+    theorems that hold for every number of people). The true tails rise and fall with m, so that whatever lies
+    beyond an m that is rejected is rejected rightly, too. Ends are whole numbers.
     """
     seen, where = np.unique(supports, return_inverse=True)
-    counts: Floats = seen.astype(np.float64)
-    width = float(-special.ndtri((1 - confidence) / 2))
+    counts, half = seen.astype(np.float64), (1 - confidence) / 2
     # Where the search begins decides only how long it takes: the estimate, and well beyond the normal limit.
-    middle = np.clip((counts - people * q) / (p - q), 0.0, people)
-    reach = (width + 1) * (np.sqrt(_spread(middle, people, p, q)) + 1) / (p - q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = np.nan_to_num((counts - people * q) / (p - q), nan=0.0)
+        middle = np.rint(np.clip(middle, 0.0, people))
+        reach = (1.5 - special.ndtri(half)) * (np.sqrt(variance(middle, people, p, q)) + 1) / (p - q)
     low = _edge(
-        lambda m: _root(counts - 1, m, people, p, q) <= width, middle, np.maximum(middle - reach, 0.0), 0.0
+        lambda at, m: upper_tail(counts[at], m, people, p, q, enough=half) > half,
+        middle,
+        np.floor(np.maximum(middle - reach, 0.0)),
+        -1.0,
     )
     high = _edge(
-        lambda m: _root(counts + 1, m, people, p, q) >= -width,
+        lambda at, m: lower_tail(counts[at], m, people, p, q, enough=half) > half,
         middle,
-        np.minimum(middle + reach, people),
-        float(people),
+        np.ceil(np.minimum(middle + reach, people)),
+        people + 1.0,
     )
-    low[seen == 0], high[seen == people] = 0.0, float(people)
     return low[where], high[where]
 
 
-def _spread(m: Floats, people: int, p: float, q: float) -> Floats:
-    """The variance of Bin(m, p) + Bin(people − m, q)."""
-    return m * (p * (1 - p)) + (people - m) * (q * (1 - q))
+def _edge(
+    kept: Callable[[NDArray[np.intp], Floats], NDArray[np.bool_]], inner: Floats, guess: Floats, end: float
+) -> Floats:
+    """The whole number next to the nearest one known to be rejected, by bisection.
 
-
-def _edge(kept: Callable[[Floats], NDArray[np.bool_]], inner: Floats, guess: Floats, end: float) -> Floats:
-    """The m furthest from `inner` that is kept, by bisection: never short of it, beyond it by a hair."""
-    outer, hair = np.full_like(inner, end), np.abs(guess - inner) * _HAIR + 1e-9
-    inner = np.where(kept(outer), outer, inner)
-    fine = kept(guess) | (inner == outer)
-    inner, outer = np.where(fine & (inner != outer), guess, inner), np.where(fine, outer, guess)
-    for _ in range(_STEPS):
-        if np.all(np.abs(inner - outer) <= hair):
-            break
-        middle = (outer + inner) / 2
-        fine = kept(middle)
-        inner, outer = np.where(fine, middle, inner), np.where(fine, outer, middle)
-    return outer
-
-
-def _root(x: Floats, m: Floats, people: int, p: float, q: float) -> Floats:
-    """The signed root of twice the exponent of Chernoff's bound for Bin(m, p) + Bin(people − m, q) at x.
-
-    The exponent is the supremum of t·x − K(t) for the cumulant generating function K; it is attained where
-    K'(t) = x, a quadratic in e^t. It equals m·KL(a, p) + (people − m)·KL(b, q) for the tilted means a and b.
+    `inner` is taken as kept and `end`, beyond all numbers, as rejected. It stops once the two are next to
+    each other, or so near that the interval is too wide by a hair.
     """
-    x = np.clip(x, 0.0, people)
-    others = people - m
-    square = p * q * (people - x)
-    linear = m * p * (1 - q) + others * q * (1 - p) - x * (q * (1 - p) + p * (1 - q))
-    constant = x * (1 - p) * (1 - q)
-    spread = np.sqrt(linear * linear + 4 * square * constant)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tilt = np.where(linear > 0, 2 * constant / (linear + spread), (spread - linear) / (2 * square))
-        own = np.where(np.isinf(tilt), 1.0, p * tilt / (1 - p + p * tilt))
-        other = np.where(np.isinf(tilt), 1.0, q * tilt / (1 - q + q * tilt))
-    exponent = m * _divergence(own, p) + others * _divergence(other, q)
-    side = np.sign(x - m * p - others * q)
-    return np.asarray(side * np.sqrt(2 * np.maximum(exponent, 0.0)), np.float64)
-
-
-def _divergence(a: Floats, p: float) -> Floats:
-    """KL(a, p) of two coins."""
-    return np.asarray(special.rel_entr(a, p) + special.rel_entr(1 - a, 1 - p), np.float64)
+    inner, outer = inner.copy(), np.full_like(inner, end)
+    hair = np.maximum(np.abs(guess - inner) * _HAIR, 1.0)
+    trial, open_ = guess, np.flatnonzero(np.abs(inner - outer) > hair)
+    while open_.size:
+        at = trial[open_]
+        fine = kept(open_, at)
+        inner[open_[fine]], outer[open_[~fine]] = at[fine], at[~fine]
+        open_ = open_[np.abs(inner - outer)[open_] > hair[open_]]
+        trial = np.floor((inner + outer) / 2)
+    return np.asarray(outer + np.sign(inner - outer), np.float64)

@@ -50,6 +50,7 @@ __all__ = [
     "aggregate_from_json",
     "aggregate_reports",
     "aggregate_to_json",
+    "distinct",
     "read_reports",
     "write_reports",
 ]
@@ -89,8 +90,15 @@ class Reports:
             yield from _batches(stream, self, check)
 
     def aggregate(self) -> Aggregate[Any]:
-        """All of them added up: the whole file, or an error and nothing."""
-        return self.randomizer.aggregate(self)
+        """All of them added up: the whole file, or an error and nothing.
+
+        Raises:
+            SourceUnusable: if it is damaged or cut off, or something in it is no report of its randomizer.
+        """
+        try:
+            return self.randomizer.aggregate(self)
+        except InvalidValue as error:
+            raise SourceUnusable(f"{self.path} cannot be added up: {error}") from None
 
 
 def read_reports(path: str | os.PathLike[str], randomizer: Randomizer[Any] | None = None) -> Reports:
@@ -120,10 +128,11 @@ def aggregate_reports(
 
     Raises:
         SourceUnusable: if a file is damaged, cut off or none of reports.
-        InvalidParameter: if they were not all made by the same randomizer, or there are no files.
+        InvalidParameter: if they were not all made by the same randomizer, one is named twice, or there are
+            no files.
     """
     files: list[Reports] = []
-    for path in paths:
+    for path in distinct(paths):
         files.append(read_reports(path, randomizer if not files else files[0].randomizer))
     if not files:
         raise InvalidParameter("Name at least one file of reports.")
@@ -131,6 +140,21 @@ def aggregate_reports(
     for each in files[1:]:
         total = total + each.aggregate()
     return total
+
+
+def distinct(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The paths, of files that are all different: who is counted twice makes intervals say too much.
+
+    Raises:
+        InvalidParameter: if two of them lead to the same file.
+    """
+    places, seen = [Path(each) for each in paths], set()
+    for place in places:
+        found = os.path.realpath(place)
+        if found in seen:
+            raise InvalidParameter(f"{place} is named twice, and its reports would count twice.")
+        seen.add(found)
+    return places
 
 
 def write_reports(
@@ -153,10 +177,12 @@ def write_reports(
 
     Raises:
         InvalidParameter: if the file exists, or has reports of another randomizer.
-        InvalidValue: for reports of another type or shape.
+        InvalidValue: for reports of another type, shape or range.
         SourceUnusable: if it cannot be written, or ends in the middle of something.
     """
     place = Path(path)
+    if "\0" in str(place):
+        raise SourceUnusable("No file can have this name.")
     batches = [reports] if isinstance(reports, np.ndarray) else reports
     if place.exists():
         if not append:
@@ -205,7 +231,7 @@ def aggregate_from_json(text: str | bytes) -> Aggregate[Any]:
 def _opened(place: Path, mode: str = "rb") -> Iterator[BinaryIO]:
     try:
         stream: Any = open(place, mode)  # noqa: SIM115
-    except OSError:
+    except (OSError, ValueError):  # the latter for a name that no file can have
         raise SourceUnusable(f"{place} cannot be opened: no such file, or no right to it.") from None
     with stream:
         yield stream
