@@ -1,13 +1,15 @@
 """Anonymity on the Adult census table: measuring k and t, and Mondrian, beside pycanon and anjana.
 
 The table is not part of this repository: it is looked for in `$ADULT`, then in `shared/data/adult` beside the
-checkout; without it nothing is measured. A peer that is not installed is replaced by the seconds it was
+checkout; without it nothing is measured. The peers run in an environment of their own (`remote.py`), on the
+same rows and with the pandas they ask for. One that is not installed is replaced by the seconds it was
 measured to take on this table before, labelled as cited.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -16,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from benchmarks.harness import Report, Timing, peer, race, seconds, times
+from benchmarks import remote
+from benchmarks.harness import Report, Timing, race, seconds, times
+from benchmarks.levels import levels
 
 COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
@@ -32,6 +37,8 @@ SIX = ["age", "education", "marital-status", "race", "sex", "native-country"]
 THREE = ["age", "sex", "race"]
 SENSITIVE = "occupation"
 PART = 5_000  # rows that a peer gets with seven quasi-identifiers: it looks at each class by itself
+SUPPRESSED = (0, 5)
+"""Per cent of rows that anjana may suppress: none, as in Mondrian, and its best of 0, 1, 2, 5, 10 and 50."""
 SLOW = 40  # rows that the textbook's check gets; its time for all is in proportion
 
 CITED = {"pycanon k": 0.29, "pycanon t": 3.3, "anjana": 2.6, "anjana discernibility": 1.5e8}
@@ -76,15 +83,15 @@ def k_check(report: Report) -> None:
         "sfumato, Parquet": lambda: sf.anonymity.measure(file, SEVEN).k,
         "pandas groupby": lambda: frame.groupby(SEVEN, dropna=False).size().min(),
     }
-    pycanon = peer("pycanon.anonymity")
-    if pycanon is not None:
-        contenders["pycanon"] = lambda: pycanon.k_anonymity(frame, SEVEN)
+    work = remote.prepare("pycanon", "k", path=_text(table), quasi=SEVEN)
     answers = {who: int(call()) for who, call in contenders.items()}  # type: ignore[call-overload]
+    timing = remote.race(contenders, {"pycanon": work} if work else {}, repeats=15)
+    if work is not None:
+        answers["pycanon"] = work.answer
     if len(set(answers.values())) != 1:
         raise RuntimeError(f"the contenders do not agree: {answers}")
-    timing = race(contenders, repeats=15, warm=1)
     _rows(report, "k check", timing)
-    _figure(report, "k check, 7 quasi-identifiers: × pycanon", "pycanon k", timing, "pycanon", 25)
+    _figure(report, "k check, 7 quasi-identifiers: × pycanon", "pycanon k", timing, work, 25)
     textbook = race({"textbook": lambda: _textbook(frame, SLOW)}, repeats=3)["textbook"]
     whole = textbook.wall / SLOW * table.num_rows
     over = whole / timing["sfumato"].wall
@@ -104,21 +111,24 @@ def t_check(report: Report) -> None:
         ("3 quasi-identifiers, all rows", THREE, table),
         (f"7 quasi-identifiers, {PART:,} rows", SEVEN, table.slice(0, PART)),
     ):
-        contenders = _t_contenders(rows, rows.to_pandas(), quasi)
-        timing = race(contenders, repeats=9, warm=1, budget=20)
+        frame = rows.to_pandas()
+        contenders: dict[str, Callable[[], object]] = {
+            "sfumato": lambda rows=rows, quasi=quasi: sf.anonymity.measure(rows, quasi, SENSITIVE).t,
+            "sfumato, pandas": lambda frame=frame, quasi=quasi: (
+                sf.anonymity.measure(frame, quasi, SENSITIVE).t
+            ),
+        }
+        given = {"path": _text(table), "quasi": quasi, "sensitive": SENSITIVE, "rows": rows.num_rows}
+        work = remote.prepare("pycanon", "t", **given)
+        timing = remote.race(contenders, {"pycanon": work} if work else {}, repeats=9, budget=10)
+        if work is not None:
+            found, theirs = sf.anonymity.measure(rows, quasi, SENSITIVE).t, work.answer
+            if not math.isclose(found, theirs, abs_tol=1e-9):
+                raise RuntimeError(f"t is {found}, and {theirs} by pycanon")
         _rows(report, case, timing)
-        _figure(report, f"t, {case.partition(',')[0]}: × pycanon", "pycanon t", timing, "pycanon", 200)
-
-
-def _t_contenders(rows: pa.Table, frame: Any, quasi: list[str]) -> dict[str, Callable[[], object]]:
-    contenders: dict[str, Callable[[], object]] = {
-        "sfumato": lambda: sf.anonymity.measure(rows, quasi, SENSITIVE).t,
-        "sfumato, pandas": lambda: sf.anonymity.measure(frame, quasi, SENSITIVE).t,
-    }
-    pycanon = peer("pycanon.anonymity")
-    if pycanon is not None:
-        contenders["pycanon"] = lambda: pycanon.t_closeness(frame, quasi, [SENSITIVE])
-    return contenders
+        what = f"t, {case.partition(',')[0]}: × pycanon"
+        # What is cited was for three columns and all rows.
+        _figure(report, what, "pycanon t" if quasi is THREE else None, timing, work, 200)
 
 
 def mondrian(report: Report) -> None:
@@ -133,7 +143,15 @@ def mondrian(report: Report) -> None:
     checked = sf.anonymity.measure(made.table, SIX)
     if checked.k < 10 or checked.rows != table.num_rows:
         raise RuntimeError("the table is not 10-anonymous, or lacks rows")
-    ours = race({"sfumato": lambda: sf.anonymity.mondrian(slim, SIX, 10)}, repeats=5)["sfumato"]
+    given = {"path": _text(table), "quasi": SIX, "k": 10, "hierarchies": levels(table, SIX)}
+    theirs = {
+        share: remote.prepare("anjana", "k-anonymity", suppressed=share, **given) for share in SUPPRESSED
+    }
+    works = {f"anjana, {share} %": work for share, work in theirs.items() if work is not None}
+    timing = remote.race(
+        {"sfumato": lambda: sf.anonymity.mondrian(slim, SIX, 10)}, works, repeats=5, budget=10
+    )
+    ours = timing["sfumato"]
     cost = made.discernibility
     report.row(
         "Mondrian",
@@ -147,18 +165,33 @@ def mondrian(report: Report) -> None:
         ncp=made.ncp,
         classes=made.classes,
     )
-    # anjana generalises whole columns and has no Mondrian; its figure is for the same k and columns.
-    report.row(
-        "whole columns",
-        "anjana (cited)",
-        seconds(CITED["anjana"]),
-        seconds(CITED["anjana"]),
-        f"{CITED['anjana discernibility']:.3g}",
-        "",
-        cited=True,
+    beside = _anjana(report, timing, works, table.num_rows)
+    report.figure(
+        "Mondrian k=10 on Adult, seconds", ours.wall, "<=", 0.5, unit=" s", cpu=ours.cpu, anjana=beside
     )
-    report.figure("Mondrian k=10 on Adult, seconds", ours.wall, "<=", 0.5, unit=" s", cpu=ours.cpu)
-    report.figure("Mondrian k=10 on Adult, discernibility", float(cost), "<=", 3e6)
+    report.figure("Mondrian k=10 on Adult, discernibility", float(cost), "<=", 3e6, anjana=beside)
+
+
+def _anjana(
+    report: Report, timing: dict[str, Timing], works: dict[str, remote.Work], rows: int
+) -> dict[str, Any]:
+    """Rows of anjana, which generalises whole columns and has no Mondrian, for the same k and columns."""
+    if not works:
+        report.missing("whole columns", "anjana")
+        taken, cost = CITED["anjana"], CITED["anjana discernibility"]
+        cells = seconds(taken), seconds(taken), f"{cost:.3g}"
+        report.row("whole columns", "anjana (cited)", *cells, cited=True)
+        return {"peer": "cited", "seconds": taken, "discernibility": cost}
+    kept: dict[str, Any] = {}
+    for who, work in works.items():
+        one, found = timing[who], work.answer
+        if found["k"] < 10:
+            raise RuntimeError(f"{who} gave a table with k = {found['k']}")
+        cells = seconds(one.wall), seconds(one.cpu), f"{found['discernibility']:.3g}"
+        found["suppressed"] = rows - found.pop("rows")
+        report.row("whole columns", who, *cells, timing=one, **found, **work.facts)
+        kept[who] = {"wall": one.wall, "cpu": one.cpu, **found, **work.facts}
+    return kept
 
 
 def _rows(report: Report, case: str, timing: dict[str, Timing]) -> None:
@@ -169,16 +202,25 @@ def _rows(report: Report, case: str, timing: dict[str, Timing]) -> None:
 
 
 def _figure(
-    report: Report, what: str, cited: str, timing: dict[str, Timing], who: str, target: float
+    report: Report,
+    what: str,
+    cited: str | None,
+    timing: dict[str, Timing],
+    work: remote.Work | None,
+    target: float,
 ) -> None:
-    """Ours against a peer of this run, or against the seconds that are cited for it."""
-    ours, theirs = timing["sfumato"], timing.get(who)
-    if theirs is not None:
+    """Ours against pycanon in this run, or against the seconds that are cited for it, if any."""
+    ours = timing["sfumato"]
+    if work is not None:
+        theirs = timing["pycanon"]
         ratio, cpu = theirs.wall / ours.wall, theirs.cpu / ours.cpu
-        report.figure(what, ratio, ">=", target, unit=" ×", cpu=cpu, peer="same run")
+        report.figure(what, ratio, ">=", target, unit=" ×", cpu=cpu, **work.facts)
+        return
+    report.missing("on this table", "pycanon")
+    if cited is None:
         return
     # What is cited was measured on one core of a machine with nothing else to do: there CPU and wall agree.
-    report.row(f"{who} on this table", f"{who} (cited)", "", seconds(CITED[cited]), cited=True)
+    report.row("on this table", "pycanon (cited)", "", seconds(CITED[cited]), cited=True)
     ratio, cpu = CITED[cited] / ours.wall, CITED[cited] / ours.cpu
     report.figure(f"{what} (cited)", ratio, ">=", target, unit=" ×", cpu=cpu, peer="cited")
 
@@ -205,4 +247,11 @@ def _file(table: pa.Table) -> Path:
     return path
 
 
-PARTS = (k_check, t_check, mondrian)
+def _text(table: pa.Table) -> str:
+    """The table as a file that the peers' pandas reads by itself."""
+    path = Path(_holder().name) / "adult.csv"
+    pa.csv.write_csv(table, path)
+    return str(path)
+
+
+PARTS = (remote.note, k_check, t_check, mondrian)

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Makes an environment with sfumato and the peers it is measured against.
+# Makes an environment with sfumato and the peers it is measured against, and a second one beside it, whose name ends
+# in -local, with the peers whose requirements contradict the others'.
 #
 #   benchmarks/install_peers.sh [ENVIRONMENT]     (default .venv-bench; PYTHON chooses the interpreter)
 #
-# A peer that cannot be installed is reported by the benchmarks as "not installed"; only torch and python-dp may fail here.
+# A peer that cannot be installed is reported by the benchmarks as "not installed"; only torch, python-dp and the peers of
+# the second environment may fail here.
 set -eu
 cd "$(dirname "$0")/.."
 environment=${1:-.venv-bench}
@@ -23,3 +25,15 @@ $pip --only-binary :all: 'python-dp>=1.1' 2> /dev/null ||
     echo "python-dp (Google's C++ library) has no wheel for this platform: left out" >&2
 $pip --editable .
 "$environment/bin/python" -m pip check
+# The second environment. Where the list as a whole has no solution, each peer that can be had by itself is taken.
+[ -x "$environment-local/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-local"
+second="$environment-local/bin/python -m pip install --quiet --disable-pip-version-check"
+if ! $second --requirement benchmarks/peers-local.txt; then
+    for peer in pure-ldp multi-freq-ldpy pycanon anjana; do
+        # The list without the other peers, so that what it pins holds for this one too.
+        grep -v -e '^pure-ldp' -e '^multi-freq-ldpy' -e '^pycanon' -e '^anjana' benchmarks/peers-local.txt \
+            > "$environment-local/peers.txt"
+        grep "^$peer" benchmarks/peers-local.txt >> "$environment-local/peers.txt"
+        $second --requirement "$environment-local/peers.txt" || echo "$peer cannot be installed: left out" >&2
+    done
+fi

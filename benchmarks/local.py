@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Report, Timing, peer, race, seconds
+from benchmarks import remote
+from benchmarks.harness import Report, Timing, race, seconds
 from sfumato import local
 
 EPSILON = 1
 DOMAIN = 1024
 PEOPLE = 1_000_000
 # The peers take one value at a time, and their time is linear, so they get a part.
-FEW = {"encode": 20_000, "aggregate": 400}
+FEW = {"encode": 20_000, "unary": 5_000, "aggregate": 400}
 # Reports a second, for a peer that is not installed: measured separately, not in the same run, and labelled
 # "cited". Of a range, the quickest end.
 CITED = {
@@ -39,26 +39,13 @@ def encode(report: Report) -> None:
     report.heading(
         f"encode, {DOMAIN} values, epsilon {EPSILON}", "wall a report", "CPU", "reports/s", "bytes"
     )
-    theirs = _pure()
     for case, made in _short().items():
-        contenders: dict[str, Callable[[], object]] = {"sfumato": lambda made=made: made.encode(values)}
-        few = FEW["encode"]
-        if theirs is not None:
-            client = theirs[case][0]
-            part = values[:few].tolist()
-            contenders["pure-ldp"] = lambda client=client, part=part: [client.privatise(v) for v in part]
-        timing = race(contenders, repeats=5)
-        rate = _row(report, case, "sfumato", timing["sfumato"], PEOPLE, _bytes(made))
-        cpu = PEOPLE / timing["sfumato"].cpu
-        if "pure-ldp" in timing:
-            sent = len(pickle.dumps(theirs[case][0].privatise(0)))  # type: ignore[index]
-            other = _row(report, case, "pure-ldp", timing["pure-ldp"], few, sent)
-            ratios = rate / other, cpu * timing["pure-ldp"].cpu / few
-        else:
-            other = _cited(report, case, "pure-ldp", "encode")
-            ratios = rate / other, cpu / other
-        who = "pure-ldp" if theirs is not None else "pure-ldp (cited)"
-        report.figure(f"encode, {case}, over {who}", ratios[0], ">=", 20, unit=" ×", cpu=ratios[1])
+        theirs = _peers(case, ("pure-ldp",), values[: FEW["encode"]])
+        timing = remote.race(
+            {"sfumato": lambda made=made: made.encode(values)}, _installed(theirs), repeats=5
+        )
+        _row(report, case, "sfumato", timing["sfumato"], PEOPLE, _bytes(made))
+        _over(report, f"encode, {case}", case, timing, theirs, PEOPLE, cited="encode", target=20)
 
 
 def aggregate(report: Report) -> None:
@@ -68,27 +55,16 @@ def aggregate(report: Report) -> None:
     shown = {**_short(), "count-mean sketch": local.CountMeanSketch(EPSILON, DOMAIN)}
     sent = {case: made.encode(values) for case, made in shown.items()}
     size = {case: 200_000 if case == "local hashing" else PEOPLE for case in shown}
-    timing = race(
-        {case: lambda m=made, c=case: m.aggregate(sent[c][: size[c]]) for case, made in shown.items()},
-        repeats=3,
-    )
+    hashing = "local hashing"
+    theirs = _peers("aggregate", ("pure-ldp", "multi-freq-ldpy"), values[: FEW["aggregate"]])
+    calls = {case: lambda m=made, c=case: m.aggregate(sent[c][: size[c]]) for case, made in shown.items()}
+    timing = race({case: call for case, call in calls.items() if case != hashing}, repeats=3)
+    raced = remote.race({"sfumato": calls[hashing]}, _installed(theirs), repeats=5)
     for case in shown:
-        _row(report, case, "sfumato", timing[case], size[case], _bytes(shown[case]))
-    rate, cpu = (
-        size["local hashing"] / timing["local hashing"].wall,
-        size["local hashing"] / timing["local hashing"].cpu,
-    )
-    few = FEW["aggregate"]
-    for who, call in _peers_aggregate(values[:few].tolist()).items():
-        if call is None:
-            other = cpu_other = _cited(report, "local hashing", who, "aggregate")
-        else:
-            theirs = race({who: call}, repeats=3)[who]
-            other, cpu_other = _row(report, "local hashing", who, theirs, few), few / theirs.cpu
-        label = who if call is not None else f"{who} (cited)"
-        report.figure(
-            f"aggregate, local hashing, over {label}", rate / other, ">=", 20, unit=" ×", cpu=cpu / cpu_other
-        )
+        one = raced["sfumato"] if case == hashing else timing[case]
+        _row(report, case, "sfumato", one, size[case], _bytes(shown[case]))
+    what = "aggregate, local hashing"
+    _over(report, what, hashing, raced, theirs, size[hashing], cited="aggregate", target=20)
 
 
 def unary(report: Report) -> None:
@@ -97,24 +73,14 @@ def unary(report: Report) -> None:
     report.heading(f"unary encoding, {DOMAIN} values", "wall a report", "CPU", "reports/s", "bytes")
     values, made = people(size, DOMAIN), local.UnaryEncoding(EPSILON, DOMAIN)
     reports = made.encode(values)
-    timing = race(
-        {"encode": lambda: made.encode(values), "aggregate": lambda: made.aggregate(reports)}, repeats=3
-    )
-    rate = _row(report, "unary, encode", "sfumato", timing["encode"], size, _bytes(made))
-    _row(report, "unary, aggregate", "sfumato", timing["aggregate"], size, _bytes(made))
-    who, found = "multi-freq-ldpy", peer("multi_freq_ldpy.pure_frequency_oracles.UE")
-    cpu = size / timing["encode"].cpu
-    if found is None:
-        other = cpu_other = _cited(report, "unary, encode", who, "unary")
-        who += " (cited)"
-    else:
-        part = values[: FEW["encode"]].tolist()
-        theirs = race({who: lambda: [found.UE_Client(v, DOMAIN, EPSILON, True) for v in part]}, repeats=3)[
-            who
-        ]
-        other, cpu_other = _row(report, "unary, encode", who, theirs, len(part)), len(part) / theirs.cpu
-    report.figure(f"encode, unary, over {who}", rate / other, ">=", 5, unit=" ×", cpu=cpu / cpu_other)
-    report.figure("bytes of a unary report", _bytes(made), "<=", 128)
+    theirs = _peers("unary encoding", ("multi-freq-ldpy", "pure-ldp"), values[: FEW["unary"]])
+    timing = remote.race({"sfumato": lambda: made.encode(values)}, _installed(theirs), repeats=5)
+    back = race({"aggregate": lambda: made.aggregate(reports)}, repeats=3)["aggregate"]
+    _row(report, "unary, encode", "sfumato", timing["sfumato"], size, _bytes(made))
+    _row(report, "unary, aggregate", "sfumato", back, size, _bytes(made))
+    _over(report, "encode, unary", "unary, encode", timing, theirs, size, cited="unary", target=5)
+    sizes = {who: work.bytes for who, work in _installed(theirs).items()}
+    report.figure("bytes of a unary report", _bytes(made), "<=", 128, peers=sizes)
 
 
 def errors(report: Report) -> None:
@@ -243,12 +209,59 @@ def _error(report: Report, case: str, ratio: float, chance: float, held: float, 
     )
 
 
-def _row(report: Report, case: str, who: str, timing: Timing, count: int, size: int | None = None) -> float:
-    rate = count / timing.wall
-    cells = (seconds(timing.wall / count), seconds(timing.cpu / count), f"{rate:,.0f}")
-    more = () if size is None else (str(size),)
-    report.row(case, who, *cells, *more, timing=timing, reports=count, bytes=size)
-    return rate
+def _row(
+    report: Report,
+    case: str,
+    who: str,
+    timing: Timing,
+    count: int,
+    size: int | None = None,
+    **more: Any,
+) -> None:
+    cells = (seconds(timing.wall / count), seconds(timing.cpu / count), f"{count / timing.wall:,.0f}")
+    last = () if size is None else (str(size),)
+    report.row(case, who, *cells, *last, timing=timing, reports=count, bytes=size, **more)
+
+
+def _peers(task: str, names: tuple[str, ...], values: np.ndarray) -> dict[str, remote.Work | None]:
+    """Each peer, ready to take the values; None for one that is not installed."""
+    given = {"values": values.tolist(), "epsilon": EPSILON, "domain": DOMAIN}
+    return {who: remote.prepare(who, task, **given) for who in names}
+
+
+def _installed(theirs: dict[str, remote.Work | None]) -> dict[str, remote.Work]:
+    return {who: work for who, work in theirs.items() if work is not None}
+
+
+def _over(
+    report: Report,
+    what: str,
+    case: str,
+    timing: dict[str, Timing],
+    theirs: dict[str, remote.Work | None],
+    count: int,
+    *,
+    cited: str,
+    target: float,
+) -> None:
+    """Our rate over that of each peer: of this run, or cited; a peer that has no target gets a row alone."""
+    ours = timing["sfumato"]
+    for who, work in theirs.items():
+        if work is None:
+            if cited in CITED[who]:
+                rate = _cited(report, case, who, cited)
+                ratios = count / ours.wall / rate, count / ours.cpu / rate
+                more = {"cpu": ratios[1], "peer": "cited"}
+                report.figure(f"{what}, over {who} (cited)", ratios[0], ">=", target, unit=" ×", **more)
+            else:
+                report.missing(case, who)
+            continue
+        one = timing[who]
+        _row(report, case, who, one, work.count, work.bytes, **work.facts)
+        ratio = (one.wall / work.count) / (ours.wall / count)
+        cpu = (one.cpu / work.count) / (ours.cpu / count)
+        if cited in CITED[who]:
+            report.figure(f"{what}, over {who}", ratio, ">=", target, unit=" ×", cpu=cpu, **work.facts)
 
 
 def _cited(report: Report, case: str, who: str, what: str) -> float:
@@ -263,44 +276,4 @@ def _bytes(made: Any) -> int:
     return int(made.report_dtype.itemsize) * math.prod(made.report_shape)
 
 
-def _pure() -> dict[str, tuple[Any, Any]] | None:
-    """Clients and servers of pure-ldp, where it is installed."""
-    found = peer("pure_ldp.frequency_oracles")
-    if found is None:
-        return None
-    hadamard = peer("pure_ldp.frequency_oracles.hadamard_response")
-    keywords = {"index_mapper": lambda index: index}
-    server = hadamard.HadamardResponseServer(EPSILON, DOMAIN, **keywords)
-    hashes = server.get_hash_funcs() if hasattr(server, "get_hash_funcs") else None
-    return {
-        "k-ary response": (
-            found.DEClient(EPSILON, DOMAIN, **keywords),
-            found.DEServer(EPSILON, DOMAIN, **keywords),
-        ),
-        "local hashing": (
-            found.LHClient(EPSILON, DOMAIN, use_olh=True, **keywords),
-            found.LHServer(EPSILON, DOMAIN, use_olh=True, **keywords),
-        ),
-        "Hadamard response": (
-            hadamard.HadamardResponseClient(EPSILON, DOMAIN, hashes, **keywords),
-            server,
-        ),
-    }
-
-
-def _peers_aggregate(values: list[int]) -> dict[str, Callable[[], object] | None]:
-    """Adding up reports of local hashing in the peers; None for one that is not installed."""
-    calls: dict[str, Callable[[], object] | None] = {"pure-ldp": None, "multi-freq-ldpy": None}
-    theirs = _pure()
-    if theirs is not None:
-        client, server = theirs["local hashing"]
-        sent = [client.privatise(value) for value in values]
-        calls["pure-ldp"] = lambda: [server.aggregate(each) for each in sent]
-    other = peer("multi_freq_ldpy.pure_frequency_oracles.LH")
-    if other is not None:
-        made = [other.LH_Client(value, DOMAIN, EPSILON, True) for value in values]
-        calls["multi-freq-ldpy"] = lambda: other.LH_Aggregator_MI(made, DOMAIN, EPSILON, True)
-    return calls
-
-
-PARTS = (encode, aggregate, unary, errors, heavy)
+PARTS = (remote.note, encode, aggregate, unary, errors, heavy)
