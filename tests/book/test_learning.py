@@ -147,3 +147,9 @@ def test_what_cannot_be_used_is_refused_in_a_sentence():
         learning.gradient_descent(1, X, y, rate=-1)
     with pytest.raises(InvalidParameter, match="b must"):
         learning.gradient_sum(np.zeros(3), X, y, 0)
+
+
+def test_a_model_beyond_all_floats_gives_no_warning_and_no_slope():
+    rows = np.array([[1e300, -1e300]])
+    assert np.array_equal(learning.gradient([1e300, 1e300], rows, [1]), [[0, 0]])
+    assert np.abs(learning.gradient_sum([0, 0], rows, [1], 1)).max() <= 1

@@ -54,7 +54,10 @@ def gradient(theta: ArrayLike, xi: ArrayLike, yi: ArrayLike) -> Floats:
     """
     rows, signs = _rows(xi), np.asarray(yi, dtype=np.float64)
     weights = _vector(theta, rows.shape[-1])
-    return np.asarray(-(signs * expit(-signs * _margins(rows, weights)))[..., None] * rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Where a model and a row are so large that their product is no number, there is no slope to follow.
+        slopes = np.nan_to_num(signs * expit(-signs * _margins(rows, weights)), nan=0.0)
+    return np.asarray(-slopes[..., None] * rows)
 
 
 def avg_grad(theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> Floats:
@@ -110,7 +113,7 @@ def gradient_sum(theta: ArrayLike, X: ArrayLike, y: ArrayLike, b: Rational) -> F
     """
     data, labels = _data(X, y)
     unit = _unit(positive(b, "b"))
-    return _whole_sum(_vector(theta, data.shape[1]), data, labels, b) * unit
+    return _whole_sum(_vector(theta, data.shape[1]), data, labels, b).astype(np.float64) * unit
 
 
 def gradient_descent(iterations: int, X: ArrayLike, y: ArrayLike, *, rate: float = 1.0) -> Floats:
@@ -272,10 +275,9 @@ def _whole_sum(theta: Floats, data: Floats, labels: Floats, b: Rational) -> NDAr
     bound, unit = _bound(b), _unit(positive(b, "b"))
     total = np.zeros(data.shape[1], np.int64)
     for part in _blocks(data):
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A model or row so large that their product is no number has no gradient to speak of.
-            steps = np.nan_to_num(gradient(theta, data[part], labels[part]), nan=0.0)
-        total += np.trunc(_clipped(steps, bound) / unit).astype(np.int64).sum(axis=0)
+        # Conversion cuts towards zero; dividing by a power of two is exact.
+        terms = _clipped(gradient(theta, data[part], labels[part]), bound) / unit
+        total += terms.astype(np.int64).sum(axis=0)
     return total
 
 
