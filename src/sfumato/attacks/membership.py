@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm, rankdata
 
 from sfumato import random
+from sfumato.attacks._calls import called
 from sfumato.attacks.outcome import Outcome, Tally
-from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 from sfumato.numeric.shares import clopper_pearson
 
@@ -199,11 +200,11 @@ class _Case:
 
     def trained(self, rows: NDArray[np.int64]) -> Any:
         seed = int(self.generator.integers(2**31))
-        return _called("train", self.train, self.data[rows], self.labels[rows], seed)
+        return called("train", self.train, self.data[rows], self.labels[rows], seed)
 
     def scores(self, model: Any, rows: NDArray[np.int64]) -> Floats:
         """The logit of the confidence in each row's label."""
-        given = _called("confidence", self.confidence, model, self.data[rows], self.labels[rows])
+        given = called("confidence", self.confidence, model, self.data[rows], self.labels[rows])
         try:
             shares = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
@@ -249,16 +250,6 @@ def _indices(given: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
     if found.min() < 0 or found.max() >= rows or np.unique(found).size != found.size:
         raise InvalidParameter(f"{name} must be indices of rows of data, each once.")
     return found.astype(np.int64)
-
-
-def _called(name: str, function: Callable[..., Any], *given: Any) -> Any:
-    try:
-        return function(*given)
-    except SfumatoError:
-        raise
-    except Exception as error:  # its text may quote rows, so that only its kind is told
-        kind = type(error).__name__
-        raise InvalidParameter(f"{name} failed with {kind}; try it alone on a few rows.") from None
 
 
 def _best_threshold(inside: Floats, outside: Floats) -> float:
