@@ -45,6 +45,7 @@ def test_a_plain_model_completes_what_it_saw_once():
     assert outcome.rate > 0.8
     assert outcome.baseline == 1 / 1000
     assert outcome.detail["exposure"] > 9
+    assert outcome.detail["epsilon at least"] > 5
     assert outcome.detail["most"] == pytest.approx(math.log2(1000))
     assert outcome.detail["exposure of a guess"] == pytest.approx(1.44, abs=0.01)
 
@@ -57,6 +58,7 @@ def test_a_private_model_does_not():
         outcome = extraction(_train(noise.release), _score, prose, names, secrets=SECRETS, seed=1)
     assert outcome.within
     assert outcome.detail["exposure"] < 3
+    assert outcome.detail["epsilon at least"] <= 2 * EPSILON
 
 
 def test_ten_times_too_little_noise_is_seen():

@@ -49,6 +49,7 @@ def test_a_plain_gradient_is_the_record(world):
     assert outcome.baseline == 1 / 50
     assert outcome.detail["read off"] == RECORDS
     assert outcome.detail["relative error"] < 1e-12
+    assert outcome.detail["epsilon at least"] > 5
     assert record_of(*_plain(X[:1], y[:1])) == pytest.approx(X[0])
 
 
@@ -70,6 +71,7 @@ def test_a_private_gradient_is_not_told_from_others(world):
     assert outcome.within
     assert outcome.rate <= np.e / 50 + DELTA
     assert outcome.detail["read off"] == 0
+    assert outcome.detail["epsilon at least"] <= EPSILON
 
 
 def test_ten_times_too_little_noise_is_seen(world):

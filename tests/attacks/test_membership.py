@@ -107,11 +107,9 @@ def test_figures_of_scores_that_are_known():
     assert membership._found_at(inside, outside, 0.25) == 0.75
     cut = membership._best_threshold(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.5, 2.5]))
     assert 0.5 < cut < 1.0
-    # 100 right names of 100 prove what the lower limit 0.01**(1/100) on a share does.
-    low = 0.01 ** (1 / 100)
-    assert membership._epsilon_shown(np.ones(100), np.zeros(100), simulation(1)) == pytest.approx(
-        np.log(low / (1 - low)), rel=1e-4
-    )
+    # Every member above every other: all pairs are won; all equal: about half of them.
+    assert membership._pairs_won(np.ones(100), np.zeros(100), simulation(1)) == 100
+    assert 20 < membership._pairs_won(np.ones(100), np.ones(100), simulation(1)) < 80
 
 
 def test_members_beyond_the_others_are_not_counted_but_trained_on(records):

@@ -137,6 +137,8 @@ def test_what_cannot_be_used_is_refused_in_a_sentence():
         learning.noisy_gradient_descent(1, 1, "1e-6", X=X * np.nan, y=y)
     with pytest.raises(InvalidParameter, match="one label"):
         learning.avg_grad(np.zeros(3), X, y[1:])
+    with pytest.raises(InvalidParameter, match="one label"):
+        learning.gradient(np.zeros(3), X, 1)
     with pytest.raises(InvalidParameter, match="theta"):
         learning.gradient(np.zeros(4), X, y)
     with pytest.raises(InvalidParameter, match="iterations"):

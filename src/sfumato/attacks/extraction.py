@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.attacks._calls import called
+from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
@@ -94,7 +95,9 @@ def extraction(
 
     Returns:
         An outcome over all canaries. Detail: `exposure` (the mean, in bits), `exposure of a guess` (the mean
-        that a model without the secrets has), `most` (the greatest possible) and `secrets` (how many).
+        that a model without the secrets has), `most` (the greatest possible), `epsilon at least` (what the
+        hits prove of training, under exchange of one document, at 99 % confidence and delta 0; half of it for
+        one document more or less) and `secrets` (how many).
 
     Raises:
         InvalidParameter: if there is nothing to hide or to choose from, or a function gives what cannot be
@@ -117,12 +120,13 @@ def extraction(
         scores = _numbers(given, len(choices))
         equal = int(np.sum(scores == scores[at]))
         ranks.append(1 + int(np.sum(scores > scores[at])) + int(generator.integers(equal)))
+    hits = int(np.sum(np.array(ranks) <= limit))
     every = math.log2(len(choices)) - np.log2(np.arange(1, len(choices) + 1))
     return Outcome(
         attack="extraction of canaries",
         success="a secret is "
         + ("what the model completes first" if limit == 1 else f"among its first {limit:,}"),
-        reached=Tally(int(np.sum(np.array(ranks) <= limit)), len(begins)),
+        reached=Tally(hits, len(begins)),
         guess=limit / len(choices),
         guessing=f"{limit:,} of {len(choices):,} secrets at random",
         target=target,
@@ -130,6 +134,7 @@ def extraction(
             "exposure": float(np.mean(every[np.array(ranks) - 1])),
             "exposure of a guess": float(np.mean(every)),
             "most": math.log2(len(choices)),
+            "epsilon at least": epsilon_shown(hits, len(begins), limit / len(choices)),
             "secrets": len(choices),
         },
     )

@@ -18,10 +18,10 @@ from scipy.stats import norm, rankdata
 
 from sfumato import random
 from sfumato.attacks._calls import called
+from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
-from sfumato.numeric.shares import clopper_pearson
 
 __all__ = ["Confidence", "Train", "likelihood_ratio", "shadow"]
 
@@ -37,7 +37,6 @@ _SUCCESS = "a record is told to be in the training set or not, rightly"
 _GUESSING = "a coin: half of the records are in it"
 _OWN_SPREAD = 64  # so many shadows that a record's own deviation is better than that of all records together
 _EDGE = 1e-15  # probabilities are held so far from 0 and 1 before the logarithm
-_SURE = 0.99  # of the lower bound on epsilon in the detail
 
 
 def shadow(
@@ -87,12 +86,12 @@ def shadow(
         at least` (see Privacy) and `shadows`.
 
     Privacy:
-        `epsilon at least` is a lower bound on the epsilon of `train`, under exchange of one row's content, at
-        99 % confidence, if the members were drawn uniformly from the members and others: each member is
+        `epsilon at least` is a lower bound on the epsilon of `train`, under exchange of one row for another,
+        at 99 % confidence, if the members were drawn uniformly from the members and others: each member is
         paired with an other, and the surer one of each pair is named. Given the pairs, which one is in is a
-        fair coin for each, so that under epsilon the number of right names is at most binomial with
-        e^epsilon / (1 + e^epsilon) (Steinke, Nasr, Jagielski 2023). Where train has a delta, the confidence
-        is less by at most 2·pairs·delta. An epsilon for rows added and removed is at least half of it.
+        fair coin for each, and right names prove epsilon (Steinke, Nasr, Jagielski 2023). Where train has a
+        delta, the confidence is less by at most 2·pairs·delta. An epsilon for rows added and removed is at
+        least half of it.
 
     Raises:
         InvalidParameter: if the arrays, the indices or what a function gives cannot be used.
@@ -289,7 +288,7 @@ def _outcome(
             "auc": _area(inside, outside),
             "tpr at 1% fpr": _found_at(inside, outside, 0.01),
             "tpr at 0.1% fpr": _found_at(inside, outside, 0.001),
-            "epsilon at least": _epsilon_shown(inside, outside, case.generator),
+            "epsilon at least": epsilon_shown(_pairs_won(inside, outside, case.generator), half, 0.5),
             "shadows": shadows,
         },
     )
@@ -307,10 +306,8 @@ def _found_at(inside: Floats, outside: Floats, rate: float) -> float:
     return float(np.mean(inside > np.sort(outside)[len(outside) - 1 - allowed]))
 
 
-def _epsilon_shown(inside: Floats, outside: Floats, generator: np.random.Generator) -> float:
-    """The epsilon that right names in random pairs prove (see `shadow`)."""
+def _pairs_won(inside: Floats, outside: Floats, generator: np.random.Generator) -> int:
+    """In how many random pairs of a member and an other the member scores higher; a coin where they tie."""
     against = generator.permutation(outside)
     ties = generator.random(len(inside)) < 0.5
-    right = int(np.sum((inside > against) | ((inside == against) & ties)))
-    low = float(clopper_pearson(right, len(inside), 1 - _SURE)[0])
-    return max(0.0, math.log(low / (1 - low))) if low > 0 else 0.0
+    return int(np.sum((inside > against) | ((inside == against) & ties)))

@@ -54,6 +54,8 @@ def gradient(theta: ArrayLike, xi: ArrayLike, yi: ArrayLike) -> Floats:
     """
     rows, signs = _rows(xi), np.asarray(yi, dtype=np.float64)
     weights = _vector(theta, rows.shape[-1])
+    if signs.shape != rows.shape[:-1]:
+        raise InvalidParameter("there must be one label for each row.")
     with np.errstate(over="ignore", invalid="ignore"):
         # Where a model and a row are so large that their product is no number, there is no slope to follow.
         slopes = np.nan_to_num(signs * expit(-signs * _margins(rows, weights)), nan=0.0)
