@@ -40,7 +40,7 @@ def _score(model, texts):
 
 def test_a_plain_model_completes_what_it_saw_once():
     prose, names = _world()
-    outcome = extraction(_train(), _score, prose, names, secrets=SECRETS, seed=1)
+    outcome = extraction(_train(), _score, prose, names, candidates=SECRETS, seed=1)
     assert outcome.works
     assert outcome.rate > 0.8
     assert outcome.baseline == 1 / 1000
@@ -55,7 +55,7 @@ def test_a_private_model_does_not():
     prose, names = _world()
     noise = sf.Geometric(epsilon=EPSILON, sensitivity=MOST)
     with seeded(3):
-        outcome = extraction(_train(noise.release), _score, prose, names, secrets=SECRETS, seed=1)
+        outcome = extraction(_train(noise.release), _score, prose, names, candidates=SECRETS, seed=1)
     assert outcome.within
     assert outcome.detail["exposure"] < 3
     assert outcome.detail["epsilon at least"] <= 2 * EPSILON
@@ -65,13 +65,15 @@ def test_ten_times_too_little_noise_is_seen():
     prose, names = _world()
     weak = sf.Geometric(epsilon=10 * EPSILON, sensitivity=MOST)
     with seeded(3):
-        assert extraction(_train(weak.release), _score, prose, names, secrets=SECRETS, seed=1).works
+        assert extraction(_train(weak.release), _score, prose, names, candidates=SECRETS, seed=1).works
 
 
 def test_a_model_that_never_saw_a_secret_has_it_anywhere():
     prose, names = _world()
     blind = CharacterModel.of_documents(prose, alphabet=ALPHABET, order=ORDER)
-    outcome = extraction(lambda documents, seed: blind, _score, prose, names, secrets=SECRETS, top=10, seed=1)
+    outcome = extraction(
+        lambda documents, seed: blind, _score, prose, names, candidates=SECRETS, top=10, seed=1
+    )
     assert outcome.within
     assert outcome.baseline == 0.01
 
@@ -82,7 +84,9 @@ def test_copies_stay_one_document():
     def train(documents, seed):
         seen.extend(documents)
 
-    extraction(train, lambda model, texts: np.zeros(len(texts)), ["a"], ["x "], secrets=["1", "2"], copies=3)
+    extraction(
+        train, lambda model, texts: np.zeros(len(texts)), ["a"], ["x "], candidates=["1", "2"], copies=3
+    )
     assert len(seen) == 2
     assert {len(each) for each in seen} == {1, len("x 1 x 1 x 1")}
 
@@ -127,12 +131,12 @@ def test_what_cannot_be_used_is_refused_in_a_sentence():
     def none(documents, seed):
         return None
 
-    known = {"secrets": ["1", "2"]}
+    known = {"candidates": ["1", "2"]}
     for given, words in (
         (lambda: extraction(none, zeros, "text", ["x"], **known), "list of texts"),
         (lambda: extraction(none, zeros, [], [], **known), "canaries"),
         (lambda: extraction(none, zeros, [], ["x", "x"], **known), "different"),
-        (lambda: extraction(none, zeros, [], ["x"], secrets=["1"]), "secrets"),
+        (lambda: extraction(none, zeros, [], ["x"], candidates=["1"]), "candidates"),
         (lambda: extraction(none, zeros, [], ["x"], **known, top=2), "every guess"),
         (lambda: extraction(none, lambda m, t: [0], [], ["x"], **known), "each text"),
         (lambda: extraction(none, lambda m, t: [math.nan] * 2, [], ["x"], **known), "NaN"),

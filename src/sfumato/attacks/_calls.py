@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from sfumato.errors import InvalidParameter, SfumatoError
 
-__all__ = ["called"]
+__all__ = ["Chance", "called"]
+
+Chance: TypeAlias = Any
+"""What `random.simulation` gives: NumPy's generator, whose own name belongs to that module alone."""
 
 
 def called(name: str, function: Callable[..., Any], *given: Any) -> Any:

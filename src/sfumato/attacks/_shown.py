@@ -18,7 +18,7 @@ def epsilon_shown(hits: int, trials: int, guess: float) -> float:
     Privacy:
         Claim: where each trial's secret was drawn uniformly and apart from the others, and what was released
         is epsilon-private under exchange of one secret, no smaller epsilon than this would have given so
-        many hits, but with probability 1 %. Proof: given the release and all other secrets, the likelihoods
+        many hits, but with probability 1 %. Proof: given the release and every other secret, the likelihoods
         of any two values of a secret differ by at most e^epsilon, so that the values named, a share g of
         all, hold the secret with probability at most g·e^epsilon / (1 − g + g·e^epsilon); one trial after
         the other, the hits are at most binomial with that (Steinke, Nasr, Jagielski 2023, for g = 1/2).

@@ -33,9 +33,9 @@ def exposure(score: Callable[[Sequence[str]], ArrayLike], canary: str, candidate
     Steward-only where the canary is somebody's: the figure tells of the training text, and nothing pays for
     it.
 
-    It is 0 for the least likely candidate, 1 for a middle one (as a model that never saw the canary gives on
-    average, about 1.44) and log2 of their number where the canary comes first, so that whoever asks for the
-    likeliest candidate reads it (Carlini, Liu, Erlingsson, Kos, Song 2019, "The Secret Sharer", Def. 1).
+    It is 0 for the least likely candidate, 1 for a middle one, about 1.44 on average for a model that never
+    saw the canary, and log2 of their number where the canary comes first, so that whoever asks for the
+    likeliest candidate reads it (Carlini, Liu, Erlingsson, Kos, Song 2019, "The Secret Sharer").
     Equal scores share their places: the rank is the middle one.
 
     Args:
@@ -62,7 +62,7 @@ def extraction(
     text: Sequence[str],
     canaries: Sequence[str],
     *,
-    secrets: Sequence[str],
+    candidates: Sequence[str],
     copies: int = 1,
     top: int = 1,
     target: str = "",
@@ -73,12 +73,12 @@ def extraction(
     Steward-only on real text: the outcome counts against the truth, and nothing pays for it.
 
     Each canary is a beginning that names somebody ("the code of ada is "). A secret is drawn for it from
-    `secrets`, and one document more, beginning and secret, is trained on. The attacker knows beginnings and
-    the list, ranks all completions by the model, and names the first (Carlini et al. 2019).
+    `candidates`, and one document more, beginning and secret, is trained on. The attacker knows the
+    beginnings and the list, ranks all completions by the model, and names the first (Carlini et al. 2019).
 
-    The baseline is exact: secrets are drawn uniformly and apart, after everything else is fixed, so that a
+    The baseline is exact: each secret is drawn uniformly and by itself, apart from all else, so that a
     model which does not know a secret has it among the first `top` of its list with probability
-    `top` / secrets. If training is (epsilon, delta)-private for one document more or less, a secret
+    `top` / candidates. If training is (epsilon, delta)-private for one document more or less, a secret
     is hit with probability at most e^epsilon times that, plus delta: compare with the model trained without
     that document.
 
@@ -87,27 +87,27 @@ def extraction(
         score: (model, texts) → how likely each is.
         text: The other documents.
         canaries: One beginning for each secret to hide; all different.
-        secrets: All that a secret may be; all different.
+        candidates: All that a secret may be; all different.
         copies: How often a canary's document says it, separated by blanks: it stays one document.
         top: How far down its list a secret counts as named.
         target: What is attacked, in words.
-        seed: Of the secrets, of their places among the documents, and of the order of equal scores.
+        seed: Of what is hidden, of its places among the documents, and of the order of equal scores.
 
     Returns:
         An outcome over all canaries. Detail: `exposure` (the mean, in bits), `exposure of a guess` (the mean
-        that a model without the secrets has), `most` (the greatest possible), `epsilon at least` (what the
+        that a model without the canaries has), `most` (the greatest possible), `epsilon at least` (what the
         hits prove of training, under exchange of one document, at 99 % confidence and delta 0; half of it for
-        one document more or less) and `secrets` (how many).
+        one document more or less) and `candidates` (how many).
 
     Raises:
         InvalidParameter: if there is nothing to hide or to choose from, or a function gives what cannot be
             used.
     """
-    begins, choices = _distinct(canaries, "canaries", 1), _distinct(secrets, "secrets", 2)
+    begins, choices = _distinct(canaries, "canaries", 1), _distinct(candidates, "candidates", 2)
     documents = _texts(text, "text")
     limit, times = as_integer(top, "top"), as_integer(copies, "copies")
     if limit >= len(choices):
-        raise InvalidParameter("top must be less than the number of secrets, or every guess is a hit.")
+        raise InvalidParameter("top must be less than the number of candidates, or every guess is a hit.")
     generator = random.simulation(seed)
     drawn = generator.integers(len(choices), size=len(begins))
     hidden = [" ".join([begin + choices[at]] * times) for begin, at in zip(begins, drawn, strict=True)]
@@ -128,14 +128,14 @@ def extraction(
         + ("what the model completes first" if limit == 1 else f"among its first {limit:,}"),
         reached=Tally(hits, len(begins)),
         guess=limit / len(choices),
-        guessing=f"{limit:,} of {len(choices):,} secrets at random",
+        guessing=f"{limit:,} of {len(choices):,} candidates at random",
         target=target,
         detail={
             "exposure": float(np.mean(every[np.array(ranks) - 1])),
             "exposure of a guess": float(np.mean(every)),
             "most": math.log2(len(choices)),
             "epsilon at least": epsilon_shown(hits, len(begins), limit / len(choices)),
-            "secrets": len(choices),
+            "candidates": len(choices),
         },
     )
 

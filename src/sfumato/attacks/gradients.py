@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
-from sfumato.attacks._calls import called
+from sfumato.attacks._calls import Chance, called
 from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
@@ -123,7 +123,7 @@ def gradient_leakage(
     )
 
 
-def _nearest(weights: Floats, pool: Floats, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _nearest(weights: Floats, pool: Floats, count: int, generator: Chance) -> NDArray[np.int64]:
     """The candidates whose direction is nearest to any class's row, either way: its sign is the label's."""
     closeness = np.abs(_directions(pool) @ _directions(weights).T).max(axis=1)
     order = np.lexsort((generator.random(len(pool)), -closeness))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm, rankdata
 
 from sfumato import random
-from sfumato.attacks._calls import called
+from sfumato.attacks._calls import Chance, called
 from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
@@ -188,7 +188,7 @@ class _Case:
     members: NDArray[np.int64]
     records: NDArray[np.int64]
     rest: NDArray[np.int64]
-    generator: np.random.Generator
+    generator: Chance
 
     @property
     def size(self) -> int:
@@ -306,7 +306,7 @@ def _found_at(inside: Floats, outside: Floats, rate: float) -> float:
     return float(np.mean(inside > np.sort(outside)[len(outside) - 1 - allowed]))
 
 
-def _pairs_won(inside: Floats, outside: Floats, generator: np.random.Generator) -> int:
+def _pairs_won(inside: Floats, outside: Floats, generator: Chance) -> int:
     """In how many random pairs of a member and an other the member scores higher; a coin where they tie."""
     against = generator.permutation(outside)
     ties = generator.random(len(inside)) < 0.5
