@@ -1,0 +1,1 @@
+"""The textbook's own functions, safe and vectorised."""
