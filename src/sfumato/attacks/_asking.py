@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -17,9 +18,11 @@ __all__ = [
     "Answer",
     "Ask",
     "Bits",
+    "Subset",
     "answers_of",
     "as_bits",
     "asked",
+    "collected",
     "finite_array",
     "numbers_given",
     "trials_given",
@@ -32,6 +35,11 @@ Ask: TypeAlias = Callable[[], Any]
 """Whatever answers: a query that is released, a mechanism that is called, a web page that is read."""
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
+
+Subset: TypeAlias = Callable[[Bits], Any]
+"""Answers how many of a set of people, marked True, have the bit."""
+
+_PLAIN = (int, float, np.int64, np.float64)
 
 
 def asked(ask: Callable[..., Any], name: str, *given: object) -> Any:
@@ -64,7 +72,7 @@ def numbers_given(value: Any, name: str) -> tuple[Fraction, ...]:
     if hasattr(value, "to_pylist"):  # a column of Arrow
         value = value.to_pylist()
     if isinstance(value, np.ndarray):
-        several: Sequence[Any] = value.ravel() if value.ndim == 1 else [value[()]] if value.ndim == 0 else []
+        several: list[Any] = list(value) if value.ndim == 1 else [value[()]] if value.ndim == 0 else []
     elif isinstance(value, str) or not hasattr(value, "__iter__"):
         several = [value]
     else:
@@ -124,7 +132,35 @@ def as_bits(value: Any, name: str, *, dimensions: int = 1) -> Bits:
         InvalidParameter: if anything else is in it.
     """
     array = finite_array(value, name, dimensions=dimensions)
-    bits = array == 1
+    bits: Bits = array == 1
     if not (bits | (array == 0)).all():
         raise InvalidParameter(f"{name} must hold zeros and ones only.")
     return bits
+
+
+def collected(ask: Subset | npt.ArrayLike, subsets: Any) -> Floats:
+    """One finite number for each subset, asked for or given.
+
+    Raises:
+        InvalidParameter: if they are not as many, or not finite numbers.
+    """
+    if not callable(ask):
+        told = finite_array(ask, "the answers", dimensions=1)
+        if len(told) != len(subsets):
+            raise InvalidParameter(f"there must be an answer for each of the {len(subsets):,} subsets.")
+        return told
+    told = np.empty(len(subsets))
+    # A copy, since whoever answers may write into it; the Hadamard subsets are made anew anyway.
+    shared = isinstance(subsets, np.ndarray)
+    for row in range(len(subsets)):
+        told[row] = _number(asked(ask, "ask", subsets[row].copy() if shared else subsets[row]))
+    return told
+
+
+def _number(answer: Any) -> float:
+    if type(answer) in _PLAIN and math.isfinite(answer):  # by far the most frequent
+        return float(answer)
+    exact = numbers_given(answer, "what ask answers")
+    if len(exact) != 1:
+        raise InvalidParameter("ask must answer with one number for a set of people.")
+    return float(exact[0])

@@ -61,4 +61,5 @@ class Subsets:
 
 def _odd(bits: int) -> Bits:
     places = np.arange(1 << bits)
-    return (np.bitwise_count(places[:, None] & places[None, :]) & 1).astype(np.bool_)
+    odd: Bits = (np.bitwise_count(places[:, None] & places[None, :]) & 1).astype(np.bool_)
+    return odd

@@ -8,22 +8,30 @@ need about √n of noise each, which is what differential privacy asks for as so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks._asking import Bits, as_bits, asked, finite_array, numbers_given
+from sfumato.attacks._asking import Bits, Subset, as_bits, collected, finite_array
 from sfumato.attacks._hadamard import Subsets, padded, transformed
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
+from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import as_integer
 from sfumato.numeric.rounding import Floats
 from sfumato.random import simulation
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
+    "Curve",
     "Method",
+    "curve",
     "hadamard_answers",
     "hadamard_subsets",
     "reconstruct",
@@ -33,12 +41,11 @@ __all__ = [
 ]
 
 Method: TypeAlias = Literal["lp", "fourier"]
-Subset: TypeAlias = Callable[[Bits], Any]
-"""Answers how many of a set of people, marked True, have the bit."""
 
 _A_FEW = 4  # random subsets per person: enough for the linear program (Dwork, McSherry, Talwar 2007)
 _MOST = 2_048  # people of a linear program: beyond, the transform is the tool
 _LARGEST = 2**24  # people of a transform
+_STEPS = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)  # of √n
 
 
 def subset_queries(n: int, count: int, seed: int | None = None) -> Bits:
@@ -128,7 +135,7 @@ def reconstruct_fourier(ask: Subset | npt.ArrayLike, n: int) -> Bits:
         InvalidParameter: if `ask` raises, or answers with something other than one finite number.
     """
     people = _people(n)
-    told = _collected(ask, Subsets(people))
+    told = collected(ask, Subsets(people))
     places = transformed(told) * (2 / len(told))
     places[0] -= told[0]  # the subsets hold a half of Hx and a half of the total, which is the first answer
     bits: Bits = places[:people] > 0.5
@@ -179,7 +186,7 @@ def reconstruction(
         if queries is not None:
             raise InvalidParameter('method="fourier" asks subsets of its own; leave queries out.')
         subsets: Any = Subsets(_people(len(bits)))
-        told = _collected(ask, subsets)
+        told = collected(ask, subsets)
         found = reconstruct_fourier(told, len(bits))
         truth = hadamard_answers(bits)
     elif method == "lp":
@@ -188,7 +195,7 @@ def reconstruction(
         if not callable(ask) and seed is None and np.ndim(queries if queries is not None else 0) == 0:
             raise InvalidParameter("give the queries, or their seed, with answers that exist already.")
         subsets = _subsets(queries, len(bits), seed)
-        told = _collected(ask, subsets)
+        told = collected(ask, subsets)
         found = reconstruct(subsets, told)
         truth = subsets.astype(np.float64) @ bits
     else:
@@ -211,6 +218,103 @@ def reconstruction(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How much a reconstruction finds as the noise grows, from exact answers to beyond √n.
+
+    Steward-only where the secret is real.
+
+    Attributes:
+        people: How many there are.
+        method: How the bits were reconstructed.
+        magnitudes: Standard deviations of the noise in each answer.
+        outcomes: What was reached at each.
+    """
+
+    people: int
+    method: str
+    magnitudes: tuple[float, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The share of bits that was found at each magnitude."""
+        return tuple(each.rate for each in self.outcomes)
+
+    @property
+    def breaks(self) -> float | None:
+        """The least magnitude at which the attack has lost half of its advance on a guess; None if none."""
+        lost = (
+            noise
+            for noise, each in zip(self.magnitudes, self.outcomes, strict=True)
+            if each.rate < (1 + each.baseline) / 2
+        )
+        return min(lost, default=None)
+
+    def plot(self, *, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The curve above the line of guessing, with √n marked."""
+        from sfumato.plots.attacks import reconstruction_curve
+
+        return reconstruction_curve(
+            self.magnitudes,
+            {"linear program" if self.method == "lp" else "fast transform": self.rates},
+            people=self.people,
+            guess=self.outcomes[0].baseline,
+            title=f"How many of {self.people:,} secret bits come out of noisy counts",
+            path=path,
+        )
+
+    def __str__(self) -> str:
+        root = math.sqrt(self.people)
+        rows = [
+            f"{noise:>12,.2f}  {noise / root:>8.3f}  {each.rate:>8.1%}"
+            for noise, each in zip(self.magnitudes, self.outcomes, strict=True)
+        ]
+        return "\n".join([f"{'noise':>12}  {'of √n':>8}  {'found':>8}", *rows])
+
+
+def curve(
+    secret: npt.ArrayLike,
+    *,
+    magnitudes: Sequence[float] | None = None,
+    method: Method = "fourier",
+    queries: npt.ArrayLike | int | None = None,
+    seed: int | None = None,
+    confidence: float = 0.99,
+) -> Curve:
+    """What a reconstruction finds in answers with more and more noise.
+
+    Steward-only: it is scored against the truth, and nothing pays for that. The noise is that of the
+    Gaussian mechanism, the subsets are the same at every magnitude.
+
+    Args:
+        secret: everybody's bit.
+        magnitudes: standard deviations of the noise, zero for exact answers; if not given, from 0 to 8√n.
+        method: as for `reconstruction`.
+        queries: as for `reconstruction`.
+        seed: of the random subsets; None draws it.
+        confidence: of all intervals.
+
+    Raises:
+        InvalidParameter: if a magnitude is negative or not finite, or the parameters do not fit each other.
+    """
+    bits = as_bits(secret, "secret")
+    steps = math.sqrt(len(bits)) * np.array(_STEPS) if magnitudes is None else magnitudes
+    noises = finite_array(steps, "magnitudes", dimensions=1)
+    if noises.min() < 0:
+        raise InvalidParameter("magnitudes must not be negative: they are standard deviations.")
+    subsets = None if method == "fourier" and queries is None else _subsets(queries, len(bits), seed)
+    exact = hadamard_answers(bits) if subsets is None else subsets.astype(np.float64) @ bits
+    outcomes = []
+    for noise in noises.tolist():
+        told = Gaussian(sigma=noise, sensitivity=1).release(exact) if noise else exact
+        words = f"noise of {noise:.3g}" if noise else "exact answers"
+        outcomes.append(
+            reconstruction(told, bits, queries=subsets, method=method, target=words, confidence=confidence)
+        )
+    return Curve(len(bits), method, tuple(noises.tolist()), tuple(outcomes))
+
+
 def _people(n: int) -> int:
     people = as_integer(n, "n")
     if people > _LARGEST:
@@ -227,27 +331,3 @@ def _subsets(queries: npt.ArrayLike | int | None, people: int, seed: int | None)
     if given.shape[1] != people:
         raise InvalidParameter("queries must have a column for each person of secret.")
     return given
-
-
-def _collected(ask: Subset | npt.ArrayLike, subsets: Any) -> Floats:
-    """One finite number for each subset, asked for or given."""
-    if not callable(ask):
-        told = finite_array(ask, "the answers", dimensions=1)
-        if len(told) != len(subsets):
-            raise InvalidParameter(f"there must be an answer for each of the {len(subsets):,} subsets.")
-        return told
-    told = np.empty(len(subsets))
-    # A copy, since whoever answers may write into it; the Hadamard subsets are made anew anyway.
-    shared = isinstance(subsets, np.ndarray)
-    for row in range(len(subsets)):
-        told[row] = _number(asked(ask, "ask", subsets[row].copy() if shared else subsets[row]))
-    return told
-
-
-def _number(answer: Any) -> float:
-    if type(answer) is int or (type(answer) is float and math.isfinite(answer)):  # by far the most frequent
-        return float(answer)
-    exact = numbers_given(answer, "what ask answers")
-    if len(exact) != 1:
-        raise InvalidParameter("ask must answer with one number for a set of people.")
-    return float(exact[0])
