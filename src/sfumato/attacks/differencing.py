@@ -14,7 +14,6 @@ from sfumato.attacks._asking import Answer, Ask, answers_of, numbers_given, tria
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, show
-from sfumato.random import simulation
 
 __all__ = ["difference", "differencing", "differencing_totals"]
 
@@ -54,7 +53,6 @@ def differencing(
     trials: int = 100,
     ask_without: Ask | None = None,
     bounds: tuple[Rational, Rational] | None = None,
-    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -67,8 +65,8 @@ def differencing(
     - `ask_without`: the same attack where the second average is computed *without* the newcomer. It is the
       right one for a private release: what the others tell about the newcomer is no harm to the newcomer,
       and ε bounds how far the two rates can be apart (see Privacy).
-    - `bounds`: a uniform guess within public bounds, a known probability. An estimate that falls outside of
-      them teaches nothing; the attacker then guesses uniformly, too.
+    - `bounds`: a uniform guess within public bounds, a known probability. An estimate outside of them is
+      mirrored back at the bounds, so that one that is nothing but noise is as good as such a guess.
     - neither: somebody who has seen the first answer only, and guesses that the newcomer is like the rest.
 
     Args:
@@ -82,7 +80,6 @@ def differencing(
         trials: how often both are asked.
         ask_without: gives the second average over everybody but the newcomer.
         bounds: the least and the largest value that anybody can have; public.
-        seed: of the uniform guesses; None draws it.
         target: what is attacked, in words.
         confidence: of all intervals.
 
@@ -108,7 +105,6 @@ def differencing(
         tolerance=tolerance,
         trials=trials,
         bounds=bounds,
-        seed=seed,
         target=target,
         confidence=confidence,
     )
@@ -123,7 +119,6 @@ def differencing_totals(
     trials: int = 100,
     ask_without: Ask | None = None,
     bounds: tuple[Rational, Rational] | None = None,
-    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -144,7 +139,6 @@ def differencing_totals(
         trials: how often both are asked.
         ask_without: gives the first total where the person is not in the data.
         bounds: the least and the largest value that anybody can have; public.
-        seed: of the uniform guesses; None draws it.
         target: what is attacked, in words.
         confidence: of all intervals.
 
@@ -166,7 +160,6 @@ def differencing_totals(
         tolerance=tolerance,
         trials=trials,
         bounds=bounds,
-        seed=seed,
         target=target,
         confidence=confidence,
     )
@@ -183,7 +176,6 @@ def _differencing(
     tolerance: Rational,
     trials: int,
     bounds: tuple[Rational, Rational] | None,
-    seed: int | None,
     target: str,
     confidence: float,
 ) -> Outcome:
@@ -193,7 +185,6 @@ def _differencing(
     if ask_base is None or ask_more is None:
         raise InvalidParameter(f"{base_name} and {more_name} must be functions that answer.")
     limits = _limits(bounds, values) if ask_without is None and bounds is not None else None
-    chance = simulation(seed)
     misses: list[Fraction] = []
     control = 0
     for _ in range(count):
@@ -209,10 +200,7 @@ def _differencing(
         control += sum(abs(x - value) <= allowed for x, value in zip(found, values, strict=True))
         for before, after, value in zip(base, more, values, strict=True):
             guess = estimate(before, after)
-            if limits is not None and not limits[0] <= guess <= limits[1]:
-                low, high = limits
-                guess = low + (high - low) * Fraction(float(chance.random()))
-            misses.append(abs(guess - value))
+            misses.append(abs((guess if limits is None else _mirrored(guess, *limits)) - value))
     guess_reached: Tally | float = Tally(control, len(misses))
     guessing = "the same attack on a release without them" if ask_without is not None else lone
     if limits is not None:
@@ -238,6 +226,12 @@ def _limits(bounds: tuple[Rational, Rational], values: Sequence[Fraction]) -> tu
     if not all(low <= value <= high for value in values):
         raise InvalidParameter("truth must lie within the bounds; give the bounds that the steward declared.")
     return low, high
+
+
+def _mirrored(guess: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """The guess, folded at the bounds as often as it takes."""
+    folded = (guess - low) % (2 * (high - low))
+    return low + min(folded, 2 * (high - low) - folded)
 
 
 def _uniform(limits: tuple[Fraction, Fraction], values: Sequence[Fraction], allowed: Fraction) -> float:

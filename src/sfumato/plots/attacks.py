@@ -198,7 +198,7 @@ def reconstruction_curve(
     legend = axes.legend(loc="center left", bbox_to_anchor=(0.01, 0.42), frameon=False, fontsize=NOTE)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    note = "Well below √n nearly every bit is found; from about √n on, the answers tell little more than a guess."
+    note = "Well below √n nearly every bit is found; from about √n on, answers tell little more than a guess."
     return finish(figure, title=title, note=note, path=path)
 
 
