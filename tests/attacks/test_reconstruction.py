@@ -182,6 +182,14 @@ def test_hadamard_counts_are_safe_at_a_total_epsilon_of_one(shrink, found_out):
     assert outcome.within != found_out
 
 
+def test_the_first_person_who_is_in_every_subset_is_found_as_well():
+    noise = sf.Gaussian(sigma="0.9", sensitivity=1)
+    for first in (True, False):
+        secret = np.r_[first, balanced(255)]
+        for _ in range(20):
+            assert reconstruct_fourier(noise.release(hadamard_answers(secret)), 256)[0] == first
+
+
 def test_what_answers_may_not_change_the_sets():
     secret = balanced(16)
     queries = subset_queries(16, 64, seed=9)

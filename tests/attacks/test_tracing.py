@@ -72,7 +72,7 @@ def test_two_digits_do_not_hide_anybody(study):
 
 
 def test_gaussian_means_hide_their_members_at_a_total_epsilon_of_one(study):
-    # e · 0.05 + 1e-5 = 13.6 % is what any attack could reach at 5 % false positives; this one is at about 6 %.
+    # Any attack with 5 % false positives finds at most e · 0.05 + 1e-5 = 13.6 % of them; this one about 6 %.
     population, members, others, _ = study
     outcome = tracing(private(members, gaussian()), population, members, others, target="(1, 1e-5)")
     assert outcome.within

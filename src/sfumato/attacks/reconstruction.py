@@ -122,9 +122,8 @@ def reconstruct_fourier(ask: Subset | npt.ArrayLike, n: int) -> Bits:
     """Everybody's bit from as many answers as there are people, by a fast transform in O(n log n).
 
     The Hadamard subsets are asked one after the other, the answers are transformed back and rounded. Noise
-    of deviation σ in the answers is noise of 2σ/√N in each bit (N the next power of two), except in the
-    first person's, who stands in every subset: that bit has the noise of about one answer.
-    Source: Dwork, Yekhanin 2008.
+    of deviation σ in the answers is noise of 2σ/√N in each bit (N the next power of two). The first person
+    stands in every subset, and has what the others leave. Source: Dwork, Yekhanin 2008.
 
     Args:
         ask: answers how many of a set have the bit; the set is an array of n truth values. Or the answers
@@ -136,9 +135,10 @@ def reconstruct_fourier(ask: Subset | npt.ArrayLike, n: int) -> Bits:
     """
     people = _people(n)
     told = collected(ask, Subsets(people))
-    places = transformed(told) * (2 / len(told))
-    places[0] -= told[0]  # the subsets hold a half of Hx and a half of the total, which is the first answer
-    bits: Bits = places[:people] > 0.5
+    # The answers are (Σx + Hx)/2, so that H·answers · 2/N is x, and x + Σx at the first place.
+    places = transformed(told)[:people] * (2 / len(told))
+    bits: Bits = places > 0.5
+    bits[0] = places[0] - bits[1:].sum() > 1
     return bits
 
 

@@ -34,6 +34,7 @@ __all__ = ["reconstruction_curve", "success_rates"]
 
 _MOST = 24
 _COLUMNS = 34
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def success_rates(
@@ -157,7 +158,7 @@ def reconstruction_curve(
         raise InvalidParameter("shares must lie between 0 and 1.")
     root = float(np.sqrt(people))
     places = noise / root
-    least = float(places[places > 0].min())
+    least = min(0.5, float(places[places > 0].min()))
     figure = new_figure(7.0, 4.3)
     axes = figure.subplots()
     axes.axhline(guess, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="what a guess finds")
@@ -175,16 +176,16 @@ def reconstruction_curve(
             clip_on=False,
             zorder=3,
         )
-    # Doubling steps at equal distances, and a place for no noise at all one step to their left.
-    axes.set_xscale("symlog", base=2, linthresh=least, linscale=0.5)
+    # Doublings at equal distances, √n always among them; no noise at all stands one step to their left.
     high = max(2.0, float(places[-1]))
+    powers = np.arange(np.ceil(np.log2(least)), np.floor(np.log2(high)) + 1)
+    step = -(-len(powers) // 9)
+    axes.set_xscale("symlog", base=2, linthresh=least, linscale=step / 2)
     axes.set_xlim(-0.06 * least if noise[0] == 0 else 0.94 * least, high * 1.06)
-    doublings = 2.0 ** np.arange(np.ceil(np.log2(least)), np.floor(np.log2(high)) + 1)
-    ticks = doublings[:: -(-len(doublings) // 9)] if len(doublings) > 9 else doublings
-    ticks = np.union1d(ticks[np.abs(np.log2(ticks)) >= 1], [1.0])
+    ticks = [2.0**power for power in powers if power % step == 0]
     if noise[0] == 0:
-        ticks = np.union1d([0.0], ticks)
-    axes.set_xticks(ticks, [_of_root(float(tick)) for tick in ticks])
+        ticks = [0.0, *ticks]
+    axes.set_xticks(ticks, [_of_root(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_ylim(min(0.4, 0.9 * guess, *(float(values.min()) for values in found.values())), 1.03)
     shares = [share for share in (0.0, 0.25, 0.5, 0.75, 1.0) if share >= axes.get_ylim()[0]]
@@ -203,8 +204,9 @@ def reconstruction_curve(
 
 
 def _of_root(multiple: float) -> str:
-    if multiple == 0:
-        return "0"
-    if multiple == 1:
-        return "√n"
-    return f"√n/{number(1 / multiple)}" if multiple < 1 else f"{number(multiple)}√n"
+    """A power of two times √n, short enough for a tick."""
+    if multiple in (0.0, 1.0):
+        return "√n" if multiple else "0"
+    factor = max(multiple, 1 / multiple)
+    shown = number(factor) if factor < 10_000 else "2" + f"{np.log2(factor):.0f}".translate(_RAISED)
+    return f"√n/{shown}" if multiple < 1 else f"{shown}√n"
