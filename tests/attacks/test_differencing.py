@@ -95,7 +95,7 @@ def apart(others, newcomer, epsilon):
 def test_private_averages_of_such_companies_tell_nothing():
     # Two releases at 1/2: everybody is in both, so that the total is 1.
     outcome = apart([500_000] * 25, 630_000, Fraction(1, 2))
-    assert outcome.within
+    assert sure(outcome).within
     assert outcome.rate < 0.1
     assert outcome.detail["median_miss"] > TOP
     assert not on_sessions([500_000] * 25, 630_000, Fraction(1, 2), bounds=(0, TOP)).works
@@ -104,7 +104,7 @@ def test_private_averages_of_such_companies_tell_nothing():
 def test_nor_do_they_about_the_person_whom_they_could_harm_most():
     # Everybody else at one end of the bounds, the newcomer at the other; total epsilon 1.
     outcome = apart([0] * 25, TOP, Fraction(1, 2))
-    assert outcome.within
+    assert sure(outcome).within
     bound = np.e * outcome.guess.interval(1 - 1e-6)[1]
     assert outcome.interval[0] <= bound
 
@@ -136,7 +136,7 @@ def test_two_private_counts_tell_no_bit_unless_their_noise_is_too_small(epsilon,
         trials=1,
     )
     assert sure(outcome).works == found_out
-    assert outcome.within != found_out
+    assert sure(outcome).within != found_out
 
 
 def test_a_sum_within_bounds_is_as_good_as_a_uniform_guess():
@@ -152,7 +152,7 @@ def test_a_sum_within_bounds_is_as_good_as_a_uniform_guess():
         bounds=(0, 100),
     )
     assert outcome.baseline == 0.2
-    assert outcome.within
+    assert sure(outcome).within
 
 
 def test_a_uniform_guess_cannot_leave_the_bounds():

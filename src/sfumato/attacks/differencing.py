@@ -83,6 +83,15 @@ def differencing(
         target: what is attacked, in words.
         confidence: of all intervals.
 
+    Example:
+        On exact averages every trial is a hit, and a guess has none:
+
+        >>> differencing(lambda: 500_000, lambda: 505_000, first_size=25, second_size=26,
+        ...              truth=630_000, tolerance=0).works
+        True
+
+        On two `AVG` of a session at ε = 1/2 each, 1 in all, hits are as frequent as without the newcomer.
+
     Privacy:
         Claim: where both averages together are (ε, δ)-DP for the newcomer, the rate of hits is at most
         e^ε times the rate on releases without the newcomer, plus δ: a hit is an event of the released

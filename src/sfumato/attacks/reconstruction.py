@@ -171,6 +171,10 @@ def reconstruction(
         target: what is attacked, in words.
         confidence: of all intervals.
 
+    Example:
+        With exact counts of random subsets every bit is found. With 256 counts of `sf.Geometric` at
+        ε = 1/256 each, 1 in all, it is a coin; at ε = 1 each, 256 in all, nine in ten bits are found.
+
     Privacy:
         Claim: where all answers *together* are (ε, δ)-DP for a change of one person's bit, a bit that is
         either with probability 1/2 is found with probability at most (e^ε + δ)/(1 + e^ε). Source: Kairouz,

@@ -79,6 +79,10 @@ def tracing(
         target: what is attacked, in words.
         confidence: of all intervals.
 
+    Example:
+        Exact means of 2,000 attributes over 100 people give nearly all of them away at 5 % false positives.
+        Means from `sf.Gaussian` at ε = 1 and δ = 1e-5 for all of them together give 6 %, where 5 is a guess.
+
     Privacy:
         Claim: where the means are (ε, δ)-DP, the share of members found is, in expectation, at most e^ε
         times the share of outsiders taken for members, plus δ. Source: Wasserman, Zhou 2010; Kairouz, Oh,
