@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.rounding import Floats
 from sfumato.plots._figure import (
     ACCENT,
     DOT,
@@ -15,8 +18,10 @@ from sfumato.plots._figure import (
     INK,
     LABEL,
     NOTE,
+    STYLES,
     finish,
     new_figure,
+    number,
     numbers,
     plain_axes,
     shortened,
@@ -25,10 +30,11 @@ from sfumato.plots._figure import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["success_rates"]
+__all__ = ["reconstruction_curve", "success_rates"]
 
 _MOST = 24
 _COLUMNS = 34
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def success_rates(
@@ -116,3 +122,91 @@ def success_rates(
     )
     note = f"Whiskers and bands: {confidence:.0%} confidence."
     return finish(figure, title=title, note=note, path=path)
+
+
+def reconstruction_curve(
+    magnitudes: Sequence[float] | Floats,
+    curves: Mapping[str, Sequence[float] | Floats],
+    *,
+    people: int,
+    guess: float = 0.5,
+    title: str = "",
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """The share of secret bits found against the noise in the answers, with √n marked: where it breaks.
+
+    Args:
+        magnitudes: standard deviations of the noise, at least two, increasing; the first may be zero.
+        curves: up to four, name → shares found, one for each magnitude.
+        people: how many there are, n.
+        guess: the share that a guess finds.
+        title: the title.
+        path: where to write the picture, .png or .svg.
+
+    Raises:
+        InvalidParameter: if there are no curves or too many, or a number is out of its range.
+    """
+    if not 1 <= len(curves) <= len(STYLES):
+        raise InvalidParameter(f"One to {len(STYLES)} curves fit in one picture.")
+    noise = numbers(magnitudes, "magnitudes")
+    if len(noise) < 2 or not (noise[0] >= 0 and np.isfinite(noise).all() and (np.diff(noise) > 0).all()):
+        raise InvalidParameter("magnitudes must be at least two numbers from 0 upwards, each above the last.")
+    if people < 1 or not 0 <= guess <= 1:
+        raise InvalidParameter("people must be at least 1, and a guess finds a share from 0 to 1.")
+    found = {name: numbers(values, "shares", length=len(noise)) for name, values in curves.items()}
+    if not all(((values >= 0) & (values <= 1)).all() for values in found.values()):
+        raise InvalidParameter("shares must lie between 0 and 1.")
+    root = float(np.sqrt(people))
+    places = noise / root
+    least = min(0.5, float(places[places > 0].min()))
+    figure = new_figure(7.0, 4.3)
+    axes = figure.subplots()
+    axes.axhline(guess, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="what a guess finds")
+    axes.axvline(1.0, color=GREY, linewidth=1.0)
+    for (name, values), (colour, style), marker in zip(found.items(), STYLES, "oDs^", strict=False):
+        axes.plot(
+            places,
+            values,
+            color=colour,
+            linestyle=style,
+            linewidth=2.0,
+            marker=marker,
+            markersize=6.0,
+            label=shortened(name, _COLUMNS),
+            clip_on=False,
+            zorder=3,
+        )
+    # Doublings at equal distances, √n always among them; no noise at all stands one step to their left.
+    high = max(2.0, float(places[-1]))
+    powers = np.arange(np.ceil(np.log2(least)), np.floor(np.log2(high)) + 1)
+    step = -(-len(powers) // 9)
+    axes.set_xscale("symlog", base=2, linthresh=least, linscale=step / 2)
+    axes.set_xlim(-0.06 * least if noise[0] == 0 else 0.94 * least, high * 1.06)
+    ticks = [2.0**power for power in powers if power % step == 0]
+    if noise[0] == 0:
+        ticks = [0.0, *ticks]
+    axes.set_xticks(ticks, [_of_root(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(min(0.4, 0.9 * guess, *(float(values.min()) for values in found.values())), 1.03)
+    shares = [share for share in (0.0, 0.25, 0.5, 0.75, 1.0) if share >= axes.get_ylim()[0]]
+    axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
+    axes.set_xlabel(f"noise in each answer, as its standard deviation (√n = {number(round(root, 1))})")
+    axes.xaxis.label.set(fontsize=LABEL, color=INK)
+    axes.set_ylabel("secret bits found", fontsize=LABEL, color=INK)
+    plain_axes(axes, values="y")
+    axes.spines["bottom"].set_visible(True)
+    # What is found falls from the upper left to the lower right: the left below its middle stays free.
+    legend = axes.legend(loc="center left", bbox_to_anchor=(0.01, 0.42), frameon=False, fontsize=NOTE)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    note = "Well below √n nearly every bit is found; from about √n on, answers tell little more than a guess."
+    return finish(figure, title=title, note=note, path=path)
+
+
+def _of_root(multiple: float) -> str:
+    """A power of two times √n, short enough for a tick."""
+    if multiple in (0.0, 1.0):
+        return "√n" if multiple else "0"
+    factor = max(multiple, 1 / multiple)
+    shown = number(factor) if factor < 10_000 else "2" + f"{np.log2(factor):.0f}".translate(_RAISED)
+    return f"√n/{shown}" if multiple < 1 else f"{shown}√n"

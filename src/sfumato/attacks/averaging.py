@@ -1,0 +1,105 @@
+"""Averaging: the same question again and again, until the noise has cancelled.
+
+Fresh noise for every asker is no protection at all without a ledger: k answers of noise σ are one answer of
+noise σ/√k. A ledger that gives the same released answer again makes every further question worthless, and
+one that charges for a new answer ends the attack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from sfumato.attacks._asking import Answer, Ask, answers_of, asked, numbers_given, trials_given
+from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.numeric.exact import Rational, as_integer, show
+
+__all__ = ["averaging"]
+
+
+def averaging(
+    ask: Ask,
+    *,
+    truth: Answer,
+    tolerance: Rational,
+    times: int,
+    trials: int = 20,
+    renew: Callable[[], object] | None = None,
+    once: float | None = None,
+    target: str = "",
+    confidence: float = 0.99,
+) -> Outcome:
+    """How often the average of many answers to one question is near the truth, beside one answer alone.
+
+    Steward-only: it is scored against the truth, and nothing pays for that.
+
+    The baseline is one answer: what the release itself tells, and was meant and paid to tell. It is counted
+    on the first answer of each trial, or known as `once`. Asking again is an attack only if it gives more.
+    Where the ledger refuses (`BudgetExceeded`), the attacker averages the answers received until then.
+
+    Args:
+        ask: gives the answer, each time it is called. It may give a list: the answers to as many questions,
+            each of which is a trial.
+        truth: the exact answer, or the list of them.
+        tolerance: how far from it an average may be and still count as a hit.
+        times: how often the question is asked in a trial.
+        trials: how often all of that is done.
+        renew: called before each trial, to start from a new release: without it, the trials against a
+            ledger that remembers are all one and the same.
+        once: the probability that one answer is a hit, where its law is known; needs independent trials.
+        target: what is attacked, in words.
+        confidence: of all intervals.
+
+    Example:
+        A thousand draws of `sf.Laplace(epsilon=0.1, sensitivity=1)`, no ledger between them, average to
+        within ±2 of a count each time; one does 18 times in 100. A session asked the same at ε = 0.1 a
+        thousand times gives one answer, for 0.1 in all, and hits as often as that one does.
+
+    Privacy:
+        Claim: where the same released answer is given again, the average is that answer, and the price is
+        that of one (post-processing); k fresh answers at ε cost kε. Source: Dwork, McSherry, Nissim, Smith
+        2006; Dwork, Roth 2014, Prop. 2.1 and Thm. 3.14.
+
+    Raises:
+        InvalidParameter: if a function raises or gives something other than finite numbers, or is refused
+            before its first answer.
+    """
+    values = numbers_given(truth, "truth")
+    count, allowed = trials_given(trials, tolerance)
+    often = as_integer(times, "times")
+    if once is not None and not (isinstance(once, float | int) and 0 <= once <= 1):
+        raise InvalidParameter("once must be a probability, from 0 to 1.")
+    hits = first_hits = refused = distinct = 0
+    for _ in range(count):
+        if renew is not None:
+            asked(renew, "renew")
+        answers: list[tuple[Fraction, ...]] = []
+        try:
+            while len(answers) < often:
+                answers.append(answers_of(ask, "ask", len(values)))
+        except BudgetExceeded:
+            refused += 1
+        if not answers:
+            raise InvalidParameter("ask was refused before its first answer; give it a budget for one.")
+        distinct = max(distinct, len(set(answers)))
+        for place, value in enumerate(values):
+            mean = sum(each[place] for each in answers) / Fraction(len(answers))
+            hits += abs(mean - value) <= allowed
+            first_hits += abs(answers[0][place] - value) <= allowed
+    total = count * len(values)
+    return Outcome(
+        "averaging",
+        f"the average of {often:,} answers is within ±{show(allowed)} of the truth",
+        Tally(hits, total),
+        Tally(first_hits, total) if once is None else float(once),
+        "one answer alone",
+        target,
+        confidence,
+        {
+            "tolerance": float(allowed),
+            "times": often,
+            "distinct_answers": distinct,
+            "refused_trials": refused,
+        },
+    )
