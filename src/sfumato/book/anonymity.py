@@ -102,14 +102,31 @@ def _is_numeric(column: Any, family: str) -> bool:
 
 
 def _coarse(column: Any, width: int, family: str) -> Any:
-    if family != "pyarrow":
-        return column // width * width
+    """The column rounded down to multiples of the width, in integers of 64 bits or in floats."""
+    if family == "pandas":
+        return _wide_pandas(column) // width * width
+    if family == "polars":
+        import polars as pl
+
+        short = column.dtype.is_integer() and column.dtype not in (pl.Int64, pl.UInt64)
+        return (column.cast(pl.Int64) if short else column) // width * width
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):
         return pc.multiply(pc.floor(pc.divide(column, float(width))), float(width))
-    column = pc.cast(column, pa.int64())
-    below = pc.divide(column, width)  # towards 0: one too many for a negative number with a rest
-    rest = pc.less(pc.subtract(column, pc.multiply(below, width)), 0)
-    return pc.multiply(pc.subtract(below, pc.cast(rest, pa.int64())), width)
+    kind = pa.uint64() if column.type == pa.uint64() else pa.int64()
+    column, step = pc.cast(column, kind), pa.scalar(width, kind)
+    below = pc.multiply(pc.divide(column, step), step)  # rounded towards 0
+    return pc.subtract(below, pc.if_else(pc.less(column, below), step, pa.scalar(0, kind)))
+
+
+def _wide_pandas(column: Any) -> Any:
+    """Short integers hold no large width: int8 has no 1000 to be divided by."""
+    dtype = column.dtype
+    if dtype.kind not in "iu" or dtype.itemsize >= 8:
+        return column
+    name = str(dtype)
+    return column.astype(
+        "int64[pyarrow]" if name.endswith("[pyarrow]") else "Int64" if name[0] in "IU" else "int64"
+    )

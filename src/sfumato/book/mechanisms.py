@@ -169,7 +169,7 @@ def adv_comp(k: int, *, epsilon: Rational, delta: Rational) -> float:
     """The least epsilon that k releases of (pure) epsilon each have together at this delta, rounded up.
 
     Traps of the original: `2ε√(2k·ln(1/δ))` leaves out the term kε(e^ε − 1) of the theorem that it quotes,
-    and promises too much: 859 for k = 10⁴ and ε = 1, where nothing below about 4600 is true. The chapter also
+    and promises too much: 859 for k = 10⁴ and ε = 1, where nothing below 4947 is true. The chapter also
     calls 966 "much lower" than the 500 of k = 500 releases added up. The theorem has since been replaced by
     an exact one, which is never above the sum.
 

@@ -43,7 +43,7 @@ def score(data: Any, option: object) -> float:
     """How many thousand rows have this option.
 
     Traps of the original: an option that nobody has is a KeyError, which tells so. And the chapter takes its
-    sensitivity to be 1, though thousands move by 1/1000: the same choice, for a thousandth of the noise.
+    sensitivity to be 1, though thousands move by 1/1000, and so chooses almost at random.
 
     Privacy:
         None: exact. Its sensitivity is 1/1000 under adding or removing a row, and all such scores are
@@ -204,9 +204,8 @@ def naive_above_threshold(
         InvalidValue: if an answer is not a finite number.
     """
     bar, bound = as_fraction(T, "T"), positive(sensitivity, "sensitivity")
-    asked = list(queries)
-    mechanism = Laplace(epsilon, max(1, len(asked)) * bound)
-    answers = np.array([float(answer) for answer in _answers(asked, df)], dtype=np.float64)
+    answers = list(_answers(queries, df))
+    mechanism = Laplace(epsilon, max(1, len(answers)) * bound)
     above = np.flatnonzero(mechanism.release(answers) >= float(bar))
     return int(above[0]) if above.size else None
 
