@@ -4,6 +4,8 @@ import pytest
 from sfumato import book
 from sfumato.book.clipping import _beyond
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.loss import compose
+from sfumato.mechanisms import AboveThreshold, Laplace
 from sfumato.testing import seeded
 
 RNG = np.random.default_rng(11)
@@ -43,6 +45,19 @@ def test_the_automatic_average_is_near():
     with seeded(1):
         assert book.auto_avg(AGES, 1) == pytest.approx(AGES.mean(), abs=0.5)
         assert book.auto_avg(AGES / 10, 1, column="Age") == pytest.approx(AGES.mean() / 10, abs=0.1)
+
+
+def test_the_automatic_average_is_three_mechanisms_at_a_third_each():
+    finder = AboveThreshold("1/3", 0, sensitivity=1, monotone=True)
+    bounds = range(1, 150, 5)
+    with seeded(9):
+        answer = book.auto_avg(AGES, 1, bs=bounds)
+    with seeded(9):
+        b = bounds[finder.first(-_beyond(AGES.astype(float), list(bounds)))]
+        parts = [Laplace("1/3", b), Laplace("1/3", 1)]
+        total, count = parts[0].release(float(AGES.clip(0, b).sum())), parts[1].release(AGES.size)
+    assert answer == pytest.approx(total / count, rel=1e-9)
+    assert compose([finder.loss, *(part.loss for part in parts)]) == book.price("auto_avg", epsilon=1)
 
 
 def test_negative_values_have_a_lower_bound_to_be_named():

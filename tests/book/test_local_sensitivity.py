@@ -9,7 +9,8 @@ import pytest
 
 from sfumato import book
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms import ProposeTestRelease, SampleAndAggregate
+from sfumato.loss import compose
+from sfumato.mechanisms import Laplace, ProposeTestRelease, SampleAndAggregate
 from sfumato.testing import seeded
 
 AGES = np.random.default_rng(5).integers(17, 91, 20_000)
@@ -26,6 +27,16 @@ def test_the_average_by_global_sensitivity_is_near_and_stays_where_averages_are(
         few = [book.gs_avg([], 100, "0.1") for _ in range(40)]
     # The book's quotient of two noises leaves the range about half of the time.
     assert all(0 <= answer <= 100 for answer in few)
+
+
+def test_the_average_by_global_sensitivity_is_two_mechanisms_at_a_half_each():
+    parts = [Laplace("1/2", 70), Laplace("1/2", 1)]
+    with seeded(9):
+        answer = book.gs_avg(AGES, 70, 1)
+    with seeded(9):
+        total, count = parts[0].release(float(AGES.clip(0, 70).sum())), parts[1].release(AGES.size)
+    assert answer == pytest.approx(total / count, rel=1e-9)
+    assert compose([part.loss for part in parts]) == book.price("gs_avg", epsilon=1)
 
 
 def test_every_kind_of_table_gives_the_same_answer():

@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,11 @@ def test_each_name_loads_and_states_its_price_and_the_trap(name):
         assert re.search(r"Traps? of the original: \S", text), name
     if name in SPENDING - {"noisy_gradient_descent"}:
         assert re.search(r"Privacy:\n +Total", text), name
+
+
+def test_every_name_is_in_the_guide():
+    guide = (Path(__file__).parents[2] / "docs/book.md").read_text()
+    assert [name for name in book.__all__ if f"`{name}" not in guide] == []
 
 
 def test_an_unknown_name_is_an_attribute_error():

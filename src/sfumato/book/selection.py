@@ -204,8 +204,9 @@ def naive_above_threshold(
         InvalidValue: if an answer is not a finite number.
     """
     bar, bound = as_fraction(T, "T"), positive(sensitivity, "sensitivity")
+    spent = positive(epsilon, "epsilon")
     answers = list(_answers(queries, df))
-    mechanism = Laplace(epsilon, max(1, len(answers)) * bound)
+    mechanism = Laplace(spent, max(1, len(answers)) * bound)
     above = np.flatnonzero(mechanism.release(answers) >= float(bar))
     return int(above[0]) if above.size else None
 
