@@ -15,6 +15,7 @@ AGES = RNG.integers(17, 91, 20_000)
 def test_sums_are_clamped_and_exact():
     assert book.age_sum_query([20, 30, -5, 200], 100) == 150.0
     assert book.age_sum_query({"Age": np.array([20, 30])}, 25) == 45.0
+    assert book.age_sum_query([1e-300, 3e-300], "2e-300") == pytest.approx(3e-300)
     values = RNG.uniform(0, 100, 5000)
     shuffled = RNG.permutation(values)
     assert book.age_sum_query(values, 90) == book.age_sum_query(shuffled, 90)

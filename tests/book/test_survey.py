@@ -47,10 +47,10 @@ def test_the_estimate_is_the_books():
 
 def test_what_is_not_sales_is_not_sales():
     with seeded(4):
-        odd = book.rand_resp_sales(pd.Series(["Sales", None, math.nan, 3] * 500, dtype=object))
+        odd = book.rand_resp_sales(pd.Series(["Sales", None, pd.NA, 3] * 500, dtype=object))
     assert_bernoulli(int(odd.reshape(-1, 4)[:, 1:].sum()), 1500, 0.25)
     with seeded(4):
-        assert_bernoulli(int(book.rand_resp_sales(["Tech"] * 900, yes="Tech").sum()), 900, 0.75)
+        assert_bernoulli(int(book.rand_resp_sales(["Tech"] * 900, yes=np.str_("Tech")).sum()), 900, 0.75)
 
 
 def test_every_bit_has_its_own_coin():

@@ -87,7 +87,8 @@ def levels_of(values: Floats, upper: Fraction) -> tuple[NDArray[np.int64], int, 
         Each row's level lies in 0 … most and depends on that row alone. Sums of them are exact, so that one
         row more or less moves a sum by at most `most`, however the others round.
     """
-    step = Fraction(2) ** (floor_log2(upper) - _BITS)
+    exponent = floor_log2(upper) - _BITS
+    step = Fraction(2) ** exponent
     most = int(upper // step)
-    scaled = np.clip(values, 0.0, float(upper)) * float(1 / step)
+    scaled = np.ldexp(np.clip(values, 0.0, float(upper)), -exponent)
     return np.minimum(np.floor(scaled).astype(np.int64), most), most, step

@@ -47,7 +47,7 @@ def create_query(b: Rational) -> Callable[[Any], float]:
         None: exact. Its sensitivity is 1, and it is monotone: one row more can only make it fall.
 
     Raises:
-        InvalidParameter: if b is negative.
+        InvalidParameter: if b is not a finite number.
     """
     bound = float(as_fraction(b, "b"))
 

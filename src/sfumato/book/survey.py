@@ -53,7 +53,7 @@ def rand_resp_sales(response: Any, *, yes: object = "Sales") -> Any:
         again costs as much again. See `sfumato.local.BinaryResponse`.
     """
     people = items_of(response) if many(response) else [response]
-    truth = np.array([bool(each == yes) if isinstance(each, type(yes)) else False for each in people], bool)
+    truth = np.array([_same(each, yes) for each in people], bool)
     answers = BinaryResponse.coins().encode(truth).astype(bool)
     return answers if many(response) else bool(answers[0])
 
@@ -195,6 +195,12 @@ def aggregate(responses: ArrayLike, *, p: Rational = "3/4", q: Rational = "1/4")
         raise InvalidValue("Give a row of bits from each person, all of one length, as perturb makes them.")
     ones = rows.sum(axis=0, dtype=np.int64)
     return np.asarray((ones - len(rows) * float(other)) / float(own - other))
+
+
+def _same(value: object, other: object) -> bool:
+    """Whether two values are equal; a missing one equals nothing, and its comparison need not be a truth."""
+    equal = value == other
+    return isinstance(equal, bool | np.bool_) and bool(equal)
 
 
 def unary_price(p: Fraction, q: Fraction) -> Fraction:
