@@ -7,7 +7,7 @@ path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
 from __future__ import annotations
 
 from sfumato.plots.anonymity import before_after
-from sfumato.plots.attacks import success_rates
+from sfumato.plots.attacks import reconstruction_curve, success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
@@ -20,6 +20,7 @@ __all__ = [
     "noise_bands",
     "noise_panels",
     "pixels",
+    "reconstruction_curve",
     "success_rates",
     "tradeoff_curve",
 ]

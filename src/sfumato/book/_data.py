@@ -1,0 +1,94 @@
+"""The reader's data as arrays: a frame of any kind with a named column, or the column itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.mechanisms._grid import floor_log2
+
+__all__ = ["Floats", "column_of", "items_of", "levels_of", "many", "numbers_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# Clamped values are told in 2**30 to 2**31 steps, so that 2**32 of them add up exactly in 64 bits.
+_BITS = 30
+
+
+def many(values: object) -> bool:
+    """Whether this is a column of values rather than one of them."""
+    return hasattr(values, "__len__") and not isinstance(values, str | bytes)
+
+
+def column_of(df: Any, name: str) -> Any:
+    """The named column of a pandas, Polars or Arrow frame or of a mapping; anything else is the column.
+
+    Raises:
+        InvalidParameter: if the frame has no such column.
+    """
+    if isinstance(df, np.ndarray):
+        return df
+    # An Arrow table calls its names `column_names`, and the data itself `columns`.
+    heads: Any = df if isinstance(df, Mapping) else getattr(df, "column_names", getattr(df, "columns", None))
+    if heads is None:
+        return df
+    names = list(heads)
+    if name not in names:
+        shown = ", ".join(f'"{str(each)[:40]}"' for each in names[:12])
+        raise InvalidParameter(f'The table has no column "{name}"; it has {shown or "none"}.')
+    return df[name]
+
+
+def numbers_of(df: Any, name: str = "Age") -> Floats:
+    """A column of finite numbers, one for each row.
+
+    Raises:
+        InvalidParameter: if the frame has no such column.
+        InvalidValue: if the values are not a flat array of finite numbers; none of them is shown.
+    """
+    given = column_of(df, name)
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):
+        raise InvalidValue("Values must be a flat column of numbers, one for each row.") from None
+    if array.dtype.kind not in "iuf" or array.ndim != 1:
+        raise InvalidValue(
+            "Values must be a flat column of numbers, one for each row: drop or fill missing ones first."
+        )
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise InvalidValue("Values must be finite: drop or fill missing ones first.")
+    return numbers
+
+
+def items_of(data: Any) -> list[Any]:
+    """The values of a column as Python objects.
+
+    Raises:
+        InvalidValue: if it is not a column.
+    """
+    if not many(data) or hasattr(data, "column_names") or hasattr(data, "columns"):
+        raise InvalidValue("Give one column of values, such as adult['Occupation'], and not a whole table.")
+    for way in ("to_pylist", "to_list", "tolist"):
+        if hasattr(data, way):
+            return list(getattr(data, way)())
+    return list(data)
+
+
+def levels_of(values: Floats, upper: Fraction) -> tuple[NDArray[np.int64], int, Fraction]:
+    """Values clamped to 0 … upper in whole steps of a power of two, the most steps, and the step.
+
+    Privacy:
+        Each row's level lies in 0 … most and depends on that row alone. Sums of them are exact, so that one
+        row more or less moves a sum by at most `most`, however the others round.
+    """
+    exponent = floor_log2(upper) - _BITS
+    step = Fraction(2) ** exponent
+    most = int(upper // step)
+    scaled = np.ldexp(np.clip(values, 0.0, float(upper)), -exponent)
+    return np.minimum(np.floor(scaled).astype(np.int64), most), most, step
