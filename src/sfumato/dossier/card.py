@@ -85,7 +85,7 @@ class Card:
             "budget": _price(facts.budget.epsilon, facts.budget.delta)
             | {"accountant": facts.budget.accountant},
             "spent": _price(Fraction(balance.spent), balance.spent_delta),
-            "in_hindsight": {"epsilon": balance.retrospective, "delta": float(facts.budget.delta)},
+            "in_hindsight": {"epsilon": facts.hindsight, "delta": float(facts.budget.delta)},
             "size": facts.size,
             "mechanisms": dict(Counter(each.mechanism for each in facts.paid)),
             "bounds": self.bounds,
@@ -151,7 +151,7 @@ class Card:
                 "protects": self.adjacency,
                 "spent": f"{spent} in {len(facts.paid):,} releases",
                 "of a budget of": f"{whole} ({facts.budget.accountant})",
-                "in hindsight": f"epsilon {balance.retrospective:.4g}, had all been planned before",
+                "in hindsight": f"epsilon {facts.hindsight:.4g}, had all been planned before",
                 "units": f"about {facts.size:,}" if facts.size else "not declared",
                 "ledger": f"{facts.entries:,} receipts, verified; head {facts.head[:16]}",
             }

@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias
 
 from sfumato.dossier.facts import Facts
 from sfumato.explain import delta_advice
+from sfumato.schema import ColumnType
+from sfumato.schema.classify import role_of
 
 __all__ = ["Step", "Verdict", "check"]
 
@@ -69,24 +71,32 @@ Found: TypeAlias = tuple[Verdict, str, str]
 
 
 def _classification(facts: Facts) -> Found:
-    columns = [(table.name, name) for table in facts.tables for name in table.schema]
-    missing = [f"{table}.{name}" for table, name in columns if name not in facts.roles.get(table, {})]
-    exposed = [
-        f"{table}.{name}" for table, name in columns if facts.roles.get(table, {}).get(name) == "identifier"
-    ]
-    if missing:
-        return (
-            "open",
-            f"{len(missing)} of {len(columns)} columns have no role.",
-            f"Say what {_some(missing)} is.",
+    columns = [
+        (
+            f"{table.name}.{name}",
+            facts.roles.get(table.name, {}).get(name, "plain"),
+            role_of(name, _kind(kind)),
         )
+        for table in facts.tables
+        for name, kind in table.schema.items()
+    ]
+    exposed = [place for place, role, _ in columns if role == "identifier"]
     if exposed:
         return (
             "open",
             f"{len(exposed)} columns that may be asked for are identifiers.",
             f"Take {_some(exposed)} out of the columns of sfumato.toml.",
         )
+    doubtful = [place for place, role, likely in columns if role == "plain" and likely != "plain"]
+    if doubtful:
+        told = f"{len(doubtful)} of {len(columns)} columns are called plain, and their names say otherwise."
+        return "open", told, f"Give {_some(doubtful)} a role in sfumato.toml."
     return "done", f"All {len(columns)} columns that may be asked for have a role; none is an identifier.", ""
+
+
+def _kind(kind: ColumnType) -> str:
+    names = {"Int": "integer", "Float": "float", "Bool": "boolean", "Date": "date"}
+    return names.get(type(kind).__name__, "text")
 
 
 def _preparation(facts: Facts) -> Found:

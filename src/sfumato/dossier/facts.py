@@ -60,6 +60,7 @@ class Facts:
         roles: By table and column.
         budget: As the ledger has it.
         balance: What is spent and left.
+        hindsight: The epsilon at the budget's delta had all of it been planned before the first answer.
         loss: Of all releases together; None before the first.
         paid: The releases, oldest first.
         acts: The steward's acts that changed a budget or a declaration, oldest first.
@@ -74,6 +75,7 @@ class Facts:
     roles: Mapping[str, Mapping[str, Role]]
     budget: Budget
     balance: Balance
+    hindsight: float
     loss: PrivacyLoss | None
     paid: tuple[Paid, ...]
     acts: tuple[Receipt, ...]
@@ -115,7 +117,7 @@ def facts(
             f"The ledger has nothing about {dataset[:40]!r}; ask a first question, or name another dataset."
         )
     asked = None if session is None else session()
-    tables = catalog.members(dataset)
+    tables, balance = catalog.members(dataset), ledger.balance(dataset)
     receipts = list(ledger.entries(dataset))
     kept = {each.memo.get("debit") for each in receipts if each.kind == "release"}
     debits = [each for each in receipts if each.kind == "debit"]
@@ -128,7 +130,8 @@ def facts(
         owners[0],
         {table.name: catalog.roles.get(table.name, {}) for table in tables},
         known[dataset].budget,
-        ledger.balance(dataset),
+        balance,
+        balance.retrospective,  # now, while the ledger is open
         compose(losses) if losses else None,
         tuple(_paid(each, kept, asked) for each in debits),
         tuple(each for each in receipts if each.kind not in ("debit", "release", "register", "open")),
