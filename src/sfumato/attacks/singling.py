@@ -275,12 +275,12 @@ class _Term:
     value: float
 
     def holds(self, values: Floats) -> Flags:
-        if self.sign == "missing":
-            return np.isnan(values)
+        found: Flags = np.isnan(values)
         if self.sign == "=":
-            return values == self.value
-        holds: Flags = values >= self.value if self.sign == "≥" else values <= self.value
-        return holds
+            found = values == self.value
+        elif self.sign != "missing":
+            found = values >= self.value if self.sign == "≥" else values <= self.value
+        return found
 
 
 def _fits(columns: Sequence[Column], terms: Sequence[_Term], part: int) -> Flags:
