@@ -36,7 +36,9 @@ def some_of(table, each, seed):
 
 
 RATINGS = ratings(1)
-PSEUDONYMS = RATINGS.set_column(0, "user", pa.array([f"u{(7 * i) % USERS}" for i in RATINGS["user"].to_pylist()]))
+PSEUDONYMS = RATINGS.set_column(
+    0, "user", pa.array([f"u{(7 * i) % USERS}" for i in RATINGS["user"].to_pylist()])
+)
 AUX = some_of(RATINGS, AWARE, 2)
 STRANGERS = some_of(ratings(3, start=USERS), AWARE, 4)
 WHO = {"person": "user", "item": "film"}
@@ -85,16 +87,23 @@ def test_four_places_and_hours_find_a_phone():
     found = sparse_linkage(seen, traces, person="phone", item=["cell", "hour"], truth="id")
     assert found.rate > 0.95
     # The same place within three hours, where the hour is not exact.
-    late = seen.set_column(2, "hour", pa.array([t + datetime.timedelta(hours=2) for t in seen["hour"].to_pylist()]))
+    late = seen.set_column(
+        2, "hour", pa.array([t + datetime.timedelta(hours=2) for t in seen["hour"].to_pylist()])
+    )
     near = sparse_linkage(late, traces, person="phone", item="cell", value="hour", tolerance=0.1, truth="id")
     assert near.works
-    assert sparse_linkage(
-        late, traces, person="phone", item="cell", value="hour", tolerance=0.05, truth="id"
-    ).rate < near.rate
+    assert (
+        sparse_linkage(
+            late, traces, person="phone", item="cell", value="hour", tolerance=0.05, truth="id"
+        ).rate
+        < near.rate
+    )
 
 
 def test_scores_and_eccentricity_are_those_of_the_formula():
-    released = pa.table({"p": ["a", "a", "b", "b", "c"], "i": ["x", "y", "x", "z", "x"], "id": [1, 1, 2, 2, 3]})
+    released = pa.table(
+        {"p": ["a", "a", "b", "b", "c"], "i": ["x", "y", "x", "z", "x"], "id": [1, 1, 2, 2, 3]}
+    )
     aware = pa.table({"p": [9, 9, 9], "i": ["x", "z", "z"], "id": [2, 2, 2]})
     # x is had by three and z by one; known twice, it counts once: a and c score 1/ln 4, b 1/ln 4 + 1/ln 2.
     scores = np.array([1 / np.log(4), 1 / np.log(4) + 1 / np.log(2), 1 / np.log(4)])

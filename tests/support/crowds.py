@@ -78,7 +78,7 @@ def marginal_table(
 
 
 def counted_table(table: pa.Table, domains: Mapping[str, Sequence], epsilon: float) -> pa.Table:
-    """A row for each of the noisy counts of all cells of all columns: epsilon-DP, and as exact as that can be."""
+    """As many rows of each cell of all columns as its noisy count says: epsilon-DP, and no exacter."""
     names = list(domains)
     cells = list(itertools.product(*domains.values()))
     place = {cell: i for i, cell in enumerate(cells)}

@@ -233,6 +233,7 @@ def intersection(
             "tables": len(tables),
             "one remains": int((found.allowed.sum(axis=1) == 1).sum()),
             "none remains": int((~found.allowed.any(axis=1)).sum()),
+            "values left on average": float(found.allowed.sum(axis=1).mean()),
         },
     )
     candidates = tuple(

@@ -7,7 +7,6 @@ the same population whom it was not made from.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +30,8 @@ __all__ = ["inference", "linkability", "singling_out"]
 
 _ORIGINAL, _SYNTHETIC, _CONTROL = 0, 1, 2
 _TRIES = 20  # rows looked at for each predicate wanted
+_BLOCK = 2_000_000  # pairs of a description and a person that are looked at together
+_BEYOND = float(np.finfo(np.float64).max)
 _STRANGERS = "the same attack on people whom the table was not made from"
 
 
@@ -90,18 +91,16 @@ def singling_out(
         found = _single(held, most, random)
     else:
         found = _several(held, min(wide, len(held)), most, random)
-    if not found:
+    if not len(found.columns):
         raise InvalidParameter(
             "No description singles out a synthetic row; give more columns or a larger width."
         )
-    hits, guesses = (
-        sum(_fits(held, each, part).sum() == 1 for each in found) for part in (_ORIGINAL, _CONTROL)
-    )
+    hits, guesses = (int((found.counts(_matrix(held, part)) == 1).sum()) for part in (_ORIGINAL, _CONTROL))
     return Outcome(
         "singling out",
         "a description fits exactly one person",
-        Tally(int(hits), len(found)),
-        Tally(int(guesses), len(found)),
+        Tally(hits, len(found.columns)),
+        Tally(guesses, len(found.columns)),
         _STRANGERS,
         target,
         confidence,
@@ -266,71 +265,88 @@ def _near(true: Floats, told: Floats, within: float) -> Flags:
 # ── descriptions
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """One part of a description: what a column is, at least or at most, or that it is missing."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Described:
+    """Descriptions, a row each: which columns they are about, and from where to where their values go.
 
-    column: int
-    sign: str
-    value: float
+    A value is equal where both ends are it, and at least or at most as large where one end is beyond all.
+    What is missing is infinite, so that no end but its own reaches it.
+    """
 
-    def holds(self, values: Floats) -> Flags:
-        found: Flags = np.isnan(values)
-        if self.sign == "=":
-            found = values == self.value
-        elif self.sign != "missing":
-            found = values >= self.value if self.sign == "≥" else values <= self.value
+    columns: Codes
+    low: Floats
+    high: Floats
+
+    def counts(self, values: Floats) -> Codes:
+        """How many people each of them fits.
+
+        Args:
+            values: A row for each column, an entry for each person.
+        """
+        found = np.zeros(len(self.columns), dtype=np.int64)
+        step = max(1, _BLOCK // values.shape[1])
+        for start in range(0, len(found), step):
+            fits = np.ones((min(step, len(found) - start), values.shape[1]), dtype=bool)
+            for place in range(self.columns.shape[1]):
+                some = slice(start, start + step)
+                own = values[self.columns[some, place]]
+                fits &= (own >= self.low[some, place, None]) & (own <= self.high[some, place, None])
+            found[start : start + step] = fits.sum(axis=1)
         return found
 
+    def take(self, which: Codes) -> _Described:
+        return _Described(self.columns[which], self.low[which], self.high[which])
 
-def _fits(columns: Sequence[Column], terms: Sequence[_Term], part: int) -> Flags:
-    found = terms[0].holds(columns[terms[0].column].parts[part])
-    for term in terms[1:]:
-        found = found & term.holds(columns[term.column].parts[part])
-    return found
+    def different(self) -> _Described:
+        """Each of them once."""
+        _, first = np.unique(np.hstack([self.columns, self.low, self.high]), axis=0, return_index=True)
+        return self.take(np.sort(first))
 
 
-def _single(columns: Sequence[Column], most: int, random: np.random.Generator) -> list[tuple[_Term, ...]]:
+def _matrix(columns: Sequence[Column], part: int) -> Floats:
+    """The values of a table, a row for each column, with infinity for what is missing."""
+    values = np.stack([column.parts[part] for column in columns])
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def _single(columns: Sequence[Column], most: int, random: np.random.Generator) -> _Described:
     """Descriptions by one column: what occurs once, and the ends of numbers."""
-    found: list[tuple[_Term, ...]] = []
-    for place, column in enumerate(columns):
-        values, counts = np.unique(column.parts[_SYNTHETIC], return_counts=True)
-        once = values[counts == 1].tolist()
-        terms = [_Term(place, "=", value) for value in once if not math.isnan(value)]
-        terms += [_Term(place, "missing", 0.0) for value in once if math.isnan(value)]
-        known = values[np.isfinite(values)]
-        if column.ordered and len(known):
-            terms += [_Term(place, "≤", float(known[0])), _Term(place, "≥", float(known[-1]))]
-        found += [(term,) for term in terms if _fits(columns, (term,), _SYNTHETIC).sum() == 1]
-    return [found[i] for i in random.permutation(len(found))[:most]]
+    places, low, high = [], [], []
+    for place, (column, own) in enumerate(zip(columns, _matrix(columns, _SYNTHETIC), strict=True)):
+        values, counts = np.unique(own, return_counts=True)
+        ends = [(value, value) for value in values[counts == 1].tolist()]
+        known = values[np.isfinite(values)].tolist()
+        if column.ordered and known:
+            ends += [(-_BEYOND, known[0]), (known[-1], _BEYOND)]
+        places += [[place]] * len(ends)
+        low += [[first] for first, _ in ends]
+        high += [[last] for _, last in ends]
+    if not places:
+        return _Described(np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1)), np.zeros((0, 1)))
+    found = _Described(np.array(places), np.array(low), np.array(high)).different()
+    found = found.take(np.flatnonzero(found.counts(_matrix(columns, _SYNTHETIC)) == 1))
+    return found.take(random.permutation(len(found.columns))[:most])
 
 
-def _several(
-    columns: Sequence[Column], width: int, most: int, random: np.random.Generator
-) -> list[tuple[_Term, ...]]:
+def _several(columns: Sequence[Column], width: int, most: int, random: np.random.Generator) -> _Described:
     """Different descriptions by several columns, each of which fits one synthetic row."""
-    middles = [_middle(column) for column in columns]
-    rows: Codes = random.integers(len(columns[0].parts[_SYNTHETIC]), size=_TRIES * most)
-    found: dict[tuple[_Term, ...], None] = {}
-    for row in rows.tolist():
-        chosen = sorted(random.permutation(len(columns))[:width].tolist())
-        terms = tuple(_term(columns, place, row, middles[place]) for place in chosen)
-        if terms not in found and _fits(columns, terms, _SYNTHETIC).sum() == 1:
-            found[terms] = None
-            if len(found) == most:
-                break
-    return list(found)
-
-
-def _middle(column: Column) -> float:
-    known = column.parts[_SYNTHETIC][np.isfinite(column.parts[_SYNTHETIC])]
-    return float(np.median(known)) if len(known) else 0.0
-
-
-def _term(columns: Sequence[Column], place: int, row: int, middle: float) -> _Term:
-    value = float(columns[place].parts[_SYNTHETIC][row])
-    if math.isnan(value):
-        return _Term(place, "missing", 0.0)
-    if not columns[place].ordered:
-        return _Term(place, "=", value)
-    return _Term(place, "≥" if value > middle else "≤", value)
+    values = _matrix(columns, _SYNTHETIC)
+    low, high = values.copy(), values.copy()
+    for place, column in enumerate(columns):
+        known = values[place][np.isfinite(values[place])]
+        if column.ordered and len(known):
+            is_large, is_known = values[place] > np.median(known), np.isfinite(values[place])
+            high[place][is_large & is_known] = _BEYOND
+            low[place][~is_large & is_known] = -_BEYOND
+    tries = _TRIES * most
+    rows: Codes = random.integers(values.shape[1], size=tries)
+    chosen = np.sort(random.random((tries, len(columns))).argsort(axis=1)[:, :width], axis=1)
+    found = _Described(chosen, low[chosen, rows[:, None]], high[chosen, rows[:, None]]).different()
+    kept: list[int] = []
+    # Many tables give enough of them soon; the others are then not looked at.
+    for start in range(0, len(found.columns), most):
+        some = np.arange(start, min(start + most, len(found.columns)))
+        kept += some[found.take(some).counts(values) == 1].tolist()
+        if len(kept) >= most:
+            break
+    return found.take(np.array(kept[:most], dtype=np.int64))
