@@ -141,6 +141,7 @@ def test_secrets_of_different_types_meet_as_numbers():
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": (0, 700), "b": (700, 900)}), "not overlap"),
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": (9, 7)}), "least first"),
         (lambda: homogeneity(table_2(), **BOTH, bands={}), "Each band needs"),
+        (lambda: homogeneity(table_2(), **BOTH, bands={"a": 5}), "Each band needs"),
         (lambda: intersection([table_2()], people=table_1(), **BOTH), "at least two"),
         (lambda: intersection(table_2(), people=table_1(), **BOTH), "at least two"),
         (lambda: intersection([table_2()] * 2, people=table_1(), control=table_1(), **BOTH), "needs truth"),

@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 
 from crowds import DOMAINS, counted_table, crowd, marginal_table
+from sfumato.anonymity import Hierarchy
 from sfumato.attacks.linkage import linkage, narrowing
 from sfumato.attacks.printed import table_1, table_1_anonymized
 from sfumato.errors import InvalidParameter
@@ -96,6 +97,15 @@ def test_labels_and_values_find_the_same_where_labels_are_values():
     assert linkage(PEOPLE, RECORDS, on=ON, truth="id", labels=True).to_dict() == exact.to_dict()
 
 
+def test_the_names_of_a_tree_are_understood():
+    tree = {"town": Hierarchy.tree({"north": ["a", "b"], "south": ["c"]})}
+    people = pa.table({"town": ["a", "b", "c"], "id": [1, 2, 3]})
+    told = pa.table({"town": ["north", "north", "south"], "id": [1, 2, 3]})
+    assert linkage(people, told, on="town", labels=True).reached.hits == 0
+    assert linkage(people, told, on="town", truth="id", hierarchies=tree).reached.hits == 1
+    assert narrowing(told, {"town": "a", "id": 2}, on=["town", "id"], hierarchies=tree) == [2, 1]
+
+
 def test_any_source_and_mixed_types_will_do(tmp_path):
     path = tmp_path / "records.csv"
     pyarrow.csv.write_csv(RECORDS, path)
@@ -123,6 +133,12 @@ def test_a_missing_value_is_a_value():
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="id", control=OTHERS), "not both"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="zip"), "must not be among on"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="name"), 'no column "name"'),
+        (lambda: linkage(PEOPLE, RECORDS, on=ON, truth=3), "truth must be the name"),
+        (
+            lambda: linkage(PEOPLE, RECORDS, on=ON, hierarchies={"ill": Hierarchy.flat()}),
+            "columns that are known",
+        ),
+        (lambda: linkage(PEOPLE, RECORDS, on=ON, hierarchies={"zip": "flat"}), "must give a Hierarchy"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, confidence=1), "strictly between"),
         (lambda: narrowing(RECORDS, {"zip": "02100"}, on=["zip", "age"]), "Nothing is said of the person"),
         (lambda: narrowing(RECORDS, {"zip": object()}, on="zip"), "text, a number, a day"),

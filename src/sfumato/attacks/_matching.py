@@ -13,7 +13,7 @@ from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import Coded, Codes, classes_of, encode, text_of
 from sfumato.anonymity._given import whole
 from sfumato.anonymity.tables import checked, columns_of, names_given
-from sfumato.attacks.labels import covers, known, meaning
+from sfumato.attacks.labels import known, meaning, steps_of
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 
@@ -27,9 +27,12 @@ __all__ = [
     "Side",
     "beside",
     "blocks",
+    "check_hierarchies",
     "grouped",
     "matched",
     "named",
+    "one_name",
+    "person_table",
     "read",
     "together_coded",
 ]
@@ -49,6 +52,38 @@ def named(given: str | Sequence[str], what: str) -> list[str]:
     if not names:
         raise InvalidParameter(f"{what} must name at least one column.")
     return names
+
+
+def one_name(given: object, what: str) -> str:
+    """The name of one column.
+
+    Raises:
+        InvalidParameter: if it is none.
+    """
+    if not isinstance(given, str) or not given:
+        raise InvalidParameter(f"{what} must be the name of one column.")
+    return given
+
+
+def person_table(person: Mapping[str, Any], names: Sequence[str]) -> pa.Table:
+    """One person as a table of one row.
+
+    Raises:
+        InvalidParameter: if nothing is known of a column, or what is known is no single value.
+    """
+    import pyarrow as pa
+
+    missing = [name for name in names if name not in person]
+    if missing:
+        raise InvalidParameter(
+            f'Nothing is said of the person in "{missing[0][:100]}"; add it, or leave it out.'
+        )
+    try:
+        return pa.table({name: [person[name]] for name in names})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise InvalidParameter(
+            "Each value known of a person must be text, a number, a day or None."
+        ) from None
 
 
 def read(table: Source, names: Sequence[str]) -> pa.Table:
@@ -182,7 +217,7 @@ def matched(
         hierarchies: What the labels of some columns come from.
     """
     hidden = np.zeros(released.num_rows, dtype=np.int64) if secret is None else secret
-    if not labels:
+    if not labels and not hierarchies:
         return _exactly(people, released, on, hidden)
     classes = grouped([encode(released, name).codes for name in on])
     alike = grouped([encode(people, name).codes for name in on])
@@ -230,6 +265,7 @@ def blocks(
         classes: The rows by these columns.
         hierarchies: What the labels of some columns come from.
     """
+    check_hierarchies(hierarchies, on)
     mine = [encode(people, name) for name in on]
     theirs = [encode(released, name) for name in on]
     step = max(1, _BLOCK // max(1, len(classes.sizes)))
@@ -244,14 +280,28 @@ def blocks(
         yield slice(start, start + len(some)), may_be
 
 
+def check_hierarchies(hierarchies: Mapping[str, Hierarchy] | None, on: Sequence[str]) -> None:
+    """Refuse what is no hierarchy, or is of a column that nobody looks at.
+
+    Raises:
+        InvalidParameter: if there is such a one.
+    """
+    for name, hierarchy in (hierarchies or {}).items():
+        if name not in on or not isinstance(hierarchy, Hierarchy):
+            raise InvalidParameter(
+                "hierarchies must give a Hierarchy for columns that are known, by their names."
+            )
+
+
 def _covered(values: Sequence[object], told: Coded, hierarchy: Hierarchy | None) -> Flags:
     """For each value which of the labels cover it."""
     found = np.zeros((len(values), len(told.values)), dtype=bool)
+    texts = [text_of(label) for label in told.values]
     if hierarchy is not None:
         for i, value in enumerate(values):
-            found[i] = [covers(label, value, hierarchy=hierarchy) for label in told.values]
+            steps = steps_of(value, hierarchy)
+            found[i] = [text in steps for text in texts]
         return found
-    texts = [text_of(label) for label in told.values]
     places: dict[str | None, list[int]] = {}
     for place, text in enumerate(texts):
         places.setdefault(text, []).append(place)

@@ -20,10 +20,11 @@ from sfumato.attacks._matching import (
     grouped,
     matched,
     named,
+    one_name,
+    person_table,
     read,
     together_coded,
 )
-from sfumato.attacks.linkage import person_table
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -210,7 +211,7 @@ def intersection(
     if control is not None and truth is None:
         raise InvalidParameter("control needs truth: the column that says whether the value found is right.")
     tables = [read(each, [*names, sensitive]) for each in releases]
-    columns = [*names, *([truth] if truth is not None else [])]
+    columns = [*names, *([one_name(truth, "truth")] if truth is not None else [])]
     if isinstance(people, Mapping):
         who = person_table(people, columns)
     else:
@@ -303,9 +304,7 @@ def _values_of(
 
 def _known(quasi: str | Sequence[str], sensitive: str) -> list[str]:
     names = named(quasi, "quasi")
-    if not isinstance(sensitive, str) or not sensitive:
-        raise InvalidParameter("sensitive must be the name of one column.")
-    if sensitive.casefold() in {name.casefold() for name in names}:
+    if one_name(sensitive, "sensitive").casefold() in {name.casefold() for name in names}:
         raise InvalidParameter(
             f'The column "{sensitive[:100]}" is both quasi and sensitive: what is known cannot be hidden.'
         )
@@ -318,7 +317,10 @@ def _banded(table: pa.Table, sensitive: str, bands: Bands | None) -> pa.Table:
 
     if bands is None:
         return table
-    ends = sorted((float(low), float(high), str(name)) for name, (low, high) in bands.items())
+    try:
+        ends = sorted((float(low), float(high), str(name)) for name, (low, high) in bands.items())
+    except (AttributeError, TypeError, ValueError):
+        ends = []
     if not ends or any(not low <= high for low, high, _ in ends):
         raise InvalidParameter("Each band needs a least and a largest value, the least first.")
     if any(above[0] <= below[1] for below, above in pairwise(ends)):

@@ -30,7 +30,7 @@ from typing import TypeAlias
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import text_of
 
-__all__ = ["Known", "Meaning", "covers", "known", "meaning"]
+__all__ = ["Known", "Meaning", "covers", "known", "meaning", "steps_of"]
 
 _NUMBER = r"[-+]?[0-9]+(?:[.][0-9]*)?|[-+]?[.][0-9]+"
 _PLAIN = re.compile(_NUMBER)
@@ -72,14 +72,17 @@ def covers(label: object, value: object, *, hierarchy: Hierarchy | None = None) 
             tree.
     """
     if hierarchy is not None:
-        return text_of(label) in {
-            hierarchy.labels([value], level)[0] for level in range(len(hierarchy.levels))
-        }
+        return text_of(label) in steps_of(value, hierarchy)
     told, exact = text_of(label), known(value)
     if told == exact.text:
         return True
     stands_for = None if told is None else meaning(told)
     return stands_for is not None and stands_for(exact)
+
+
+def steps_of(value: object, hierarchy: Hierarchy) -> frozenset[str | None]:
+    """All labels that a hierarchy has for a value."""
+    return frozenset(hierarchy.labels([value], level)[0] for level in range(len(hierarchy.levels)))
 
 
 def known(value: object) -> Known:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import encode
-from sfumato.attacks._matching import Flags, beside, blocks, grouped, matched, named, read
+from sfumato.attacks._matching import (
+    Flags,
+    beside,
+    blocks,
+    check_hierarchies,
+    grouped,
+    matched,
+    named,
+    one_name,
+    person_table,
+    read,
+)
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.attacks.sparse import sparse_linkage
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["linkage", "narrowing", "sparse_linkage"]
 
@@ -29,6 +37,7 @@ def linkage(
     truth: str | None = None,
     control: Source | None = None,
     labels: bool = False,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -57,6 +66,7 @@ def linkage(
             whose only row is their own. Without it, a hit is a person with exactly one row.
         control: People who are not in the data.
         labels: Whether the released values are labels that cover values, such as `19***` or `[30, 40)`.
+        hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -70,9 +80,9 @@ def linkage(
         raise InvalidParameter("Give truth or control, not both: people of the control have no true row.")
     if truth is not None and truth in names:
         raise InvalidParameter("truth must not be among on: an attacker does not know whose row is whose.")
-    own = [truth] if truth is not None else []
+    own = [one_name(truth, "truth")] if truth is not None else []
     people, rows = read(known, [*names, *own]), read(released, [*names, *own])
-    found = matched(people, rows, names, labels=labels)
+    found = matched(people, rows, names, labels=labels, hierarchies=hierarchies)
     alone: Flags = found.counts == 1
     hits = alone
     if truth is not None:
@@ -80,7 +90,8 @@ def linkage(
         hits = alone & (ids.first == ids.second[np.maximum(found.row, 0)])
     guess: Tally | float = 1 / rows.num_rows
     if control is not None:
-        strangers = matched(read(control, names), rows, names, labels=labels).counts
+        others = read(control, names)
+        strangers = matched(others, rows, names, labels=labels, hierarchies=hierarchies).counts
         guess = Tally(int((strangers == 1).sum()), len(strangers))
     return Outcome(
         "linkage",
@@ -128,30 +139,11 @@ def narrowing(
     rows = read(released, names)
     left = np.ones(rows.num_rows, dtype=bool)
     counts = []
+    check_hierarchies(hierarchies, names)
     for name in names:
-        classes = grouped([encode(rows, name).codes])
-        ((_, may_be),) = blocks(one, rows, [name], grouped([encode(one, name).codes]), classes, hierarchies)
+        classes, alike = (grouped([encode(table, name).codes]) for table in (rows, one))
+        own = {each: way for each, way in (hierarchies or {}).items() if each == name}
+        ((_, may_be),) = blocks(one, rows, [name], alike, classes, own)
         left &= may_be[0][classes.of_row]
         counts.append(int(left.sum()))
     return counts
-
-
-def person_table(person: Mapping[str, Any], names: Sequence[str]) -> pa.Table:
-    """One person as a table of one row.
-
-    Raises:
-        InvalidParameter: if nothing is known of a column, or what is known is no single value.
-    """
-    import pyarrow as pa
-
-    missing = [name for name in names if name not in person]
-    if missing:
-        raise InvalidParameter(
-            f'Nothing is said of the person in "{missing[0][:100]}"; add it, or leave it out.'
-        )
-    try:
-        return pa.table({name: [person[name]] for name in names})
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise InvalidParameter(
-            "Each value known of a person must be text, a number, a day or None."
-        ) from None

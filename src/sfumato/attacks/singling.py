@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.anonymity._codes import Codes
 from sfumato.anonymity._given import whole
-from sfumato.attacks._matching import Flags, named, read
+from sfumato.attacks._matching import Flags, named, one_name, read
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
@@ -151,8 +151,8 @@ def inference(
         SourceUnusable: if a table cannot be read.
     """
     names = named(known, "known")
-    if not isinstance(secret, str) or not secret or secret in names:
-        raise InvalidParameter("secret must be the name of one column that is not among the known ones.")
+    if one_name(secret, "secret") in names:
+        raise InvalidParameter("secret must not be among the known columns: what is known is no secret.")
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise InvalidParameter("tolerance is a share of the extent of the column; give a number from 0 to 1.")
     held = _targets(original, synthetic, control, [*names, secret], attacks, seed)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity._codes import Codes, classes_of, encode
-from sfumato.attacks._matching import beside, grouped, named, read
+from sfumato.attacks._matching import beside, grouped, named, one_name, read
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -81,6 +81,9 @@ def sparse_linkage(
         SourceUnusable: if a table cannot be read.
     """
     _check(tolerance, eccentricity, truth, control)
+    for name, what in ((person, "person"), (value, "value"), (truth, "truth")):
+        if name is not None or what == "person":
+            one_name(name, what)
     items = named(item, "item")
     shared = [*items, *([value] if value is not None else [])]
     columns = list(dict.fromkeys([person, *shared, *([truth] if truth is not None else [])]))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import encode
 from sfumato.anonymity._given import whole
 from sfumato.anonymity.tables import checked, columns_of
-from sfumato.attacks._matching import beside, matched, named, read
+from sfumato.attacks._matching import beside, matched, named, one_name, read
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -66,6 +67,7 @@ def swapping(
     sensitive: str,
     control: Source | None = None,
     labels: bool = False,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -93,6 +95,7 @@ def swapping(
         sensitive: What is read off their row.
         control: People like that who are not in the data.
         labels: Whether the released values are labels that cover values, such as `19***`.
+        hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -101,17 +104,20 @@ def swapping(
         SourceUnusable: if a table cannot be read.
     """
     names = named(on, "on")
-    if sensitive in names:
+    if one_name(sensitive, "sensitive") in names:
         raise InvalidParameter("sensitive must not be among on: what is known need not be read.")
     rows = read(released, [*names, sensitive])
-    reached = _readings(read(people, [*names, sensitive]), rows, names, sensitive, labels)
+
+    def readings(some: Source) -> Tally:
+        return _readings(read(some, [*names, sensitive]), rows, names, sensitive, labels, hierarchies)
+
+    reached = readings(people)
     if control is None:
         codes = encode(rows, sensitive).codes
         guess: Tally | float = float(np.bincount(codes).max()) / len(codes)
         guessing = "the most frequent value of the column"
     else:
-        guess = _readings(read(control, [*names, sensitive]), rows, names, sensitive, labels)
-        guessing = "the same readings for people who are not in the data"
+        guess, guessing = readings(control), "the same readings for people who are not in the data"
     detail = {"rows": rows.num_rows, "people who match one row": reached.trials}
     return Outcome(
         "swapping",
@@ -125,9 +131,16 @@ def swapping(
     )
 
 
-def _readings(people: pa.Table, rows: pa.Table, names: Sequence[str], sensitive: str, labels: bool) -> Tally:
+def _readings(
+    people: pa.Table,
+    rows: pa.Table,
+    names: Sequence[str],
+    sensitive: str,
+    labels: bool,
+    hierarchies: Mapping[str, Hierarchy] | None,
+) -> Tally:
     secret = beside(people, rows, sensitive)
-    found = matched(people, rows, names, secret=secret.second, labels=labels)
+    found = matched(people, rows, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
     alone = found.counts == 1
     if not alone.any():
         raise InvalidParameter(
