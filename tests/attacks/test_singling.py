@@ -6,7 +6,7 @@ import pytest
 
 from crowds import DOMAINS, crowd, marginal_table
 from sfumato.attacks._mixed import mixed, nearest
-from sfumato.attacks.singling import inference, linkability, singling_out
+from sfumato.attacks.singling import _several, inference, linkability, singling_out
 from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.testing import seeded
@@ -61,9 +61,41 @@ def test_one_column_is_enough_where_values_are_ones_own():
 
 
 def test_the_size_of_a_crowd_does_not_pass_for_a_risk():
-    # Made from nobody here: the original is twice the control, and must not seem twice as safe or as exposed.
+    # Made from nobody here, and the original is twenty times the control: all of it would hide anybody.
     apart = crowd(800, 6).select([*NAMES, "income"])
-    assert singling_out(pa.concat_tables([PEOPLE, OTHERS]), apart, crowd(400, 7), width=3, seed=0).within
+    found = singling_out(crowd(4000, 8), apart, crowd(200, 7), width=4, seed=0)
+    assert found.within
+    assert found.detail["people"] == 200
+    assert found.rate > 0.05
+
+
+def test_a_description_is_equal_at_least_or_at_most_and_fits_one_synthetic_row():
+    columns = mixed([PEOPLE, COPY, OTHERS], ["zip", "age", "income"])
+    draw = simulation(1)
+    chosen = np.array([[0, 1], [2, 0], [1, 2]])[draw.integers(0, 3, 1000)]
+    found = _several(columns, draw.integers(0, 800, 1000), chosen, 50)
+    assert len(found.columns) > 30
+    synthetic = [column.parts[1] for column in columns]
+    signs = set()
+    for chosen, low, high in zip(found.columns, found.low, found.high, strict=True):
+        fits = np.ones(len(synthetic[0]), dtype=bool)
+        for place, least, most in zip(chosen, low, high, strict=True):
+            middle = np.median(synthetic[place])
+            if least == most:
+                signs.add("=")
+                fits &= synthetic[place] == least
+            elif most > 1e300:
+                signs.add("≥")
+                assert least > middle
+                fits &= synthetic[place] >= least
+            else:
+                signs.add("≤")
+                assert least < -1e300
+                assert most <= middle
+                fits &= synthetic[place] <= most
+            assert (least == most) == (columns[place].name == "zip")
+        assert fits.sum() == 1
+    assert signs == {"=", "≥", "≤"}
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -113,6 +113,16 @@ def test_scores_and_eccentricity_are_those_of_the_formula():
         assert found.reached.hits == hits
 
 
+def test_what_is_rare_weighs_more():
+    released = pa.table({"p": ["a", "b", "c", "d"], "i": ["u", "z", "u", "u"], "id": [1, 2, 3, 4]})
+    aware = pa.table({"p": [9, 9], "i": ["u", "z"], "id": [2, 2]})  # one item of each candidate's
+    scores = np.array([1 / np.log(4), 1 / np.log(2), 1 / np.log(4), 1 / np.log(4)])
+    edge = (1 / np.log(2) - 1 / np.log(4)) / scores.std()
+    for eccentricity, hits in ((edge - 1e-6, 1), (edge + 1e-6, 0)):
+        found = sparse_linkage(aware, released, person="p", item="i", truth="id", eccentricity=eccentricity)
+        assert found.reached.hits == hits
+
+
 def test_who_was_often_at_a_place_was_there_once():
     released = pa.table({"p": ["a"] * 9 + ["b", "b"], "i": ["x"] * 9 + ["x", "y"], "id": [1] * 9 + [2, 2]})
     aware = pa.table({"p": [5, 5], "i": ["x", "y"], "id": [2, 2]})

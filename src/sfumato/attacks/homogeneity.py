@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Intersection", "homogeneity", "intersection"]
 
 Bands = Mapping[str, tuple[float, float]]
-_MOST = 50_000_000  # cells of people by secrets
+_MOST = 50_000_000  # cells of people by sensitive values
 
 
 def homogeneity(
@@ -263,14 +263,16 @@ def _left(
     hierarchies: Mapping[str, Hierarchy] | None,
 ) -> _Left:
     columns = [table.column(sensitive) for table in tables]
-    coded, secrets = together_coded(columns if truth is None else [*columns, who.column(truth)], sensitive)
+    coded, hidden = together_coded(columns if truth is None else [*columns, who.column(truth)], sensitive)
     values = coded.values
     if who.num_rows * len(values) > _MOST:
-        raise InvalidParameter("There are too many people and secrets to hold them all; give fewer people.")
+        raise InvalidParameter(
+            "There are too many people and sensitive values to hold them all; give fewer people."
+        )
     alike = grouped([encode(who, name).codes for name in names])
     allowed = np.ones((len(alike.sizes), len(values)), dtype=bool)
     alone, sure = [], []
-    for table, own in zip(tables, secrets, strict=False):
+    for table, own in zip(tables, hidden, strict=False):
         counts = _values_of(who, table, names, own, len(values), alike, hierarchies)
         allowed &= counts > 0
         alone.append((counts > 0).sum(axis=1)[alike.of_row])
@@ -278,7 +280,7 @@ def _left(
     left = allowed[alike.of_row]
     hits = left.sum(axis=1) == 1
     if truth is not None:
-        hits &= left[np.arange(len(left)), secrets[-1]]
+        hits &= left[np.arange(len(left)), hidden[-1]]
     guess = float(np.max(sure, axis=0).mean())
     return _Left(values, left, np.stack(alone, axis=1), min(1.0, guess), Tally(int(hits.sum()), len(hits)))
 

@@ -88,9 +88,12 @@ def singling_out(
     # Descriptions fit one of a large crowd less often than one of a small one: both have the same size.
     held = [each.take([rows[0], None, rows[2]]) for each in mixed(tables, names)]
     if wide == 1:
-        found = _single(held, most, random)
+        found = _single(held)
+        found = found.take(random.permutation(len(found.columns))[:most])
     else:
-        found = _several(held, min(wide, len(held)), most, random)
+        tries = _TRIES * most
+        chosen = random.random((tries, len(held))).argsort(axis=1)[:, :wide]
+        found = _several(held, random.integers(tables[_SYNTHETIC].num_rows, size=tries), chosen, most)
     if not len(found.columns):
         raise InvalidParameter(
             "No description singles out a synthetic row; give more columns or a larger width."
@@ -309,7 +312,7 @@ def _matrix(columns: Sequence[Column], part: int) -> Floats:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _single(columns: Sequence[Column], most: int, random: np.random.Generator) -> _Described:
+def _single(columns: Sequence[Column]) -> _Described:
     """Descriptions by one column: what occurs once, and the ends of numbers."""
     places, low, high = [], [], []
     for place, (column, own) in enumerate(zip(columns, _matrix(columns, _SYNTHETIC), strict=True)):
@@ -324,12 +327,18 @@ def _single(columns: Sequence[Column], most: int, random: np.random.Generator) -
     if not places:
         return _Described(np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1)), np.zeros((0, 1)))
     found = _Described(np.array(places), np.array(low), np.array(high)).different()
-    found = found.take(np.flatnonzero(found.counts(_matrix(columns, _SYNTHETIC)) == 1))
-    return found.take(random.permutation(len(found.columns))[:most])
+    return found.take(np.flatnonzero(found.counts(_matrix(columns, _SYNTHETIC)) == 1))
 
 
-def _several(columns: Sequence[Column], width: int, most: int, random: np.random.Generator) -> _Described:
-    """Different descriptions by several columns, each of which fits one synthetic row."""
+def _several(columns: Sequence[Column], rows: Codes, chosen: Codes, most: int) -> _Described:
+    """Different descriptions by several columns, each of which fits one synthetic row.
+
+    Args:
+        columns: All columns.
+        rows: The synthetic rows to describe, one after the other.
+        chosen: The columns to describe each by.
+        most: How many descriptions are enough.
+    """
     values = _matrix(columns, _SYNTHETIC)
     low, high = values.copy(), values.copy()
     for place, column in enumerate(columns):
@@ -338,10 +347,8 @@ def _several(columns: Sequence[Column], width: int, most: int, random: np.random
             is_large, is_known = values[place] > np.median(known), np.isfinite(values[place])
             high[place][is_large & is_known] = _BEYOND
             low[place][~is_large & is_known] = -_BEYOND
-    tries = _TRIES * most
-    rows: Codes = random.integers(values.shape[1], size=tries)
-    chosen = np.sort(random.random((tries, len(columns))).argsort(axis=1)[:, :width], axis=1)
-    found = _Described(chosen, low[chosen, rows[:, None]], high[chosen, rows[:, None]]).different()
+    about = np.sort(chosen, axis=1)
+    found = _Described(about, low[about, rows[:, None]], high[about, rows[:, None]]).different()
     kept: list[int] = []
     # Many tables give enough of them soon; the others are then not looked at.
     for start in range(0, len(found.columns), most):
