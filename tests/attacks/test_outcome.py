@@ -53,10 +53,12 @@ def test_works_and_within_say_which_side_of_the_range_a_rate_is_on():
     assert not _outcome(0, 0.5).within  # worse than a guess is not what a guess reaches, either
 
 
-def test_an_outcome_reads_as_three_lines():
+def test_an_outcome_reads_as_a_few_lines_of_80_columns():
     text = str(_outcome(190, 0.5, target="exact counts"))
-    assert text.splitlines()[0].startswith("test against exact counts: a hit in 190 of 200 (95.0%")
-    assert text.splitlines()[2] == "It works."
+    assert text.startswith("test against exact counts: a hit in 190 of 200 (95.0%")
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.splitlines()[-1] == "It works."
+    assert "0.011%" in str(_outcome(0, 0.00011))
     assert str(_outcome(100, 0.5)).endswith("No better than a guess.")
 
 

@@ -6,6 +6,72 @@ confidence interval, and how often somebody would who has not seen the release.
 
 from __future__ import annotations
 
+from sfumato.attacks.averaging import averaging
+from sfumato.attacks.differencing import difference, differencing, differencing_totals
+from sfumato.attacks.extraction import exposure, extraction
+from sfumato.attacks.gradients import gradient_leakage, record_of
+from sfumato.attacks.homogeneity import Intersection, homogeneity, intersection
+from sfumato.attacks.labels import covers
+from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
+from sfumato.attacks.membership import likelihood_ratio, shadow
 from sfumato.attacks.outcome import Outcome, Tally, compare
+from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_1_anonymized, table_2
+from sfumato.attacks.reconstruction import (
+    Curve,
+    curve,
+    hadamard_answers,
+    hadamard_subsets,
+    reconstruct,
+    reconstruct_fourier,
+    reconstruction,
+    subset_queries,
+)
+from sfumato.attacks.singling import inference, linkability, singling_out
+from sfumato.attacks.swapping import swap, swapping
+from sfumato.attacks.text import CharacterModel, character_counts
+from sfumato.attacks.tracing import trace_scores, tracing
 
-__all__ = ["Outcome", "Tally", "compare"]
+__all__ = [
+    "SCORE_BANDS",
+    "CharacterModel",
+    "Curve",
+    "Intersection",
+    "Outcome",
+    "Tally",
+    "averaging",
+    "character_counts",
+    "company_z",
+    "compare",
+    "covers",
+    "curve",
+    "difference",
+    "differencing",
+    "differencing_totals",
+    "exposure",
+    "extraction",
+    "gradient_leakage",
+    "hadamard_answers",
+    "hadamard_subsets",
+    "homogeneity",
+    "inference",
+    "intersection",
+    "likelihood_ratio",
+    "linkability",
+    "linkage",
+    "narrowing",
+    "reconstruct",
+    "reconstruct_fourier",
+    "reconstruction",
+    "record_of",
+    "shadow",
+    "singling_out",
+    "sparse_linkage",
+    "subset_queries",
+    "swap",
+    "swapping",
+    "table_1",
+    "table_1_anonymized",
+    "table_2",
+    "trace_scores",
+    "tracing",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Outcome", "Tally", "compare"]
+
+_WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +140,23 @@ class Outcome:
         low, high = self.interval
         least, most = self.baseline_interval
         against = f" against {self.target}" if self.target else ""
-        verdict = "It works." if self.works else "No better than a guess."
-        return (
+        found = (
             f"{self.attack}{against}: {self.success} in {self.reached.hits:,} of {self.reached.trials:,} "
-            f"({self.rate:.1%}, {self.confidence:.0%} interval {low:.1%} to {high:.1%}).\n"
-            f"A guess ({self.guessing}) reaches {self.baseline:.1%}; in as many trials {least:.1%} to "
-            f"{most:.1%}.\n{verdict}"
+            f"({_percent(self.rate)}, {self.confidence:.0%} interval {_percent(low)} to {_percent(high)})."
         )
+        guess = (
+            f"A guess ({self.guessing}) reaches {_percent(self.baseline)}; in as many trials "
+            f"{_percent(least)} to {_percent(most)}."
+        )
+        verdict = "It works." if self.works else "No better than a guess."
+        return "\n".join(
+            textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in (found, guess, verdict)
+        )
+
+
+def _percent(share: float) -> str:
+    """A share as a percentage: 97.5%, and 0.011% rather than 0.0%."""
+    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{share * 100:.2g}%"
 
 
 def compare(

@@ -10,5 +10,18 @@ from sfumato.lab.notebook import notebook
 from sfumato.lab.perform import Cell, perform, play
 from sfumato.lab.portrait import dots, portrait
 from sfumato.lab.scene import Scene, scene, scenes
+from sfumato.lab.town import Town, town
 
-__all__ = ["Cell", "Scene", "dots", "notebook", "perform", "play", "portrait", "scene", "scenes"]
+__all__ = [
+    "Cell",
+    "Scene",
+    "Town",
+    "dots",
+    "notebook",
+    "perform",
+    "play",
+    "portrait",
+    "scene",
+    "scenes",
+    "town",
+]

@@ -113,7 +113,7 @@ def _prose(text: str, say: Callable[[str], None]) -> None:
         items = re.split(r"\n(?=- )", block)
         for item in items:
             hang = "  " if item.startswith("- ") else ""
-            plain = re.sub(r"[*](\S[^*]*)[*]", r"\1", " ".join(item.split()).replace("`", ""))
+            plain = re.sub(r"(?<![\w*])[*](\S[^*]*)[*]", r"\1", " ".join(item.split()).replace("`", ""))
             for line in textwrap.wrap(plain, _WIDTH, subsequent_indent=hang, break_on_hyphens=False):
                 say(line)
 
