@@ -73,4 +73,4 @@ lock:
 	@$(LOCK) pyproject.toml requirements/build.in --extra test -c requirements/core.txt -o requirements/test.txt
 
 clean:
-	@rm -rf $(VENV) .venv-bench dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-bench .venv-bench-local dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

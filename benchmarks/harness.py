@@ -261,6 +261,13 @@ def versions() -> dict[str, str]:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
+    from benchmarks import remote
+
+    found |= {
+        name: f"{version} (second environment)"
+        for name, version in remote.versions().items()
+        if found.get(name) == "not installed" and version != "not installed"
+    }
     return found
 
 
