@@ -291,3 +291,12 @@ def test_what_is_appended_is_made_by_what_made_the_file(cli, people):
     assert read_reports("r.sfl").people == 2 * PEOPLE
     for other in (("--method", "kary"), ("--epsilon", "3"), ("--domain", "tea,coffee,water,milk")):
         assert encode(cli, *DRINKS, *other, "--append").code == 2
+
+
+def test_a_figure_stays_with_its_sign_and_its_percent(cli):
+    told = cli("local", "recommend", "--epsilon", "0.1", "--size", "40", "--people", "100")
+    assert "e+" not in told.out
+    assert "server" in told.out.splitlines()[0]
+    for line in told.out.splitlines():
+        assert not line.startswith("%")
+        assert not line.endswith("±")

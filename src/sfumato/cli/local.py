@@ -14,7 +14,7 @@ import typer
 from sfumato.cli import estimates
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.cli.output import HARD, emit_json, paragraph, say, spinner, table
 from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
 from sfumato.render import key
 
@@ -197,6 +197,7 @@ def recommend(
 ) -> None:
     """Which randomizer counts best, and how well, before anybody reports."""
     from sfumato.local import recommend as compare
+    from sfumato.local.recommend import percent
     from sfumato.mechanisms import Geometric
 
     found = compare(epsilon, size, people)
@@ -215,13 +216,13 @@ def recommend(
         {
             "randomizer": [each.name for each in found.alternatives],
             "error": [f"± {_figure(each.error)}" for each in found.alternatives],
-            "of all": [f"{100 * each.error / people:.2g} %" for each in found.alternatives],
+            "of all": [percent(each.error / people) for each in found.alternatives],
             "bytes": [each.bytes for each in found.alternatives],
-            "to add up": [_seconds(each.aggregate) for each in found.alternatives],
+            "server": [_seconds(each.seconds) for each in found.alternatives],
         }
     )
     say()
-    paragraph(found.why)
+    paragraph(found.why.replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
     say()
     paragraph(
         f"A steward who sees the values would count to ± {_figure(trusted)} at this epsilon: that is what it "
