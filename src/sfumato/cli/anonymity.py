@@ -106,8 +106,7 @@ def anonymity(
             made = generalize(named.table, known, _needed(k), suppress=share, **goals)
         after = measure(made.table, known, hidden) if made.classes else None
         _write(made.table, target, force=force)
-    overlooked = [name for name in named.quasi if name not in (*found.quasi, *found.sensitive)]
-    _tell_made(found, after, made, named.dropped, overlooked, target, json_=json_)
+    _tell_made(found, after, made, named.dropped, target, json_=json_)
 
 
 def _names(given: list[str]) -> list[str]:
@@ -224,7 +223,6 @@ def _tell_made(
     after: Anonymity | None,
     made: Anonymized,
     dropped: tuple[str, ...],
-    overlooked: list[str],
     target: Path,
     *,
     json_: bool,
@@ -239,7 +237,8 @@ def _tell_made(
         written = {
             "written": str(target),
             "dropped": list(dropped),
-            "overlooked": overlooked,
+            "overlooked": list(made.overlooked),
+            "emptied": list(made.emptied),
             "before": before.to_dict(),
         }
         emit_json(figures | written | cost)
@@ -247,14 +246,10 @@ def _tell_made(
     say(f"Wrote {target}.", style="good")
     if dropped:
         paragraph(f"Left out, since their names point at one person: {', '.join(dropped)}.")
-    if overlooked:
-        paragraph(
-            f"Written as they were, though by their names others may know them: {', '.join(overlooked)}. "
-            "Name them with --quasi too, or take them out.",
-            style="bad",
-        )
+    for warning in made.warnings:
+        paragraph(warning, style="bad")
     say()
-    say(spelled(made.report.rpartition("\n\n")[0]))
+    say(spelled(made.figures))
     if after is not None and after.sensitive:
         say()
         paragraph(f"In every class at least {after.l:,} sensitive values; t is {after.t:.4g}.")

@@ -100,8 +100,8 @@ def recommend(epsilon: Rational, domain: int | Sequence[Any] | Domain, people: i
 
     The one with the least error for a rare value is taken. Where others err at most 5 % more, the one with
     the shortest report is, and of those the quickest to add up and estimate. What would take the server more
-    than an hour, or people more than 8 kB, is left out. The error of a table of hashed counts has the collisions with a
-    value that everybody has, the worst case.
+    than an hour, or people more than 8 kB, is left out. The error of a table of hashed counts has the
+    collisions with a value that everybody has, the worst case.
 
     Raises:
         InvalidParameter: for an unusable epsilon, domain or number of people.
