@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
 from contextlib import suppress as quietly
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.commas import listed
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spelled, spinner
@@ -78,7 +78,7 @@ def anonymity(
     json_: JsonOption = False,
 ) -> None:
     """Measure how anonymous a table is, or make it so; for the steward, and no differential privacy."""
-    known, hidden = _names(quasi), _names(sensitive or [])
+    known, hidden = listed(quasi), listed(sensitive or [])
     _check_goals(k, least, t, hidden)
     target = _target(file, anonymize, output, k, force=force)
     if suppress is not None and anonymize != "generalize":
@@ -107,17 +107,6 @@ def anonymity(
         after = measure(made.table, known, hidden) if made.classes else None
         _write(made.table, target, force=force)
     _tell_made(found, after, made, named.dropped, target, json_=json_)
-
-
-def _names(given: list[str]) -> list[str]:
-    return [name.strip() for each in given for name in _listed(each) if name.strip()]
-
-
-def _listed(given: str) -> list[str]:
-    """Names with commas between; one that has a comma itself stands in double quotes."""
-    with quietly(csv.Error):
-        return next(csv.reader([given], skipinitialspace=True, strict=True), [])
-    return given.split(",")
 
 
 def _check_goals(k: int | None, least: int | None, t: float | None, hidden: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.output import paragraph, say, table
 from sfumato.errors import InvalidParameter
-from sfumato.render import key, shown, with_bar
+from sfumato.render import key, shown
 
 if TYPE_CHECKING:
     from sfumato.local import Aggregate, Distribution, Frequencies, Mean
@@ -50,10 +50,7 @@ def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: i
     say()
     percent = f"{100 * found.confidence:g} %"
     if isinstance(found, Mean):
-        width = max(found.high - found.value, found.value - found.low)
-        say(f"mean  {with_bar(found.value, width)}")
-        say()
-        paragraph(f"With confidence {percent}, for the mean of those who reported.")
+        _tell_mean(found, percent)
         return
     if isinstance(found, Frequencies):
         _tell_counts(found, top, percent)
@@ -70,6 +67,20 @@ def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: i
     )
     say()
     paragraph(f"Each interval holds by itself with confidence {percent}, for those who reported.")
+
+
+def _tell_mean(found: Mean, percent: str) -> None:
+    """The mean and its interval, in two digits of the half-width; the ends are rounded outwards."""
+    width = (found.high - found.low) / 2
+    step = 10.0 ** min(math.floor(math.log10(width)) - 1, 0) if width > 0 else 0.0
+    low, high = found.low, found.high
+    if step:
+        low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    table({"mean": [shown(found.value, width)], "from": [shown(low, width)], "to": [shown(high, width)]})
+    say()
+    outside = not found.low <= found.value <= found.high
+    beyond = " The mean is unbiased, and so may come out beyond the bounds." if outside else ""
+    paragraph(f"With confidence {percent}, for the mean of those who reported.{beyond}")
 
 
 def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
