@@ -124,7 +124,9 @@ def test_json_of_encode_names_what_was_written(cli, people):
 def test_a_picture_is_drawn(cli, people):
     pytest.importorskip("matplotlib")
     encode(cli, *DRINKS, "--method", "kary")
-    assert "Wrote p.svg." in cli("local", "aggregate", "r.sfl", "--plot", "p.svg").out
+    named = cli("local", "aggregate", "r.sfl", "--plot", "p.svg", "--label", "preferred drink")
+    assert "Wrote p.svg." in named.out
+    assert "preferred drink" in (people / "p.svg").read_text()
     assert "coffee" in (people / "p.svg").read_text()
     assert cli("local", "aggregate", "r.sfl", "--plot", "p.gif").code == 2
     encode(cli, "--column", "age", "--epsilon", "1", "--lower", "0", "--upper", "100", output="m.sfl")
@@ -378,3 +380,23 @@ def test_texts_of_another_alphabet_are_found(cli, people):
     made = encode(cli, *word, source="words.parquet")
     assert made.code == 0, made.err
     assert [each["value"] for each in cli("local", "aggregate", "r.sfl", "--json").json["values"]] == ["Ä!"]
+
+
+def test_a_picture_has_every_estimate_in_its_band(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from sfumato import plots
+    from sfumato.cli import estimates
+
+    drawn = []
+    real = plots.noise_bands
+    monkeypatch.setattr(plots, "noise_bands", lambda *a, **more: drawn.append(real(*a, **more)))
+    three = np.array([-50.0, 20.0, 130.0])
+    found = local.Frequencies(("a", "b", "c"), three, np.zeros(3), np.full(3, 100.0), 0.95, 100)
+    estimates.draw(found, tmp_path / "x.svg")
+    (dots,) = (line for line in drawn[0].axes[0].lines if line.get_marker() == "o")
+    assert list(dots.get_ydata()) == [0, 20, 100]
+    assert "drawn at the end of its band" in drawn[0].get_supxlabel()
+    estimates.draw(local.Mean(40.0, 38.0, 42.0, 0.95, 1), tmp_path / "x.svg", label="age")
+    assert drawn[1].axes[0].get_ylabel() == "age"
+    assert drawn[1].get_suptitle() == "Estimated from 1 randomised report"
+    assert "drawn at the end" not in drawn[1].get_supxlabel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,25 +114,42 @@ def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
     )
 
 
-def draw(found: Frequencies | Mean | Distribution, path: Path) -> None:
-    """Write estimates as a picture.
+def draw(found: Frequencies | Mean | Distribution, path: Path, *, label: str = "") -> None:
+    """Write estimates as a picture; `label` says what the values are.
+
+    An unbiased estimate that no people can have, such as a negative count, is drawn at the end of its band.
 
     Raises:
         InvalidParameter: if the path does not end in .png or .svg, or nothing was found.
     """
+    import numpy as np
+
     from sfumato.local import Frequencies, Mean
     from sfumato.plots import noise_bands
 
-    percent: dict[str, Any] = {"confidence": found.confidence, "path": path}
-    title = f"Estimated from {found.people:,} randomised reports"
     if isinstance(found, Frequencies) and not found.values:
         raise InvalidParameter("No value was found that could be drawn.")
+    keys: Sequence[object]
     if isinstance(found, Mean):
-        noise_bands(["mean"], [found.value], [found.low], [found.high], title=title, **percent)
+        keys, values, names = ["mean"], np.array([found.value]), ("", label or "number")
     elif isinstance(found, Frequencies):
-        noise_bands(
-            found.values, found.counts, found.low, found.high, title=title, ylabel="people", **percent
-        )
+        keys, values, names = found.values, found.counts, (label or "value", "people")
     else:
-        edges = [f"{each:.3g}" for each in found.edges]
-        noise_bands(edges, found.shares, found.low, found.high, title=title, ylabel="share below", **percent)
+        keys, values, names = found.edges.tolist(), found.shares, (label or "number", "share of people below")
+    low, high = np.atleast_1d(found.low), np.atleast_1d(found.high)
+    inside = np.clip(values, low, high)
+    moved = (
+        " An estimate beyond what can be is drawn at the end of its band." if np.any(inside != values) else ""
+    )
+    noise_bands(
+        keys,
+        inside,
+        low,
+        high,
+        title=f"Estimated from {found.people:,} randomised report{'s' * (found.people != 1)}",
+        xlabel=names[0],
+        ylabel=names[1],
+        note=f"The estimate within its band; each holds the truth with {100 * found.confidence:g} % "
+        f"confidence.{moved}",
+        path=path,
+    )

@@ -151,6 +151,9 @@ def aggregate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the estimates, as .png or .svg.")
     ] = None,
+    label: Annotated[
+        str, typer.Option("--label", metavar="TEXT", help="What the values are, for the picture: age.")
+    ] = "",
     json_: JsonOption = False,
 ) -> None:
     """Add up reports and estimate what people have, with intervals."""
@@ -164,7 +167,7 @@ def aggregate(
         central = None if delta is None else _central(total, delta)
     # The picture first: a wrong ending is noticed before anything is written.
     if plot is not None:
-        estimates.draw(found, plot)
+        estimates.draw(found, plot, label=label)
     if save is not None:
         _keep(save, aggregate_to_json(total))
     if json_:

@@ -172,9 +172,9 @@ def _alternatives(epsilon: Any, domain: Domain, people: int) -> Iterator[Alterna
     yield made(
         "local hashing", lambda: LocalHashing(epsilon, domain), 45, size * (1 if size <= 1 << 16 else 2)
     )
-    sketch = CountMeanSketch(epsilon, domain)
+    hashed = CountMeanSketch(epsilon, domain)
     # A value has a cell in every row, and each is looked up.
-    yield made("count-mean sketch", lambda: sketch, 50, 100, value=6 * sketch.rows, cells=2**20)
+    yield made("count-mean sketch", lambda: hashed, 50, 100, value=6 * hashed.rows, cells=2**20)
     if size <= 8 * _LONG:
         # Their reports are as long as the domain; beyond this they are out of the question.
         yield made("unary encoding", lambda: UnaryEncoding(epsilon, domain), 40 + 1.2 * size, 50 + size / 4)
