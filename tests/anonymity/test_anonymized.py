@@ -62,7 +62,7 @@ def test_the_report_fits_a_terminal_and_shows_no_value():
         assert not any(city in done.report for city in TABLE["city"].to_pylist())
         assert "for the steward" in done.report
     assert "every row is one of at least 7 that look the same" in done.report
-    assert "100.0%" in done.report
+    assert "100.0 %" in done.report
 
 
 def test_suppressing_everybody_is_said_as_it_is():
@@ -86,3 +86,35 @@ def test_an_anonymised_table_goes_in_again():
     again = mondrian(once.table, ["age", "city"], 3)
     assert again.k >= 3
     assert again.before.tolist() == once.after.tolist()
+
+
+def test_columns_that_name_people_and_columns_that_others_know_are_pointed_out():
+    people = TABLE.append_column("patient_id", pa.array(range(7))).append_column("sex", pa.array(["f"] * 7))
+    for done in (mondrian(people, "age", 2, sensitive="ill"), generalize(people, ["age"], 2)):
+        assert (done.naming, done.overlooked) == (("patient_id",), ("city", "sex"))
+        said = " ".join(str(done).split())
+        assert "names point at one person: patient_id. Leave them out first, with deidentify()." in said
+        assert "others may know them: city, sex." in said
+        assert max(map(len, done.report.splitlines())) <= 80
+    bare = mondrian(people.drop_columns(["patient_id", "sex"]), ["age", "city"], 2)
+    assert (bare.naming, bare.overlooked, bare.emptied, bare.warnings) == ((), (), (), ())
+
+
+def test_rows_that_were_left_out_explain_a_loss_of_what_is_exact():
+    done = generalize(TABLE, {"age": Hierarchy.intervals(10, 40), "city": None}, 2, suppress="1/7")
+    assert done.levels["city"] == "exact"
+    assert "Left out: 1 row (14.3 %). All that was in them counts as lost" in done.report
+    assert "Left out" not in mondrian(TABLE, "age", 2).report
+
+
+def test_a_column_of_which_nothing_is_left_is_pointed_out():
+    done = generalize(TABLE, ["age", "city"], 2, t=0, sensitive="ill", suppress=0)
+    assert done.emptied == ("age", "city")
+    assert "Nothing is left of age, city but *" in done.report
+    assert mondrian(TABLE, ["age"], 7).emptied == ("age",)
+    assert mondrian(TABLE, ["age"], 2).emptied == ()
+
+
+def test_mondrian_says_where_hierarchies_belong():
+    with pytest.raises(InvalidParameter, match="give the hierarchies to generalize"):
+        mondrian(TABLE, {"age": Hierarchy.intervals(10)}, 2)

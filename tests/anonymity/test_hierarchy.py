@@ -73,7 +73,7 @@ def test_categories_climb_a_tree_of_any_shape():
         {"school": ["9th", "10th"], "college": {"first": ["Bachelors"], "more": ["Masters"]}}
     )
     values = ["9th", "Bachelors", "Masters", None]
-    assert tree.levels == ("exact", "step 1", "step 2", "*")
+    assert tree.levels == ("exact", "4 labels, step 1 of 2", "school, college", "*")
     assert tree.labels(values, 1) == ["9th", "first", "more", None]
     assert tree.labels(values, 2) == ["school", "college", "college", None]
     assert tree.labels(values, 3) == ["*"] * 4

@@ -357,3 +357,10 @@ def test_it_reads_well_in_eighty_columns():
     assert found.table.column_names == ["what", "column", "value"]
     assert found.table.num_rows == 11
     assert set(found.to_dict()) >= {"k", "l", "t", "delta_presence", "k_map"}
+
+
+def test_a_missing_number_comes_before_all_others():
+    table = pa.table({"q": ["a", "a", "b", "b"], "v": [None, 1, 2, 3]})
+    # P − Q of class a is 1/4, 2/4, 1/4, 0 along missing, 1, 2, 3; at the other end it would be 1/6 in all.
+    assert sf.anonymity.measure(table, "q", "v").t == pytest.approx(1 / 3)
+    assert sf.anonymity.mondrian(table, "q", 2, t="1/3", sensitive="v").classes == 2

@@ -71,7 +71,7 @@ def test_a_population_gives_presence(cli, people):
     assert found.json["reidentified"] == 0
     register = cli(*ASK, "--population", "people.csv")
     assert "re-identified" in register.out
-    assert "75.0%" in register.out
+    assert "75.0 %" in register.out
 
 
 def test_every_set_of_columns_is_told_on_request(cli, people):
@@ -82,7 +82,7 @@ def test_every_set_of_columns_is_told_on_request(cli, people):
         (["zip", "age"], 0.75),
     ]
     text = cli(*ASK, "--sets")
-    assert "zip, age  7        1  75.0%   1.2" in text.out
+    assert "zip, age  7        1  75.0 %  1.2" in text.out
     assert text.out.count("for the steward") == 1
     assert max(map(len, text.out.splitlines())) <= 80
     assert "sets" not in cli(*ASK, "--json").json
@@ -155,10 +155,11 @@ def test_columns_that_were_not_named_and_may_be_known_are_pointed_out(cli, peopl
         "out.csv",
     )
     found = cli(*made)
-    assert "others may know them: zip. Name them with --quasi too" in " ".join(found.out.split())
+    assert "others may know them: zip. Name them as quasi-identifiers too" in " ".join(found.out.split())
     again = cli(*made, "--force", "--json")
     assert (again.json["overlooked"], again.json["dropped"]) == (["zip"], ["name"])
     assert cli(*ASK, "-k", "2", "--anonymize", "mondrian", "-o", "o.csv", "--json").json["overlooked"] == []
+    assert again.json["emptied"] == []
     hidden = cli(*made, "--force", "--sensitive", "zip")
     assert "others may know" not in hidden.out
 
@@ -217,3 +218,14 @@ def test_an_existing_file_is_left_as_it_is(cli, people):
     assert "--force" in found.err
     assert (people / "out.csv").read_text() == "mine"
     assert cli(*ASK, "-k", "2", *MAKE, "--force").code == 0
+
+
+def test_what_was_left_out_and_what_is_left_of_nothing_is_told(cli, people):
+    made = ("--sensitive", "score", "--anonymize", "generalize", "-o", "out.csv", "--force")
+    found = cli(*ASK, "-k", "3", "--suppress", "0.125", *made)
+    assert "Left out: 1 row (12.5 %)." in found.out
+    assert "Nothing is left" not in found.out
+    nothing = cli(*ASK, "-k", "2", "--t", "0.05", *made)
+    assert nothing.code == 0
+    assert "Nothing is left of zip, age but *" in " ".join(nothing.out.split())
+    assert cli(*ASK, "-k", "2", "--t", "0.05", *made, "--json").json["emptied"] == ["zip", "age"]

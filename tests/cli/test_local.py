@@ -115,6 +115,7 @@ def test_json_of_encode_names_what_was_written(cli, people):
         "path": "r.sfl",
         "reports": PEOPLE,
         "people": PEOPLE,
+        "missing": 0,
         "bytes_per_report": 1,
         "randomizer": {"kind": "kary.1", "epsilon": "2", "name": "KaryResponse"},
     }
@@ -123,7 +124,9 @@ def test_json_of_encode_names_what_was_written(cli, people):
 def test_a_picture_is_drawn(cli, people):
     pytest.importorskip("matplotlib")
     encode(cli, *DRINKS, "--method", "kary")
-    assert "Wrote p.svg." in cli("local", "aggregate", "r.sfl", "--plot", "p.svg").out
+    named = cli("local", "aggregate", "r.sfl", "--plot", "p.svg", "--label", "preferred drink")
+    assert "Wrote p.svg." in named.out
+    assert "preferred drink" in (people / "p.svg").read_text()
     assert "coffee" in (people / "p.svg").read_text()
     assert cli("local", "aggregate", "r.sfl", "--plot", "p.gif").code == 2
     encode(cli, "--column", "age", "--epsilon", "1", "--lower", "0", "--upper", "100", output="m.sfl")
@@ -150,7 +153,21 @@ def test_a_picture_is_drawn(cli, people):
         (("--column", "page", "--epsilon", "1", "--size", "9", "--method", "kary"), 1, "not in the domain"),
         (("--column", "gap", "--epsilon", "1", "--size", "2", "--method", "kary"), 1, "without a value"),
         (("--column", "drink", "--epsilon", "1", "--size", "2"), 1, "not a whole number"),
-        (("--column", "none", "--epsilon", "1", "--size", "2"), 1, 'no column "none"'),
+        (("--column", "none", "--epsilon", "1", "--size", "2"), 2, 'no column "none"; it has "drink"'),
+        (("--column", "drnk", "--epsilon", "1", "--domain", "a,b"), 2, 'did you mean "drink"?'),
+        (
+            ("--column", "drink", "--epsilon", "1", "--domain", "tea", "--domain", "a,tea"),
+            2,
+            "more than once",
+        ),
+        (("--column", "drink", "--epsilon", "1", "--domain", "@none.txt"), 2, "a value in each line"),
+        (
+            ("--column", "drink", "--epsilon", "1", "--size", "9", "--alphabet", "ab"),
+            2,
+            "give their --length",
+        ),
+        (("--column", "drink", "--epsilon", "1", "--length", "9", "--alphabet", "ab"), 1, "(ab); change it"),
+        (("--column", "drink", "--epsilon", "1", "--length", "3"), 1, "allowed by --alphabet"),
         (("--column", "page", "--epsilon", "0", "--size", "64", "--method", "kary"), 2, "greater than 0"),
         (
             ("--column", "page", "--epsilon", "1", "--size", "64", "--method", "hybrid"),
@@ -291,3 +308,95 @@ def test_what_is_appended_is_made_by_what_made_the_file(cli, people):
     assert read_reports("r.sfl").people == 2 * PEOPLE
     for other in (("--method", "kary"), ("--epsilon", "3"), ("--domain", "tea,coffee,water,milk")):
         assert encode(cli, *DRINKS, *other, "--append").code == 2
+
+
+def test_a_figure_stays_with_its_sign_and_its_percent(cli):
+    told = cli("local", "recommend", "--epsilon", "0.1", "--size", "40", "--people", "100")
+    assert "e+" not in told.out
+    assert "server" in told.out.splitlines()[0]
+    for line in told.out.splitlines():
+        assert not line.startswith("%")
+        assert not line.endswith("±")
+
+
+def test_values_with_commas_are_quoted_or_stand_in_a_file_and_lists_add_up(cli, people):
+    odd = ["Smith, John", "@home", "tea", "a b"]
+    pq.write_table(pa.table({"who": odd * 50}), people / "odd.parquet")
+    (people / "values.txt").write_bytes("\ufeffSmith, John\r\n@home\r\n\r\ntea\r\n".encode())
+    for number, domain in enumerate(
+        (
+            ("--domain", '"Smith, John", tea', "--domain", '"@home",a b'),
+            ("--domain", "@values.txt", "--domain", "a b"),
+        )
+    ):
+        made = encode(
+            cli, "--column", "who", "--epsilon", "8", *domain, source="odd.parquet", output=f"{number}.sfl"
+        )
+        assert made.code == 0, made.err
+        told = cli("local", "aggregate", f"{number}.sfl", "--json")
+        assert {each["value"] for each in told.json["values"]} == set(odd)
+
+
+def test_rows_without_a_value_are_left_out_on_request(cli, people):
+    gap = ("--column", "gap", "--epsilon", "1", "--size", "2", "--method", "kary")
+    assert "--skip-missing" in encode(cli, *gap).err
+    made = encode(cli, *gap, "--skip-missing")
+    assert made.code == 0, made.err
+    assert "Wrote 5,999 reports" in made.out
+    assert "1 row without a value sent no report." in made.out
+    again = encode(cli, *gap, "--skip-missing", "--json", output="again.sfl")
+    assert (again.json["reports"], again.json["missing"]) == (PEOPLE - 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("drink\n", "has no rows"), ("drink,n\n,1\n,2\n", "has a value in drink")]
+)
+def test_without_people_nothing_is_written(cli, people, text, words):
+    (people / "nobody.csv").write_text(text)
+    failed = encode(cli, *DRINKS, "--skip-missing", source="nobody.csv")
+    assert failed.code == 1
+    assert words in " ".join(failed.err.split())
+    assert not (people / "r.sfl").exists()
+
+
+def test_the_interval_of_a_mean_keeps_to_the_bounds_and_is_rounded_outwards(cli, people):
+    (people / "one.csv").write_text("age\n40\n")
+    bounds = ("--column", "age", "--lower", "0", "--upper", "100")
+    encode(cli, *bounds, "--epsilon", "1", source="one.csv", output="one.sfl")
+    alone = cli("local", "aggregate", "one.sfl", "--json").json["mean"]
+    assert 0 <= alone["low"] <= alone["high"] <= 100
+    encode(cli, *bounds, "--epsilon", "3")
+    exact = cli("local", "aggregate", "r.sfl", "--json").json["mean"]
+    lines = cli("local", "aggregate", "r.sfl").out.splitlines()
+    assert lines[2].split() == ["mean", "from", "to"]
+    value, low, high = map(float, lines[4].split())
+    assert exact["low"] - 0.1 <= low <= exact["low"] < exact["high"] <= high <= exact["high"] + 0.1
+    assert abs(value - exact["value"]) <= 0.05
+
+
+def test_texts_of_another_alphabet_are_found(cli, people):
+    pq.write_table(pa.table({"word": ["Ä!"] * 4000}), people / "words.parquet")
+    word = ("--column", "word", "--epsilon", "4", "--length", "2", "--alphabet", "ÄÖ!")
+    made = encode(cli, *word, source="words.parquet")
+    assert made.code == 0, made.err
+    assert [each["value"] for each in cli("local", "aggregate", "r.sfl", "--json").json["values"]] == ["Ä!"]
+
+
+def test_a_picture_has_every_estimate_in_its_band(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from sfumato import plots
+    from sfumato.cli import estimates
+
+    drawn = []
+    real = plots.noise_bands
+    monkeypatch.setattr(plots, "noise_bands", lambda *a, **more: drawn.append(real(*a, **more)))
+    three = np.array([-50.0, 20.0, 130.0])
+    found = local.Frequencies(("a", "b", "c"), three, np.zeros(3), np.full(3, 100.0), 0.95, 100)
+    estimates.draw(found, tmp_path / "x.svg")
+    (dots,) = (line for line in drawn[0].axes[0].lines if line.get_marker() == "o")
+    assert list(dots.get_ydata()) == [0, 20, 100]
+    assert "drawn at the end of its band" in drawn[0].get_supxlabel()
+    estimates.draw(local.Mean(40.0, 38.0, 42.0, 0.95, 1), tmp_path / "x.svg", label="age")
+    assert drawn[1].axes[0].get_ylabel() == "age"
+    assert drawn[1].get_suptitle() == "Estimated from 1 randomised report"
+    assert "drawn at the end" not in drawn[1].get_supxlabel()

@@ -181,7 +181,18 @@ def test_intervals_hold_as_often_as_they_say(kind, epsilon, people):
         found = [made.aggregate(each).estimate(confidence) for each in reports]
         held = sum(each.low <= numbers.mean() <= each.high for each in found)
         assert held >= stats.binom.ppf(1e-9, turns, confidence)
-        assert all(each.low <= each.value <= each.high for each in found)
+        assert all(0 <= each.low <= each.high <= 100 for each in found)
+        assert all(each.low <= min(max(each.value, 0), 100) <= each.high for each in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_interval_of_one_report_keeps_to_the_bounds(kind):
+    made = kind(1, -20, "33.3")
+    for number in (-20, 7, 33.3):
+        with seeded(f"one {number}"):
+            found = [made.aggregate(made.encode([number])).estimate() for _ in range(20)]
+        assert any(not -20 <= each.value <= 33.3 for each in found)  # unbiased, and not moved
+        assert all(-20 <= each.low <= each.high <= 33.3 for each in found)
 
 
 def test_intervals_come_close_to_normal_ones():

@@ -11,7 +11,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.heavy import HeavyHitters
-from sfumato.local.recommend import recommend
+from sfumato.local.recommend import percent, recommend
 from sfumato.local.response import KaryResponse
 from sfumato.testing import seeded
 
@@ -42,7 +42,7 @@ def test_no_usable_alternative_errs_much_less(epsilon: str | int, domain: int) -
     for other in found.alternatives[1:]:
         assert other.obstacle is not None or best.error <= 1.05 * other.error
         if other.obstacle is None and other.error <= best.error:
-            assert (best.bytes, best.aggregate) <= (other.bytes, other.aggregate)
+            assert (best.bytes, best.seconds) <= (other.bytes, other.seconds)
     assert [each.error for each in found.alternatives[1:]] == sorted(
         each.error for each in found.alternatives[1:]
     )
@@ -92,7 +92,7 @@ def test_ties_are_told_as_ties() -> None:
     assert "but less than a second" not in why
     slower = recommend(1, 2, 500_000_000).why
     assert "Not subset selection: about the same error, but about " in slower
-    assert slower.count("to add them up.") >= 2
+    assert slower.count("to add up and estimate.") >= 2
 
 
 def test_errors_that_nobody_sees_are_alike() -> None:
@@ -118,3 +118,20 @@ def test_others_are_refused() -> None:
     for epsilon, domain, people in ((0, 10, 10), (1, 1, 10), (1, 10, 0), ("x", 10, 10)):
         with pytest.raises(InvalidParameter):
             recommend(epsilon, domain, people)
+
+
+def test_the_time_has_what_it_takes_to_estimate() -> None:
+    found = {each.name: each for each in recommend(1, 1_000_000, 20_000).alternatives}
+    sketch = found["count-mean sketch"]
+    assert sketch.aggregate < 0.01
+    # A million values with a cell in each of 1024 rows: a billion look-ups.
+    assert 1 < sketch.estimate < 60
+    assert sketch.seconds == sketch.aggregate + sketch.estimate
+    assert found["Hadamard response"].estimate < 1
+    why = recommend(1, 1_000_000, 20_000).why
+    assert "with 4 bytes a report and about 6 s to add up and estimate." in why
+
+
+def test_shares_are_written_out() -> None:
+    assert "(392 %, 95 % confidence)" in recommend("0.1", 40, 100).why
+    assert [percent(each) for each in (0.00123, 0.027, 0.5, 3.921)] == ["0.12 %", "2.7 %", "50 %", "392 %"]

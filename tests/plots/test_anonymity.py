@@ -31,6 +31,15 @@ def test_rows_are_counted_by_the_size_of_their_class(inside):
     assert inside(figure)
 
 
+def test_a_bar_alone_stands_beside_its_label_and_two_share_it():
+    (axes, _) = before_after([1, 1, 3, 5], [5, 5], k=5, lost={"age": 0.25}).axes
+    middles = {
+        each.get_label(): [bar.get_y() + bar.get_height() / 2 for bar in each] for each in axes.containers
+    }
+    assert middles["before"] == pytest.approx([0, 1, 1.81])
+    assert middles["after"] == pytest.approx([2.19])
+
+
 def test_what_was_left_out_has_a_bar_of_its_own(inside):
     figure = before_after([1, 9], [9], k=2, lost={"age": 0.1}, title="Left out")
     assert names(figure.axes[0].yaxis)[-1] == "left out"

@@ -55,6 +55,46 @@ def test_very_many_keys_become_a_line_with_a_band(count, inside):
     assert inside(figure)
 
 
+@pytest.mark.parametrize(
+    ("keys", "ticks"),
+    [
+        (np.linspace(0, 100, 1025), ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"]),
+        (range(110), ["0", "20", "40", "60", "80", "100"]),
+        (range(1900, 2000), [str(year) for year in range(1900, 2000, 10)]),
+        (
+            np.linspace(-1, 1, 65),
+            ["−1", "−0.8", "−0.6", "−0.4", "−0.2", "0", "0.2", "0.4", "0.6", "0.8", "1"],
+        ),
+        ([*range(50), 1_000_000.5], ["0", "200,000", "400,000"]),
+    ],
+)
+def test_a_line_over_numbers_has_round_ticks_in_their_places(keys, ticks, inside):
+    figure = noise_bands(keys, np.ones(len(keys)), np.zeros(len(keys)), np.ones(len(keys)))
+    (axes,) = figure.axes
+    assert list(axes.lines[0].get_xdata()) == list(keys)
+    assert [text.get_text() for text in axes.get_xticklabels()][: len(ticks)] == ticks
+    places = [float(tick.replace(",", "").replace("−", "-")) for tick in ticks]
+    assert np.allclose(axes.get_xticks()[: len(ticks)], places)
+    assert inside(figure)
+
+
+@pytest.mark.parametrize("keys", [[*range(50), 3], [*range(50), math.inf], [True, *range(2, 52)], ["7"] * 60])
+def test_other_keys_stand_one_after_the_other(keys):
+    (axes,) = noise_bands(keys, np.ones(len(keys)), np.zeros(len(keys)), np.ones(len(keys))).axes
+    assert list(axes.lines[0].get_xdata()) == list(range(len(keys)))
+    assert axes.get_xticklabels()[0].get_text() == str(keys[0])
+
+
+@pytest.mark.parametrize("count", [3, 12, 60])
+def test_keys_have_a_name_and_a_note_may_be_another(count, inside):
+    figure = picture(count, label="k{}", xlabel="drink", ylabel="people", note="What was found.")
+    (axes,) = figure.axes
+    assert {axes.get_xlabel(), axes.get_ylabel()} == {"drink", "people"}
+    assert (axes.get_xlabel() == "drink") == (count != 12)  # the keys of rows stand on the left
+    assert figure.get_supxlabel() == "What was found."
+    assert inside(figure)
+
+
 def test_one_group_without_a_name_is_a_picture_too():
     (axes,) = noise_bands([""], [42], [39], [45], ylabel="n").axes
     assert len(axes.patches) == 1

@@ -10,6 +10,7 @@ from sfumato.anonymity._codes import Coded, encode
 from sfumato.anonymity.tables import columns_of, names_given, opened
 from sfumato.engines.base import Source, SourceKind
 from sfumato.errors import InvalidParameter
+from sfumato.schema.classify import role_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,11 +20,21 @@ __all__ = ["Given", "given", "whole"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """A table with its quasi-identifiers and sensitive columns as codes, in the order they were named."""
+    """A table with its quasi-identifiers and sensitive columns as codes, in the order they were named.
+
+    Attributes:
+        table: All of it.
+        quasi: The quasi-identifiers.
+        sensitive: The sensitive columns.
+        naming: Columns that were not named, and whose names point at one person.
+        overlooked: Columns that were not named, and that by their names others may know.
+    """
 
     table: pa.Table
     quasi: tuple[Coded, ...]
     sensitive: tuple[Coded, ...]
+    naming: tuple[str, ...]
+    overlooked: tuple[str, ...]
 
 
 def whole(table: Source) -> tuple[pa.Table, str, Mapping[str, SourceKind]]:
@@ -44,7 +55,7 @@ def given(table: Source, quasi: str | Sequence[str], sensitive: str | Sequence[s
     wanted, secret = names_given(quasi, "quasi"), names_given(sensitive or [], "sensitive")
     if not wanted:
         raise InvalidParameter("Name at least one quasi-identifier: a column that others may know.")
-    read, shown, _ = whole(table)
+    read, shown, kinds = whole(table)
     names = read.column_names
     own = [names[place] for place in columns_of(names, wanted, shown)]
     hidden = [names[place] for place in columns_of(names, secret, shown)]
@@ -54,6 +65,11 @@ def given(table: Source, quasi: str | Sequence[str], sensitive: str | Sequence[s
         raise InvalidParameter(
             f'Column "{name}" is named twice; it has one part, quasi-identifier or sensitive.'
         )
+    rest = {name: role_of(name, kind) for name, kind in kinds.items() if name not in (*own, *hidden)}
     return Given(
-        read, tuple(encode(read, name) for name in own), tuple(encode(read, name) for name in hidden)
+        read,
+        tuple(encode(read, name) for name in own),
+        tuple(encode(read, name) for name in hidden),
+        tuple(name for name, role in rest.items() if role == "identifier"),
+        tuple(name for name, role in rest.items() if role == "quasi-identifier"),
     )

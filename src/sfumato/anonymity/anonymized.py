@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from sfumato.anonymity._codes import Codes, classes_of
 from sfumato.anonymity._given import Given
+from sfumato.anonymity._shares import percent
 from sfumato.anonymity.loss import average_class, discernibility, ncp
 from sfumato.render import text_table
 
@@ -48,6 +50,9 @@ class Anonymized:
         discernibility: The sum of squared class sizes, a suppressed row counting as `rows`.
         average_class: The mean class size over the k that was asked for.
         levels: For each quasi-identifier what it was generalised to, in words, where that is one thing.
+        naming: Columns of `table` that stayed as they were and whose names point at one person.
+        overlooked: Columns of `table` that stayed as they were and that by their names others may know.
+        emptied: The quasi-identifiers of which nothing is left but `*`.
     """
 
     table: pa.Table
@@ -64,6 +69,9 @@ class Anonymized:
     discernibility: int
     average_class: float
     levels: Mapping[str, str] = field(default_factory=dict)
+    naming: tuple[str, ...] = ()
+    overlooked: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
 
     @property
     def classes(self) -> int:
@@ -78,7 +86,36 @@ class Anonymized:
     @property
     def report(self) -> str:
         """The figures in words, at most 80 columns wide; no value of the data is in it."""
-        return "\n".join([self._headline(), "", self._figures(), "", self._columns(), "", _STEWARD])
+        warned = [textwrap.fill(each, 80, break_on_hyphens=False) for each in self.warnings]
+        return "\n\n".join([*warned, self.figures, _STEWARD])
+
+    @property
+    def figures(self) -> str:
+        """The part of the report that has the figures alone."""
+        gone = self._suppressed()
+        parts = [self._headline(), self._counts(), self._columns(), *([gone] if gone else [])]
+        return "\n\n".join(parts)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to look at before the table goes anywhere, a sentence or two each."""
+        said = []
+        if self.naming:
+            said.append(
+                f"Still in the table, though their names point at one person: {_listed(self.naming)}. Leave "
+                "them out first, with deidentify()."
+            )
+        if self.overlooked:
+            said.append(
+                f"Left as they were, though by their names others may know them: {_listed(self.overlooked)}. "
+                "Name them as quasi-identifiers too, or take them out."
+            )
+        if self.emptied and self.classes:
+            said.append(
+                f"Nothing is left of {_listed(self.emptied)} but *: ask for a smaller k or l or a larger t, "
+                "or name fewer quasi-identifiers."
+            )
+        return tuple(said)
 
     def __str__(self) -> str:
         return self.report
@@ -101,7 +138,7 @@ class Anonymized:
             return f"{self.method} ({self.asked}):\nevery row was suppressed."
         return f"{self.method} ({self.asked}):\nevery row is one of at least {self.k} that look the same."
 
-    def _figures(self) -> str:
+    def _counts(self) -> str:
         alone = int((self.before == 1).sum())
         lines = {
             "rows": (self.rows, self.rows - self.suppressed),
@@ -123,11 +160,22 @@ class Anonymized:
         shown: dict[str, list[object]] = {"quasi-identifier": [*self.quasi, "all"]}
         if self.levels:
             shown["told as"] = [*(self.levels[name] for name in self.quasi), ""]
-        shown["information lost"] = [f"{share:.1%}" for share in (*self.lost.values(), self.ncp)]
+        shown["information lost"] = [percent(share) for share in (*self.lost.values(), self.ncp)]
         return text_table(shown)
+
+    def _suppressed(self) -> str:
+        if not self.suppressed:
+            return ""
+        rows = "1 row" if self.suppressed == 1 else f"{self.suppressed:,} rows"
+        share = percent(self.suppressed / self.rows)
+        return f"Left out: {rows} ({share}). All that was in them counts as lost, in every column."
 
 
 _STEWARD = "Exact figures about the data: for the steward, not for release."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:100] for name in names)
 
 
 def _mean(sizes: Codes) -> float:
@@ -193,6 +241,9 @@ def anonymized(
         discernibility=discernibility(sizes, rows=rows, suppressed=gone),
         average_class=average_class(sizes, k),
         levels=dict(levels or {}),
+        naming=source.naming,
+        overlooked=source.overlooked,
+        emptied=tuple(name for name, each in costs.items() if len(each) and each.min() >= 1),
     )
 
 

@@ -41,6 +41,7 @@ Tree: TypeAlias = Mapping[str, "Tree | Sequence[object]"]
 
 _NUMBERS = (int, float, Decimal, type(None))
 _DATES = ("month", "quarter", "year", "decade")
+_SHORT = 40  # letters of a level that is told by its labels
 _DEEPEST = 50  # labels of a tree above each other
 _DAYS = {"day": 1, "month": 31, "quarter": 92, "year": 366, "decade": 3653}
 
@@ -324,7 +325,16 @@ class _Steps(Hierarchy):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        return ("exact", *(f"step {level}" for level in range(1, self.depth + 1)), STAR)
+        return ("exact", *(self._told(level) for level in range(1, self.depth + 1)), STAR)
+
+    def _told(self, level: int) -> str:
+        """The labels of a level where they are short and none is a value; else how many there are."""
+        labels = {str(row[level - 1]): None for row in self.table.values()}
+        listed = ", ".join(labels)
+        if len(listed) <= _SHORT and not labels.keys() & {text_of(value) for value in self.table}:
+            return listed
+        step = f", step {level} of {self.depth}" if self.depth > 1 else ""
+        return f"{len(labels)} label{'s' * (len(labels) > 1)}{step}"
 
     def inner(self, values: Sequence[object], level: int) -> list[str | None]:
         return [self._label(value, level) for value in values]

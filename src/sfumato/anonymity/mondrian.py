@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from sfumato.anonymity._partition import partition
 from sfumato.anonymity.anonymized import Anonymized, Recoded, anonymized
 from sfumato.anonymity.hierarchy import STAR
 from sfumato.engines.base import Source
+from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, show
 
 __all__ = ["asked_for", "mondrian"]
@@ -52,6 +53,11 @@ def mondrian(
         InvalidParameter: for a column that does not exist, or a k, l or t that these rows cannot reach.
         SourceUnusable: if the table cannot be read.
     """
+    if isinstance(quasi, Mapping):
+        raise InvalidParameter(
+            "mondrian cuts the columns by itself and takes their names alone; give the hierarchies to "
+            "generalize, or the names as a list."
+        )
     source = given(table, quasi, sensitive)
     guard = guard_of(k, l, t, source.sensitive, rows=source.table.num_rows)
     classes = partition(source.quasi, guard)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
 from contextlib import suppress as quietly
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.commas import listed
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spelled, spinner
@@ -78,7 +78,7 @@ def anonymity(
     json_: JsonOption = False,
 ) -> None:
     """Measure how anonymous a table is, or make it so; for the steward, and no differential privacy."""
-    known, hidden = _names(quasi), _names(sensitive or [])
+    known, hidden = listed(quasi), listed(sensitive or [])
     _check_goals(k, least, t, hidden)
     target = _target(file, anonymize, output, k, force=force)
     if suppress is not None and anonymize != "generalize":
@@ -106,19 +106,7 @@ def anonymity(
             made = generalize(named.table, known, _needed(k), suppress=share, **goals)
         after = measure(made.table, known, hidden) if made.classes else None
         _write(made.table, target, force=force)
-    overlooked = [name for name in named.quasi if name not in (*found.quasi, *found.sensitive)]
-    _tell_made(found, after, made, named.dropped, overlooked, target, json_=json_)
-
-
-def _names(given: list[str]) -> list[str]:
-    return [name.strip() for each in given for name in _listed(each) if name.strip()]
-
-
-def _listed(given: str) -> list[str]:
-    """Names with commas between; one that has a comma itself stands in double quotes."""
-    with quietly(csv.Error):
-        return next(csv.reader([given], skipinitialspace=True, strict=True), [])
-    return given.split(",")
+    _tell_made(found, after, made, named.dropped, target, json_=json_)
 
 
 def _check_goals(k: int | None, least: int | None, t: float | None, hidden: list[str]) -> None:
@@ -224,7 +212,6 @@ def _tell_made(
     after: Anonymity | None,
     made: Anonymized,
     dropped: tuple[str, ...],
-    overlooked: list[str],
     target: Path,
     *,
     json_: bool,
@@ -239,7 +226,8 @@ def _tell_made(
         written = {
             "written": str(target),
             "dropped": list(dropped),
-            "overlooked": overlooked,
+            "overlooked": list(made.overlooked),
+            "emptied": list(made.emptied),
             "before": before.to_dict(),
         }
         emit_json(figures | written | cost)
@@ -247,14 +235,10 @@ def _tell_made(
     say(f"Wrote {target}.", style="good")
     if dropped:
         paragraph(f"Left out, since their names point at one person: {', '.join(dropped)}.")
-    if overlooked:
-        paragraph(
-            f"Written as they were, though by their names others may know them: {', '.join(overlooked)}. "
-            "Name them with --quasi too, or take them out.",
-            style="bad",
-        )
+    for warning in made.warnings:
+        paragraph(warning, style="bad")
     say()
-    say(spelled(made.report.rpartition("\n\n")[0]))
+    say(spelled(made.figures))
     if after is not None and after.sensitive:
         say()
         paragraph(f"In every class at least {after.l:,} sensitive values; t is {after.t:.4g}.")

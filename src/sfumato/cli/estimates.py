@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.output import paragraph, say, table
 from sfumato.errors import InvalidParameter
-from sfumato.render import key, shown, with_bar
+from sfumato.render import key, shown
 
 if TYPE_CHECKING:
     from sfumato.local import Aggregate, Distribution, Frequencies, Mean
@@ -50,10 +51,7 @@ def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: i
     say()
     percent = f"{100 * found.confidence:g} %"
     if isinstance(found, Mean):
-        width = max(found.high - found.value, found.value - found.low)
-        say(f"mean  {with_bar(found.value, width)}")
-        say()
-        paragraph(f"With confidence {percent}, for the mean of those who reported.")
+        _tell_mean(found, percent)
         return
     if isinstance(found, Frequencies):
         _tell_counts(found, top, percent)
@@ -70,6 +68,20 @@ def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: i
     )
     say()
     paragraph(f"Each interval holds by itself with confidence {percent}, for those who reported.")
+
+
+def _tell_mean(found: Mean, percent: str) -> None:
+    """The mean and its interval, in two digits of the half-width; the ends are rounded outwards."""
+    width = (found.high - found.low) / 2
+    step = 10.0 ** min(math.floor(math.log10(width)) - 1, 0) if width > 0 else 0.0
+    low, high = found.low, found.high
+    if step:
+        low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    table({"mean": [shown(found.value, width)], "from": [shown(low, width)], "to": [shown(high, width)]})
+    say()
+    outside = not found.low <= found.value <= found.high
+    beyond = " The mean is unbiased, and so may come out beyond the bounds." if outside else ""
+    paragraph(f"With confidence {percent}, for the mean of those who reported.{beyond}")
 
 
 def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
@@ -102,25 +114,42 @@ def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
     )
 
 
-def draw(found: Frequencies | Mean | Distribution, path: Path) -> None:
-    """Write estimates as a picture.
+def draw(found: Frequencies | Mean | Distribution, path: Path, *, label: str = "") -> None:
+    """Write estimates as a picture; `label` says what the values are.
+
+    An unbiased estimate that no people can have, such as a negative count, is drawn at the end of its band.
 
     Raises:
         InvalidParameter: if the path does not end in .png or .svg, or nothing was found.
     """
+    import numpy as np
+
     from sfumato.local import Frequencies, Mean
     from sfumato.plots import noise_bands
 
-    percent: dict[str, Any] = {"confidence": found.confidence, "path": path}
-    title = f"Estimated from {found.people:,} randomised reports"
     if isinstance(found, Frequencies) and not found.values:
         raise InvalidParameter("No value was found that could be drawn.")
+    keys: Sequence[object]
     if isinstance(found, Mean):
-        noise_bands(["mean"], [found.value], [found.low], [found.high], title=title, **percent)
+        keys, values, names = ["mean"], np.array([found.value]), ("", label or "number")
     elif isinstance(found, Frequencies):
-        noise_bands(
-            found.values, found.counts, found.low, found.high, title=title, ylabel="people", **percent
-        )
+        keys, values, names = found.values, found.counts, (label or "value", "people")
     else:
-        edges = [f"{each:.3g}" for each in found.edges]
-        noise_bands(edges, found.shares, found.low, found.high, title=title, ylabel="share below", **percent)
+        keys, values, names = found.edges.tolist(), found.shares, (label or "number", "share of people below")
+    low, high = np.atleast_1d(found.low), np.atleast_1d(found.high)
+    inside = np.clip(values, low, high)
+    moved = (
+        " An estimate beyond what can be is drawn at the end of its band." if np.any(inside != values) else ""
+    )
+    noise_bands(
+        keys,
+        inside,
+        low,
+        high,
+        title=f"Estimated from {found.people:,} randomised report{'s' * (found.people != 1)}",
+        xlabel=names[0],
+        ylabel=names[1],
+        note=f"The estimate within its band; each holds the truth with {100 * found.confidence:g} % "
+        f"confidence.{moved}",
+        path=path,
+    )

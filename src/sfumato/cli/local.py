@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import estimates
+from sfumato.cli.domain import FREQUENCIES, NUMBERS, NotEncoded, Values, column_of, texts_of
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.cli.output import HARD, emit_json, paragraph, say, spinner, table
 from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
 from sfumato.render import key
 
@@ -23,40 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sfumato.local import Aggregate, Randomizer
-    from sfumato.schema import Kind
 
 __all__ = ["app"]
 
 app = typer.Typer(help="People randomise their own values; a server estimates.", no_args_is_help=True)
 
-_FREQUENCIES = {
-    "binary": "BinaryResponse",
-    "kary": "KaryResponse",
-    "unary": "UnaryEncoding",
-    "subset": "SubsetSelection",
-    "hashing": "LocalHashing",
-    "hadamard": "HadamardResponse",
-    "sketch": "CountMeanSketch",
-    "rappor": "Rappor",
-}
-_NUMBERS = {
-    "duchi": "DuchiMean",
-    "piecewise": "PiecewiseMean",
-    "hybrid": "HybridMean",
-    "quantiles": "LocalQuantiles",
-}
 _CHUNK = 1 << 20
 _SUMS = b'{"format":"sfumato-local-aggregate.'
 
 EpsilonOption = Annotated[
     str, typer.Option("--epsilon", metavar="NUMBER", help="What a report may cost the one who gives it.")
 ]
-
-
-class _NotEncoded(InvalidValue):
-    """A value that cannot be randomised; no file was written."""
-
-    headline = "A value cannot be used; nothing was written."
 
 
 @app.command("encode")
@@ -67,7 +44,12 @@ def encode(
     epsilon: EpsilonOption,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write reports.")],
     domain: Annotated[
-        str | None, typer.Option("--domain", metavar="A,B,C", help="All values there can be, with commas.")
+        list[str] | None,
+        typer.Option(
+            "--domain",
+            metavar="A,B,C|@FILE",
+            help="All values there can be: with commas, or lines of a file.",
+        ),
     ] = None,
     size: Annotated[
         int | None, typer.Option("--size", metavar="NUMBER", help="The values are 0 … size - 1.")
@@ -77,6 +59,10 @@ def encode(
         typer.Option(
             "--length", metavar="NUMBER", help="Texts of at most so many characters; frequent ones are found."
         ),
+    ] = None,
+    alphabet: Annotated[
+        str | None,
+        typer.Option("--alphabet", metavar="TEXT", help="Of such texts: the characters they consist of."),
     ] = None,
     lower: Annotated[
         str | None, typer.Option("--lower", metavar="NUMBER", help="Of numbers: the least there can be.")
@@ -89,9 +75,12 @@ def encode(
         typer.Option(
             "--method",
             metavar="NAME",
-            help=f"auto, {', '.join(_FREQUENCIES)}; of numbers: {', '.join(_NUMBERS)}.",
+            help=f"auto, {', '.join(FREQUENCIES)}; of numbers: {', '.join(NUMBERS)}.",
         ),
     ] = "auto",
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out rows without a value of this kind.")
+    ] = False,
     append: Annotated[
         bool, typer.Option("--append", help="Write behind the reports of an existing file.")
     ] = False,
@@ -100,16 +89,17 @@ def encode(
     """Randomise a column, each row by itself, into a file of reports."""
     from sfumato.local.wire import write_reports
 
-    values_of = _Values(domain, size, length, lower, upper)
+    listed = None if domain is None else texts_of(domain)
+    values_of = Values(listed, size, length, alphabet, lower, upper)
     with spinner("randomising", quiet=json_):
-        values = _column(file, column, values_of.kind)
+        values, missing = column_of(file, column, values_of.kind, skip_missing=skip_missing)
         made = values_of.randomizer(method, epsilon, len(values))
         if append and method == "auto":
             made = _as_before(output, made)
         try:
             people = write_reports(output, made, _reports(made, values), append=append)
         except InvalidValue as error:
-            raise _NotEncoded(str(error)) from None
+            raise NotEncoded(f"{error}{values_of.hint}") from None
     bytes_ = made.report_dtype.itemsize * math.prod(made.report_shape)
     if json_:
         emit_json(
@@ -117,6 +107,7 @@ def encode(
                 "path": str(output),
                 "reports": len(values),
                 "people": people,
+                "missing": missing,
                 "bytes_per_report": bytes_,
                 "randomizer": _brief(made),
             }
@@ -130,6 +121,12 @@ def encode(
         f"learns at most epsilon {key(made.epsilon)} about the value behind it. Each row counts as another "
         "person: who has several rows pays for each."
     )
+    if missing:
+        say()
+        paragraph(
+            f"{missing:,} row{'s' * (missing != 1)} without a value sent no report. Who sends none can be "
+            "seen: where that must not tell, give everybody a value."
+        )
     say()
     say(f"  sfumato local aggregate {output}")
 
@@ -154,6 +151,9 @@ def aggregate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the estimates, as .png or .svg.")
     ] = None,
+    label: Annotated[
+        str, typer.Option("--label", metavar="TEXT", help="What the values are, for the picture: age.")
+    ] = "",
     json_: JsonOption = False,
 ) -> None:
     """Add up reports and estimate what people have, with intervals."""
@@ -167,7 +167,7 @@ def aggregate(
         central = None if delta is None else _central(total, delta)
     # The picture first: a wrong ending is noticed before anything is written.
     if plot is not None:
-        estimates.draw(found, plot)
+        estimates.draw(found, plot, label=label)
     if save is not None:
         _keep(save, aggregate_to_json(total))
     if json_:
@@ -197,6 +197,7 @@ def recommend(
 ) -> None:
     """Which randomizer counts best, and how well, before anybody reports."""
     from sfumato.local import recommend as compare
+    from sfumato.local.recommend import percent
     from sfumato.mechanisms import Geometric
 
     found = compare(epsilon, size, people)
@@ -215,13 +216,13 @@ def recommend(
         {
             "randomizer": [each.name for each in found.alternatives],
             "error": [f"± {_figure(each.error)}" for each in found.alternatives],
-            "of all": [f"{100 * each.error / people:.2g} %" for each in found.alternatives],
+            "of all": [percent(each.error / people) for each in found.alternatives],
             "bytes": [each.bytes for each in found.alternatives],
-            "to add up": [_seconds(each.aggregate) for each in found.alternatives],
+            "server": [_seconds(each.seconds) for each in found.alternatives],
         }
     )
     say()
-    paragraph(found.why)
+    paragraph(found.why.replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
     say()
     paragraph(
         f"A steward who sees the values would count to ± {_figure(trusted)} at this epsilon: that is what it "
@@ -239,56 +240,6 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f} s" if value < 100 else f"{value / 60:,.0f} min"
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """What values there can be, as the options say it."""
-
-    domain: str | None
-    size: int | None
-    length: int | None
-    lower: str | None
-    upper: str | None
-
-    def __post_init__(self) -> None:
-        if (self.lower is None) != (self.upper is None):
-            raise InvalidParameter("Numbers need both --lower and --upper.")
-        ways = (self.domain, self.size, self.length, self.lower)
-        if sum(each is not None for each in ways) != 1:
-            raise InvalidParameter(
-                "Say what values there can be, in one way: --domain A,B,C for texts, --size for 0 … size-1, "
-                "--length for texts that nobody can list, or --lower and --upper for numbers. They must not "
-                "be read off the data."
-            )
-
-    @property
-    def kind(self) -> Kind:
-        """That of the column."""
-        return "float" if self.lower is not None else "integer" if self.size is not None else "text"
-
-    def randomizer(self, method: str, epsilon: str, people: int) -> Randomizer[Any]:
-        """The one that was named, or the best one."""
-        from sfumato import local
-
-        known = _NUMBERS if self.lower is not None else ("heavy",) if self.length else _FREQUENCIES
-        if method not in ("auto", *known):
-            raise InvalidParameter(f"--method is one of auto, {', '.join(known)} for such values.")
-        made: Randomizer[Any]
-        if self.lower is not None:
-            made = getattr(local, _NUMBERS["hybrid" if method == "auto" else method])(
-                epsilon, self.lower, self.upper
-            )
-        elif self.length is not None:
-            made = local.HeavyHitters(epsilon, length=self.length)
-        else:
-            listed = (self.domain or "").split(",")
-            values = self.size if self.size is not None else [each.strip() for each in listed]
-            if method == "auto":
-                made = local.recommend(epsilon, values, max(people, 1)).randomizer
-            else:
-                made = getattr(local, _FREQUENCIES[method])(epsilon, values)
-        return made
-
-
 def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
     """The randomizer of an existing file, if it has the same epsilon and domain.
 
@@ -301,26 +252,6 @@ def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
     kept = read_reports(output).randomizer
     same = getattr(kept, "domain", None) == getattr(made, "domain", made) and kept.epsilon == made.epsilon
     return kept if same else made
-
-
-def _column(file: str, column: str, kind: Kind) -> pa.ChunkedArray:
-    """The column of a table, each value in the one form of its kind."""
-    from sqlglot import exp
-
-    from sfumato.engines import DuckDB
-
-    with DuckDB() as engine:
-        engine.attach("people", file, {column: kind})
-        wanted = exp.select(exp.column(column, quoted=True)).from_(exp.to_table("people", quoted=True))
-        values = engine.fetch(wanted).column(0)
-    if values.null_count:
-        raise _NotEncoded(
-            f"{column} has rows without a value, or with one that is not {_A_KIND[kind]}: leave them out."
-        )
-    return values
-
-
-_A_KIND = {"float": "a number", "integer": "a whole number", "text": "text"}
 
 
 def _reports(made: Randomizer[Any], values: pa.ChunkedArray) -> Iterator[NDArray[Any]]:

@@ -134,7 +134,11 @@ class Randomizer(ABC, Generic[_E]):
         """An aggregate without reports."""
 
     def aggregate(self, reports: NDArray[Any] | Iterable[NDArray[Any]]) -> Aggregate[_E]:
-        """The aggregate of reports: one array, or batches of any size as they come."""
+        """The aggregate of reports: one array, or batches of any size as they come.
+
+        An array does not say what made it: reports of another epsilon or domain that happen to be possible
+        ones here are added up unnoticed. Files of reports (`write_reports`) carry a label and are refused.
+        """
         made = self.start()
         for batch in [reports] if isinstance(reports, np.ndarray) else reports:
             made.add(batch)

@@ -85,8 +85,8 @@ class Mean:
 
     Attributes:
         value: The unbiased estimate.
-        low: Where its interval begins.
-        high: Where it ends.
+        low: Where the interval begins.
+        high: Where it ends. The interval keeps to the bounds, where the mean is; `value` may lie outside.
         confidence: How often it holds the mean of these people's numbers.
         people: How many reported.
     """

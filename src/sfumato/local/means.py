@@ -247,10 +247,10 @@ class MeanAggregate(Aggregate[Mean]):
     def estimate(self, confidence: float = 0.95) -> Mean:
         """The unbiased mean, with an interval that is proven for every number of people.
 
-        With few people it may lie outside the range: moving it inside would bias it. The interval is about
-        the mean of those who reported, not of a population they were drawn from. For ends alone it is
-        Clopper and Pearson's (`_mean_bars.share_interval`), otherwise the least of Hoeffding's, Bernstein's
-        and a corrected normal one (`_mean_bars.half_width`).
+        With few people it may lie outside the range: moving it inside would bias it. The interval keeps to
+        the range, where the mean is, and is about those who reported, not about a population they were drawn
+        from. For ends alone it is Clopper and Pearson's (`_mean_bars.share_interval`), otherwise the least of
+        Hoeffding's, Bernstein's and a corrected normal one (`_mean_bars.half_width`).
 
         Raises:
             InvalidValue: without reports.
@@ -266,8 +266,9 @@ class MeanAggregate(Aggregate[Mean]):
         else:
             shares = self.ones / self.count, *share_interval(self.ones, self.count, sure)
             value, low, high = ((each - law.ends.untrue) / law.ends.gap for each in shares)
-        base, span = float(made.lower), float(made.upper - made.lower)
-        return Mean(base + span * value, base + span * low, base + span * high, sure, self.count)
+        base, end, span = float(made.lower), float(made.upper), float(made.upper - made.lower)
+        low, high = (min(max(base + span * each, base), end) for each in (low, high))
+        return Mean(base + span * value, low, high, sure, self.count)
 
     def _sum(self) -> float:
         """The sum of all terms, each an unbiased estimate of a number in [0, 1]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
@@ -36,6 +36,7 @@ class Alternative:
         bytes: The size of a report.
         encode: Seconds of a processor to make a report, about.
         aggregate: Seconds of a processor to add up the reports of all people, about.
+        estimate: Seconds of a processor to estimate every value from that once, with its interval, about.
         obstacle: Why it cannot be taken; None if it can.
     """
 
@@ -45,7 +46,13 @@ class Alternative:
     bytes: int
     encode: float
     aggregate: float
+    estimate: float
     obstacle: str | None
+
+    @property
+    def seconds(self) -> float:
+        """What the server takes in all: to add up, and to estimate once."""
+        return self.aggregate + self.estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Recommendation:
 
     @property
     def table(self) -> pa.Table:
-        """The alternatives as columns randomizer, error, share, bytes, encode, aggregate, obstacle."""
+        """The alternatives: randomizer, error, share, bytes, encode, aggregate, estimate, obstacle."""
         import pyarrow as pa
 
         rows = [
@@ -77,6 +84,7 @@ class Recommendation:
                 "bytes": each.bytes,
                 "encode": each.encode,
                 "aggregate": each.aggregate,
+                "estimate": each.estimate,
                 "obstacle": each.obstacle,
             }
             for each in self.alternatives
@@ -91,9 +99,9 @@ def recommend(epsilon: Rational, domain: int | Sequence[Any] | Domain, people: i
     """The best randomizer to count the values of a domain, for a price and a number of people.
 
     The one with the least error for a rare value is taken. Where others err at most 5 % more, the one with
-    the shortest report is, and of those the quickest to add up. What would take the server more than an hour,
-    or people more than 8 kB, is left out. The error of a table of hashed counts has the collisions with a
-    value that everybody has, the worst case.
+    the shortest report is, and of those the quickest to add up and estimate. What would take the server more
+    than an hour, or people more than 8 kB, is left out. The error of a table of hashed counts has the
+    collisions with a value that everybody has, the worst case.
 
     Raises:
         InvalidParameter: for an unusable epsilon, domain or number of people.
@@ -107,7 +115,7 @@ def recommend(epsilon: Rational, domain: int | Sequence[Any] | Domain, people: i
             "values."
         )
     near = [each for each in usable if _as_good(each, usable[0])]
-    best = min(near, key=lambda each: (each.bytes, each.aggregate))
+    best = min(near, key=lambda each: (each.bytes, each.seconds))
     rest = [each for each in found if each is not best]
     return Recommendation(best.randomizer, _why(best, rest, count), (best, *rest), count)
 
@@ -125,36 +133,48 @@ def _alternatives(epsilon: Any, domain: Domain, people: int) -> Iterator[Alterna
     size = domain.size
 
     def made(
-        name: str, build: Callable[[], Any], encode: float, aggregate: float, cells: float = math.inf
+        name: str,
+        build: Callable[[], Any],
+        encode: float,
+        aggregate: float,
+        *,
+        value: float = 150,
+        cells: float = math.inf,
     ) -> Alternative:
-        """With the nanoseconds that a report takes to be made, and to be added up, and a table's size."""
+        """With the nanoseconds to make a report, to add it up and to estimate a value, and a table's size."""
         randomizer = build()
         error = _WIDTH * math.sqrt(people * randomizer.variance + people * people / cells)
         sent = randomizer.report_dtype.itemsize * math.prod(randomizer.report_shape)
-        seconds = people * aggregate * 1e-9
+        adding, estimating = people * aggregate * 1e-9, min(size, _LISTED) * value * 1e-9
         obstacle = None
-        if seconds > _PATIENCE:
+        if adding + estimating > _PATIENCE:
             obstacle = "the server would take more than an hour"
         elif sent > _LONG:
             obstacle = "reports are too long"
-        return Alternative(name, randomizer, error, sent, encode * 1e-9, seconds, obstacle)
+        return Alternative(name, randomizer, error, sent, encode * 1e-9, adding, estimating, obstacle)
 
     if size > _LISTED:
         if domain.labels is None:
             bits = (size - 1).bit_length()
-            yield made("heavy hitters", lambda: HeavyHitters(epsilon, bits=bits), 400, 300, 2**18)
-        sketch = made("count-mean sketch", lambda: CountMeanSketch(epsilon, domain), 50, 100, 2**20)
+            yield made(
+                "heavy hitters", lambda: HeavyHitters(epsilon, bits=bits), 400, 300, value=20, cells=2**18
+            )
+        sketch = made(
+            "count-mean sketch", lambda: CountMeanSketch(epsilon, domain), 50, 100, value=0, cells=2**20
+        )
         yield _but(sketch, "it answers only for values that are asked for" if domain.labels is None else None)
         return
     if size == 2:
         yield made("binary response", lambda: BinaryResponse(epsilon, domain), 25, 4)
     yield made("k-ary response", lambda: KaryResponse(epsilon, domain), 25, 4)
     hadamard = HadamardResponse(epsilon, domain)
-    yield made("Hadamard response", lambda: hadamard, 25, 7 * (2**hadamard.parities - 1))
+    yield made("Hadamard response", lambda: hadamard, 25, 7 * (2**hadamard.parities - 1), value=300)
     yield made(
         "local hashing", lambda: LocalHashing(epsilon, domain), 45, size * (1 if size <= 1 << 16 else 2)
     )
-    yield made("count-mean sketch", lambda: CountMeanSketch(epsilon, domain), 50, 100, 2**20)
+    hashed = CountMeanSketch(epsilon, domain)
+    # A value has a cell in every row, and each is looked up.
+    yield made("count-mean sketch", lambda: hashed, 50, 100, value=6 * hashed.rows, cells=2**20)
     if size <= 8 * _LONG:
         # Their reports are as long as the domain; beyond this they are out of the question.
         yield made("unary encoding", lambda: UnaryEncoding(epsilon, domain), 40 + 1.2 * size, 50 + size / 4)
@@ -164,9 +184,7 @@ def _alternatives(epsilon: Any, domain: Domain, people: int) -> Iterator[Alterna
 
 
 def _but(given: Alternative, obstacle: str | None) -> Alternative:
-    return Alternative(
-        given.name, given.randomizer, given.error, given.bytes, given.encode, given.aggregate, obstacle
-    )
+    return replace(given, obstacle=obstacle)
 
 
 def _why(best: Alternative, others: list[Alternative], people: int) -> str:
@@ -174,8 +192,8 @@ def _why(best: Alternative, others: list[Alternative], people: int) -> str:
     bytes_ = f"{best.bytes} byte{'s' if best.bytes > 1 else ''}"
     lines = [
         f"{best.name[0].upper()}{best.name[1:]}: a rare value is counted to ± {_number(best.error)} of "
-        f"{people:,} people ({100 * best.error / people:.2g} %, 95 % confidence), with {bytes_} a report and "
-        f"{_duration(best.aggregate)} to add them up."
+        f"{people:,} people ({percent(best.error / people)}, 95 % confidence), with {bytes_} a report and "
+        f"{_duration(best.seconds)} to add up and estimate."
     ]
     lines += [f"Not {other.name}: {_against(other, best)}." for other in others]
     if best.error > people / 4:
@@ -196,10 +214,15 @@ def _against(other: Alternative, best: Alternative) -> str:
         return f"it errs {other.error / best.error:.3g} times as much" if best.error else "it errs more"
     if other.bytes > best.bytes:
         return f"about the same error, but {other.bytes} bytes a report"
-    slower, quicker = _duration(other.aggregate), _duration(best.aggregate)
+    slower, quicker = _duration(other.seconds), _duration(best.seconds)
     if slower != quicker:
-        return f"about the same error, but {slower} to add them up"
+        return f"about the same error, but {slower} to add up and estimate"
     return "about the same in every way; it would do as well"
+
+
+def percent(share: float) -> str:
+    """A share in two digits, and in whole digits from 10 % on: 2.7 %, 390 %."""
+    return f"{100 * share:,.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _number(value: float) -> str:

@@ -103,10 +103,13 @@ def _draw_classes(axes: Axes, edges: list[int], both: tuple[_Sizes, _Sizes], k: 
         shares = [np.append(shares[0], 0.0), np.append(shares[1], gone)]
     at = np.arange(len(names))
     longest = max(float(each.max()) for each in shares)
-    for offset, widths, name, style in ((-0.19, shares[0], "before", _OLD), (0.19, shares[1], "after", _NEW)):
+    # Two bars share a label's height; one alone stands in its middle.
+    apart = np.where((shares[0] > 0) & (shares[1] > 0), 0.19, 0.0)
+    for side, widths, name, style in ((-1, shares[0], "before", _OLD), (1, shares[1], "after", _NEW)):
         drawn = widths > 0
-        axes.barh(at[drawn] + offset, widths[drawn], 0.34, label=name, **style)
-        for place, width in zip(at[drawn] + offset, widths[drawn], strict=True):
+        places = (at + side * apart)[drawn]
+        axes.barh(places, widths[drawn], 0.34, label=name, **style)
+        for place, width in zip(places.tolist(), widths[drawn].tolist(), strict=True):
             _say(axes, _percent(width), width, place)
     if k > 1:
         line = edges.index(k) - 0.5

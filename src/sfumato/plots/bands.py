@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -40,6 +41,8 @@ _MANY = 40  # beyond, single labels cannot be read and the values are drawn as a
 _LONGEST = 36  # letters of a label
 _TICKS = 10  # labels along a line
 _MOST_PANELS = 6
+# A dot at the edge of the picture is still a whole one.
+_DOT: dict[str, Any] = {"color": DOT, "markeredgecolor": "white", "clip_on": False, "zorder": 3}
 _GAP: dict[str, Any] = {"fontsize": NOTE, "color": GREY, "style": "italic"}
 
 
@@ -50,26 +53,39 @@ def noise_bands(
     high: Numbers,
     *,
     title: str = "",
+    xlabel: str = "",
     ylabel: str = "",
+    note: str = "",
     confidence: float | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Each released value as a dot on the band from `low` to `high`; more than 40 keys as a line with a band.
 
     Args:
-        labels: the keys, one a value; anything that can be shown as text.
+        labels: the keys, one a value; anything that can be shown as text. A line is drawn over the keys
+            themselves where they are numbers in their order.
         values: the released values; None or NaN where there is none, which leaves a gap.
         low: the lower ends of the bands; minus infinity where there is none.
         high: the upper ends; infinity where there is none.
         title: the title; long ones are wrapped.
+        xlabel: what the keys are.
         ylabel: what the values are.
-        confidence: that of the bands, for the footnote.
+        note: a footnote instead of the usual one about released values and noise.
+        confidence: that of the bands, for the usual footnote.
         path: where to write the picture, .png or .svg.
 
     Returns:
         The matplotlib figure. It is registered nowhere, so nothing needs closing.
     """
-    return noise_panels(labels, {ylabel: (values, low, high)}, title=title, confidence=confidence, path=path)
+    return noise_panels(
+        labels,
+        {ylabel: (values, low, high)},
+        title=title,
+        xlabel=xlabel,
+        note=note,
+        confidence=confidence,
+        path=path,
+    )
 
 
 def noise_panels(
@@ -77,6 +93,8 @@ def noise_panels(
     panels: Mapping[str, tuple[Numbers, Numbers, Numbers]],
     *,
     title: str = "",
+    xlabel: str = "",
+    note: str = "",
     confidence: float | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
@@ -90,8 +108,9 @@ def noise_panels(
     names = [str(label) for label in labels]
     if count > _MANY:
         figure = new_figure(8.0, 1.2 + 2.9 * len(panels))
+        places = _numbers_in_order(labels)
         for axes, (name, columns) in zip(_stacked(figure, len(panels)), checked.items(), strict=True):
-            _line(axes, names, name, *columns)
+            _line(axes, names, places, name, *columns)
     elif count <= _FEW and max(map(len, names)) <= _SHORT:
         figure = new_figure(max(5.3, 1.6 + 0.8 * count), 1.3 + 2.7 * len(panels))
         for axes, (name, columns) in zip(_stacked(figure, len(panels)), checked.items(), strict=True):
@@ -101,7 +120,27 @@ def noise_panels(
         grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (name, columns) in zip(grid, checked.items(), strict=True):
             _lying(axes, names, name, *columns, first=axes is grid[0])
-    return finish(figure, title=title, note=_note(count > _MANY, confidence), path=path)
+    if xlabel:
+        _name_keys(figure.axes, wrapped(xlabel, columns=40, lines=2), lying=figure.axes[0].yaxis_inverted())
+    return finish(figure, title=title, note=note or _note(count > _MANY, confidence), path=path)
+
+
+def _name_keys(panels: list[Axes], name: str, *, lying: bool) -> None:
+    """Say once what the keys are: beside the first panel, or below the last."""
+    if lying:
+        panels[0].set_ylabel(name, fontsize=LABEL, color=INK, parse_math=False)
+    else:
+        panels[-1].set_xlabel(name, fontsize=LABEL, color=INK, parse_math=False)
+
+
+def _numbers_in_order(labels: Sequence[object]) -> Floats | None:
+    """The keys as places on an axis, if they are numbers that rise."""
+    if not all(isinstance(label, Real) and not isinstance(label, bool) for label in labels):
+        return None
+    places = np.array([float(label) for label in labels], dtype=np.float64)  # type: ignore[arg-type]
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.diff(places)
+    return places if np.all(np.isfinite(places)) and np.all((steps > 0) & np.isfinite(steps)) else None
 
 
 def _stacked(figure: Figure, count: int) -> list[Axes]:
@@ -153,7 +192,7 @@ def _upright(axes: Axes, labels: list[str], name: str, values: Floats, low: Floa
     axes.hlines(
         np.concatenate([low, high]), np.tile(at - 0.22, 2), np.tile(at + 0.22, 2), color=DOT, linewidth=0.9
     )
-    axes.plot(at, values, "o", color=DOT, markersize=6, markeredgecolor="white", markeredgewidth=0.8)
+    axes.plot(at, values, "o", markersize=6, markeredgewidth=0.8, **_DOT)
     axes.set_xticks(at, [printable(label) for label in labels], parse_math=False)
     for place in at[np.isnan(values)]:
         axes.text(place, 0.02, "no value", transform=axes.get_xaxis_transform(), ha="center", **_GAP)
@@ -177,7 +216,7 @@ def _lying(
     axes.vlines(
         np.concatenate([low, high]), np.tile(at - 0.26, 2), np.tile(at + 0.26, 2), color=DOT, linewidth=0.9
     )
-    axes.plot(values, at, "o", color=DOT, markersize=5, markeredgecolor="white", markeredgewidth=0.7)
+    axes.plot(values, at, "o", markersize=5, markeredgewidth=0.7, **_DOT)
     for place in at[np.isnan(values)]:
         axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), va="center", **_GAP)
     if first:
@@ -192,10 +231,18 @@ def _lying(
         axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
 
 
-def _line(axes: Axes, labels: list[str], name: str, values: Floats, low: Floats, high: Floats) -> None:
+def _line(
+    axes: Axes,
+    labels: list[str],
+    places: Floats | None,
+    name: str,
+    values: Floats,
+    low: Floats,
+    high: Floats,
+) -> None:
     span = _span(values, low, high)
     below, above = _clipped(low, high, span)
-    at = np.arange(len(labels), dtype=np.float64)
+    at = np.arange(len(labels), dtype=np.float64) if places is None else places
     axes.fill_between(at, below, above, color=BAND, linewidth=0.0)
     axes.plot(at, values, color=DOT, linewidth=1.4)
     # A value between two gaps has no line of its own.
@@ -211,16 +258,14 @@ def _line(axes: Axes, labels: list[str], name: str, values: Floats, low: Floats,
             ecolor=BAND,
             markersize=3,
         )
-    step = -(-len(labels) // _TICKS)
-    shown = list(range(0, len(labels), step))
-    texts = [shortened(labels[place], 16) for place in shown]
-    axes.set_xticks(at[shown], texts, parse_math=False)
+    ticks, texts = _some(labels, at) if places is None else _round_ticks(at)
+    axes.set_xticks(ticks, texts, parse_math=False)
     if max(map(len, texts)) > 6:
         axes.tick_params(axis="x", rotation=30)
         for label in axes.get_xticklabels():
             label.set_horizontalalignment("right")
             label.set_rotation_mode("anchor")
-    axes.set_xlim(0, max(1, len(labels) - 1))
+    axes.set_xlim(at[0], at[-1])
     axes.set_ylim(*span)
     axes.yaxis.set_major_formatter(number)
     axes.set_ylabel(wrapped(name, columns=30, lines=2), fontsize=LABEL, color=INK, parse_math=False)
@@ -229,3 +274,20 @@ def _line(axes: Axes, labels: list[str], name: str, values: Floats, low: Floats,
     axes.spines["bottom"].set_visible(True)
     if span[0] < 0 < span[1]:
         axes.axhline(0, color=GREY, linewidth=0.8, zorder=1)
+
+
+def _some(labels: list[str], at: Floats) -> tuple[Floats, list[str]]:
+    """A few of the keys, evenly apart."""
+    shown = list(range(0, len(labels), -(-len(labels) // _TICKS)))
+    return at[shown], [shortened(labels[place], 16) for place in shown]
+
+
+def _round_ticks(at: Floats) -> tuple[Floats, list[str]]:
+    """Round numbers along numbers; whole ones along whole numbers, and not grouped: a key may be a year."""
+    from matplotlib.ticker import MaxNLocator
+
+    whole = bool(np.all(at == np.rint(at)))
+    locator = MaxNLocator(nbins=_TICKS, steps=[1, 2, 2.5, 5, 10], integer=whole)
+    ticks = np.asarray(locator.tick_values(at[0], at[-1]), dtype=np.float64)
+    ticks = ticks[(ticks >= at[0]) & (ticks <= at[-1])]
+    return ticks, [number(tick).replace(",", "") if whole else number(tick) for tick in ticks.tolist()]

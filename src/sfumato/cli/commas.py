@@ -1,0 +1,20 @@
+"""Lists on the command line: names or values with commas between."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from contextlib import suppress
+
+__all__ = ["listed"]
+
+
+def listed(given: Iterable[str]) -> list[str]:
+    """What stands between commas, in one text or several; what has a comma itself stands in double quotes."""
+    return [each.strip() for text in given for each in _split(text) if each.strip()]
+
+
+def _split(text: str) -> list[str]:
+    with suppress(csv.Error):
+        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    return text.split(",")
