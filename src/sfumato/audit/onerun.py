@@ -260,7 +260,7 @@ FAMILIES: dict[str, Family] = {
             "gaussian",
             _gaussian_falls,
             _gaussian_epsilon,
-            "at least as private as some Gaussian mechanism (its trade-off curve lies above the curve of one mu)",
+            "at least as private as some Gaussian mechanism (its trade-off curve lies above that one)",
         ),
         Family(
             "laplace",

@@ -79,9 +79,7 @@ class QueryPair:
         return [*wide.ravel().tolist(), *extras]
 
 
-def query_pair(
-    left: Data, right: Data, ask: Ask, *, epsilon: Rational, delta: Rational = 0
-) -> QueryPair:
+def query_pair(left: Data, right: Data, ask: Ask, *, epsilon: Rational, delta: Rational = 0) -> QueryPair:
     """The question about both tables, each paid for and read once, ready to be drawn from.
 
     Args:
@@ -157,9 +155,7 @@ def query_bound(
         sides = [_tables(left), _tables(right)]
         _check_alike(*sides)
         first, second = (_Whole(tables, ask, epsilon, delta) for tables in sides)
-        return lower_bound(
-            first.draw, second.draw, delta=first.delta, confidence=confidence, samples=samples
-        )
+        return lower_bound(first.draw, second.draw, delta=first.delta, confidence=confidence, samples=samples)
     pair = query_pair(left, right, ask, epsilon=epsilon, delta=delta)
     return lower_bound(
         lambda count: pair.draw("left", count),
@@ -245,7 +241,9 @@ def _stacked(found: Reading, quote: Quote, count: int) -> NDArray[Any]:
 def _tables(data: Data) -> tuple[Any, ...]:
     tables = (data,) if isinstance(data, PrivateTable) else tuple(data) if isinstance(data, Sequence) else ()
     if not tables or not all(isinstance(each, PrivateTable | PublicTable) for each in tables):
-        raise InvalidParameter("each side of a query audit is a PrivateTable, or a list of a session's tables.")
+        raise InvalidParameter(
+            "each side of a query audit is a PrivateTable, or a list of a session's tables."
+        )
     return tables
 
 
@@ -263,5 +261,7 @@ def _budget(epsilon: Rational, delta: Rational, times: int) -> Budget:
 def _query(session: Session, ask: Ask) -> Query:
     query = session.sql(ask) if isinstance(ask, str) else ask(session)
     if not isinstance(query, Query):
-        raise InvalidParameter("ask must be SQL, or a function that gives a query of the session it is given.")
+        raise InvalidParameter(
+            "ask must be SQL, or a function that gives a query of the session it is given."
+        )
     return query
