@@ -69,8 +69,10 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
         training run", Theorem 5.2 and the p-value that the paper prints.
     """
     right = 1 / (1 + math.exp(-epsilon))
-    beta = float(stats.binom.sf(correct - 1, guesses, right))
-    if delta == 0 or correct == 0:
+    if correct == 0:
+        return 1.0
+    beta = float(special.betainc(correct, guesses - correct + 1, right))  # P(Binomial >= correct)
+    if delta == 0:
         return min(1.0, beta)
     steps = np.arange(1, correct + 1)
     below = np.cumsum(stats.binom.pmf(correct - steps, guesses, right))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,6 +28,7 @@ _TESTS = len(_DELTAS) + 3  # and delta 0, the delta of the claim, the low bits
 _LEAST = 500
 _SEEN = 100  # a delta of which fewer samples than this are expected shows nothing
 _SLOW = 5  # mechanisms that answer one question at a time get a fifth of the samples
+_FEW = 8  # fewer are done before a second interpreter has started
 _TINY = 1e-9  # a claim of 0 has no ratio
 _VERBS = ("release", "select", "first", "above", "encode")
 
@@ -134,7 +136,7 @@ def _answers_to(subject: Subject, name: str) -> bool:
 def _worked(
     chosen: Sequence[Subject], samples: int, share: float, processes: int
 ) -> Iterator[tuple[Finding, ...]]:
-    if processes == 1 or len(chosen) == 1:
+    if processes == 1 or len(chosen) < _FEW:
         yield from (examined(subject, samples=samples, share=share) for subject in chosen)
         return
     # A fresh interpreter each: a forked one would inherit the engine's threads. Subjects hold functions,
@@ -173,7 +175,12 @@ def _held(name: str, kind: Kind, loss: Any, drawn: Sequence[Any], share: float) 
     """The claim against the outputs, at all deltas where they could tell, and against their low bits."""
     left, right = map(normal, drawn)
     count = min(len(left), len(right))
-    claims = {delta: float(loss.epsilon(delta)) for delta in _deltas(loss, count)}
+    priced = {delta: float(loss.epsilon(delta)) for delta in _deltas(loss, count)}
+    claims = {delta: claim for delta, claim in priced.items() if math.isfinite(claim)}
+    if not claims:
+        raise InvalidParameter(
+            f"{name[:60]} claims no finite epsilon at a delta that {count} samples can see; draw more."
+        )
     bounds = lower_bounds(left, right, deltas=list(claims), confidence=share)
     pairs = sorted(
         zip(claims.values(), bounds, strict=True),
