@@ -22,9 +22,9 @@ def alarm(refuted, canaries, right):
     return sum(chance for count, chance in enumerate(chances) if refuted(count))
 
 
-@pytest.mark.parametrize("canaries", [5, 12, 40])
+@pytest.mark.parametrize("canaries", [5, 40])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_randomized_response_is_refuted_as_rarely_as_stated(canaries, confidence, epsilon):
     def refuted(count):
         return one_run(count, canaries, canaries, confidence=confidence).refutes(epsilon + 1e-9)
@@ -79,8 +79,8 @@ def test_p_values_rise_with_epsilon(delta):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("canaries", [5, 12, 40])
-@pytest.mark.parametrize("size", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("canaries", [5, 12, 30])
+@pytest.mark.parametrize("size", [0.5, 1.5])
 def test_worst_mechanism_of_a_family_is_refuted_as_rarely_as_stated(family, canaries, size):
     delta = 1e-3 if family == "gaussian" else 0.0
     truth = FAMILIES[family].epsilon(size, delta)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sfumato.audit.blackbox import lower_bounds, support_bound
-from sfumato.audit.bounds import familywise
+from sfumato.audit.bounds import Bound, familywise
 from sfumato.audit.findings import Audit, Finding, Kind
 from sfumato.audit.outputs import is_numeric, normal
 from sfumato.errors import InvalidParameter
@@ -182,16 +182,22 @@ def _held(name: str, kind: Kind, loss: Any, drawn: Sequence[Any], share: float) 
             f"{name[:60]} claims no finite epsilon at a delta that {count} samples can see; draw more."
         )
     bounds = lower_bounds(left, right, deltas=list(claims), confidence=share)
-    pairs = sorted(
-        zip(claims.values(), bounds, strict=True),
-        key=lambda pair: (pair[1].epsilon / max(pair[0], _TINY), -pair[1].delta),
-    )
-    found = [Finding.of(name, kind, *pairs[-1], samples=count)]
+
+    def of(claim: float, bound: Bound) -> Finding:
+        return Finding.of(name, kind, claim, bound, samples=count)
+
+    found = [max(map(of, claims.values(), bounds), key=_worst)]
     if kind == "mechanism" and is_numeric(left) and left.dtype.kind == "f":
         delta = next(iter(claims))
         bits = support_bound(left, right, delta=delta, confidence=share)
         found.append(Finding.of(name, "floats", claims[delta], bits, samples=count))
     return tuple(found)
+
+
+def _worst(finding: Finding) -> tuple[bool, float, float]:
+    """Orders findings about one claim: broken ones at the least delta, others by how much of it is proven."""
+    broken = finding.verdict == "broken"
+    return broken, 0.0 if broken else finding.proven / max(finding.claimed, _TINY), -finding.delta
 
 
 def _deltas(loss: Any, count: int) -> list[float]:
@@ -200,8 +206,8 @@ def _deltas(loss: Any, count: int) -> list[float]:
     wanted = set() if pure is None else {0.0}
     if point is not None:
         wanted.add(float(point[1]))
-    kept = {delta for delta in wanted.union(_DELTAS) if delta == 0 or delta * count >= _SEEN}
-    return sorted(kept)
+    wanted.update(_DELTAS)
+    return sorted(delta for delta in wanted if delta in (0, _DELTAS[-1]) or delta * count >= _SEEN)
 
 
 def audit_mechanism(
