@@ -74,6 +74,19 @@ def test_groups_that_are_found_are_rows_of_numbers():
     assert not bound.refutes(1.0)
 
 
+def test_both_sides_choose_groups_by_one_salt():
+    # Everybody is in both wards and counts in one, which a keyed hash chooses: with a key for each side, the
+    # tables would differ in many people and not in one.
+    ask, unit = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", sf.PrivacyUnit("person")
+    many = [(each, "Lyon", ward) for each in range(200) for ward in ("east", "west")]
+    pair = query_pair(
+        visits([*many, (999, "Lyon", "east")], unit), visits(many, unit), ask, epsilon=8, delta="0.05"
+    )
+    with seeded("salt"):
+        left, right = (pair.draw(side, 50).mean(axis=0) for side in ("left", "right"))
+    assert np.abs(left - right).max() < 1.5
+
+
 def test_stacked_answers_are_drawn_as_single_ones():
     # What a release draws, and what an audit draws at once: the same numbers from the same stream of bits
     # would need the same order, so that their laws are compared, coarsely but surely.
