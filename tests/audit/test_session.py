@@ -150,7 +150,7 @@ def test_unusable_input_is_refused():
 @pytest.mark.stats
 def test_whole_sessions_say_the_same():
     with seeded("whole"):
-        caught = query_bound(*both(ROW), COUNT, epsilon=1, samples=250, whole=True, confidence=0.99)
-        honest = query_bound(*both(), COUNT, epsilon=1, samples=250, whole=True, confidence=SURE)
+        caught = query_bound(*both(ROW), COUNT, epsilon=1, samples=120, whole=True, confidence=0.99)
+        honest = query_bound(*both(), COUNT, epsilon=1, samples=120, whole=True, confidence=SURE)
     assert caught.refutes(1.0)
     assert honest.epsilon <= 1.0

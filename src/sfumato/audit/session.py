@@ -215,7 +215,7 @@ class _Whole:
         with Session(*self._tables, budget=budget, ledger=None) as session:
             yield _query(session, self._ask)
 
-    def draw(self, count: int) -> list[Any]:
+    def draw(self, count: int) -> Any:
         """The columns of the released table, one tuple an answer."""
         rows = []
         for _ in range(count):
@@ -224,7 +224,7 @@ class _Whole:
             rows.append(tuple(value for column in table.columns for value in column.to_pylist()))
         numbers = all(isinstance(x, int | float) for row in rows for x in row)
         same = len({len(row) for row in rows}) == 1 and rows[0]
-        return np.array(rows, dtype=np.float64) if numbers and same else rows  # type: ignore[return-value]
+        return np.array(rows, dtype=np.float64) if numbers and same else rows
 
 
 def _stacked(found: Reading, quote: Quote, count: int) -> NDArray[Any]:
