@@ -85,6 +85,16 @@ def test_no_registered_claim_is_called_broken_over_many_samples():
     assert np.median(shown) > 0.7  # most come close: they are not cleared by blindness
 
 
+@pytest.mark.stats
+def test_two_processes_audit_as_one_does():
+    some = ["randomized response", "partition selection", "geometric"]
+    audit = run(some, samples=2000, confidence=1 - 1e-9, processes=2)
+    assert audit.broken == ()
+    with seeded("one"):
+        alone = run(some, samples=2000, confidence=1 - 1e-9)
+    assert [(f.name, f.kind, f.samples) for f in audit] == [(f.name, f.kind, f.samples) for f in alone]
+
+
 def test_names_are_unique_within_their_kind():
     keys = [(subject.kind, subject.name) for subject in subjects()]
     assert len(set(keys)) == len(keys) >= 80

@@ -74,6 +74,15 @@ def test_groups_that_are_found_are_rows_of_numbers():
     assert not bound.refutes(1.0)
 
 
+def test_answers_without_any_group_are_rows_like_others():
+    ask, unit = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", sf.PrivacyUnit("person")
+    pair = query_pair(visits(OTHERS[:2], unit), visits(OTHERS[:1], unit), ask, epsilon=1, delta="0.001")
+    with seeded("none"):
+        rows = pair.draw("right", 50)
+    assert rows.shape == (50, 2)
+    assert (rows == 0).all(axis=1).sum() > 40
+
+
 def test_both_sides_choose_groups_by_one_salt():
     # Everybody is in both wards and counts in one, which a keyed hash chooses: with a key for each side, the
     # tables would differ in many people and not in one.

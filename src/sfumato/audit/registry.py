@@ -94,7 +94,8 @@ def run(
         samples: how many outputs to draw a side; mechanisms that answer one question at a time get a fifth,
             and queries whose noise takes longer a smaller part, but none fewer than 500.
         confidence: the probability that no honest claim at all is called broken.
-        processes: how many to work in; the verdicts are the same for any number.
+        processes: how many to work in; more than one start fresh interpreters, so that a script has to
+            call this under `if __name__ == "__main__":`.
         progress: told after each one.
 
     Privacy:

@@ -72,7 +72,7 @@ class QueryPair:
             return [float(x) for each in answer.noisy for x in np.ravel(each)] + extras
         assert answer.units is not None
         wide = np.zeros((2 + len(answer.noisy), len(self._groups)))
-        places = [self._groups[group] for group in answer.groups]
+        places = np.array([self._groups[group] for group in answer.groups], dtype=np.intp)
         wide[0, places], wide[1, places] = 1.0, answer.units
         for at, column in enumerate(answer.noisy, start=2):
             wide[at, places] = column
