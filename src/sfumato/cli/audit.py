@@ -1,0 +1,74 @@
+"""`sfumato audit`: every privacy claim of this package, held against samples."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli.failures import reported
+from sfumato.cli.options import JsonOption
+from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.audit import Audit
+
+__all__ = ["audit"]
+
+_SAMPLES, _FEW = 200_000, 5_000
+_PROCESSES = 2
+
+
+@reported
+def audit(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="What to audit: laplace, client, query, …; all if left out."
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples", metavar="NUMBER", help="How many outputs to draw a side; 200000 by default."
+        ),
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Few samples: some seconds, and only gross lies are caught.")
+    ] = False,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence", metavar="NUMBER", help="How surely no honest claim at all is called broken."
+        ),
+    ] = 0.999,
+    json_: JsonOption = False,
+) -> None:
+    """Hold every privacy claim of this package against samples; 4 is the exit code where one is broken."""
+    if fast and samples is not None:
+        raise InvalidParameter(
+            "--fast says how many samples to draw, and so does --samples; give one of them."
+        )
+    from sfumato.audit import run
+
+    count = (_FEW if fast else _SAMPLES) if samples is None else samples
+    with spinner("auditing", quiet=json_):
+        found = run(names, samples=count, confidence=confidence, processes=_processes())
+    _tell(found, json_=json_)
+
+
+def _processes() -> int:
+    return max(1, min(_PROCESSES, os.cpu_count() or 1))
+
+
+def _tell(found: Audit, *, json_: bool) -> None:
+    if json_:
+        emit_json(found.to_dict())
+    else:
+        table(found.columns())
+        say()
+        paragraph(found.words, style="bad" if found.broken else "good")
+    if found.broken:
+        raise typer.Exit(4)
