@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import anonymity, ask, dossier, lab, ledger, listing, local, prepare, story, tables, words
+from sfumato.cli import (
+    anonymity,
+    ask,
+    audit,
+    dossier,
+    lab,
+    ledger,
+    listing,
+    local,
+    prepare,
+    story,
+    tables,
+    words,
+)
 from sfumato.cli.failures import tell
 from sfumato.cli.output import emit_json, is_terminal, say
 
@@ -64,6 +77,7 @@ app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")
 app.command("anonymity")(anonymity.anonymity)
 app.command("lab")(lab.lab)
+app.command("audit")(audit.audit)
 app.command("check")(dossier.check)
 app.command("card")(dossier.card)
 app.add_typer(ledger.app, name="ledger")

@@ -26,12 +26,16 @@ DatasetArgument = Annotated[
     str | None, typer.Argument(metavar="DATASET", help="Which dataset; else the only one.")
 ]
 _FORMS = ("label", "yaml", "methods")
+_SAMPLES = 5_000  # gross mistakes only; `sfumato audit` draws forty times as many
 _STYLES = {"done": "good", "open": "bad", "by hand": "dim"}
 
 
 @reported
 def check(
     dataset: DatasetArgument = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Audit every claim of this package, too: half a minute.")
+    ] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     json_: JsonOption = False,
@@ -40,7 +44,7 @@ def check(
     from sfumato.dossier import check as walk
 
     with spinner("looking", quiet=json_), _facts(dataset, config, ledger) as found:
-        steps = walk(found)
+        steps = walk(found, audited=_audited if audit else None)
     if json_:
         emit_json({"dataset": found.dataset, "steps": [_plain(step) for step in steps]})
     else:
@@ -126,6 +130,13 @@ def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iter
             yield facts(catalog, book, name, session=session)
         finally:
             engine.close()
+
+
+def _audited() -> tuple[int, list[str]]:
+    from sfumato.audit import run
+
+    found = run(samples=_SAMPLES)
+    return len(found), [each.name for each in found.broken]
 
 
 def _tell(step: Step) -> None:
