@@ -8,22 +8,11 @@ import pyarrow as pa
 import pytest
 
 from sfumato.anonymity import Hierarchy, deidentify, generalize, measure, mondrian
+from sfumato.attacks.printed import table_1, table_1_anonymized, table_2
 
-NAMES = ["Rick", "Nathan", "Yani", "Xiao", "Luciana", "Anastasia", "Marcia", "Yuki"]
-PEOPLE = pa.table(
-    {
-        "name": NAMES,
-        "zip": ["19456", "30309", "19445", "30457", "19456", "30271", "19456", "19456"],
-        "age": [67, 33, 64, 35, 67, 38, 31, 62],
-        "score": [797, 650, 755, 590, 767, 597, 613, 775],
-    }
-)
-PRINTED = pa.table(
-    {
-        "zip": ["19***", "30***", "19***", "30***", "19***", "30***", "30***", "19***"],
-        "age": ["60-70", "30-40", "60-70", "30-40", "60-70", "30-40", "30-40", "60-70"],
-    }
-)
+PEOPLE = table_1().append_column("score", table_2()["score"])
+NAMES = PEOPLE["name"].to_pylist()
+PRINTED = table_1_anonymized()
 QUASI = ["zip", "age"]
 STEPS = {"zip": Hierarchy.prefixes(5), "age": Hierarchy.intervals(5, 10, 20)}
 

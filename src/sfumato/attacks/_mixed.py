@@ -1,0 +1,92 @@
+"""Tables of numbers and categories beside each other, as arrays, and whose rows are near whose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.anonymity._codes import Codes
+from sfumato.attacks._matching import together_coded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Column", "Floats", "mixed", "nearest"]
+
+Floats = npt.NDArray[np.float64]
+_BLOCK = 2_000_000  # distances that are held at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One column of several tables.
+
+    Attributes:
+        name: Its name.
+        ordered: Whether its values lie on a line: numbers, days and times do.
+        parts: For each table its values: places on the line, NaN for what is missing, or numbers of
+            categories.
+    """
+
+    name: str
+    ordered: bool
+    parts: tuple[Floats, ...]
+
+    def extent(self, table: int) -> float:
+        """How far the values of a table reach; 1 where there is nothing to measure."""
+        known = self.parts[table][np.isfinite(self.parts[table])]
+        extent = float(np.ptp(known)) if len(known) else 0.0
+        return extent or 1.0
+
+    def take(self, rows: Sequence[Codes | None]) -> Column:
+        """Some rows of each table; None for all."""
+        kept = [part if some is None else part[some] for part, some in zip(self.parts, rows, strict=True)]
+        return Column(self.name, self.ordered, tuple(kept))
+
+
+def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
+    """These columns of all tables.
+
+    Raises:
+        InvalidParameter: if one holds nested values.
+    """
+    columns = []
+    for name in names:
+        coded, codes = together_coded([table.column(name) for table in tables], name)
+        ordered = coded.kind in ("number", "date", "time")
+        places = np.arange(len(coded.values), dtype=np.float64)
+        if ordered:
+            places = np.full(len(coded.values), np.nan)
+            places[: coded.proper] = coded.line
+        columns.append(Column(name, ordered, tuple(places[each] for each in codes)))
+    return columns
+
+
+def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> Codes:
+    """For each row of one table the nearest rows of another, the nearest first.
+
+    The distance is Gower's (1971): for a number its difference over the extent of that table, at most 1,
+    for a category 0 or 1, for a value that only one of them has 1. Of rows that are equally near the first
+    is taken.
+    """
+    rows, others = len(columns[0].parts[of]), len(columns[0].parts[among])
+    found = np.empty((rows, min(count, others)), dtype=np.int64)
+    step = max(1, _BLOCK // others)
+    for start in range(0, rows, step):
+        apart = np.zeros((min(step, rows - start), others))
+        for column in columns:
+            mine, theirs = column.parts[of][start : start + step, None], column.parts[among][None, :]
+            if not column.ordered:
+                apart += mine != theirs
+                continue
+            gap = np.minimum(np.abs(mine - theirs) / column.extent(among), 1.0)
+            apart += np.where(np.isnan(mine) & np.isnan(theirs), 0.0, np.where(np.isnan(gap), 1.0, gap))
+        if found.shape[1] == 1:
+            found[start : start + step, 0] = apart.argmin(axis=1)
+        else:
+            found[start : start + step] = np.argsort(apart, axis=1, kind="stable")[:, : found.shape[1]]
+    return found

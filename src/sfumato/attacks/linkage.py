@@ -1,0 +1,149 @@
+"""Linkage: names come back when a table without them is laid beside one that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.anonymity import Hierarchy
+from sfumato.anonymity._codes import encode
+from sfumato.attacks._matching import (
+    Flags,
+    beside,
+    blocks,
+    check_hierarchies,
+    grouped,
+    matched,
+    named,
+    one_name,
+    person_table,
+    read,
+)
+from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.attacks.sparse import sparse_linkage
+from sfumato.engines.base import Source
+from sfumato.errors import InvalidParameter
+
+__all__ = ["linkage", "narrowing", "sparse_linkage"]
+
+
+def linkage(
+    known: Source,
+    released: Source,
+    *,
+    on: str | Sequence[str],
+    truth: str | None = None,
+    control: Source | None = None,
+    labels: bool = False,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    target: str = "",
+    confidence: float = 0.99,
+) -> Outcome:
+    """How many known people are found again: they match exactly one row of the released table.
+
+    The attack of Sweeney (1997) on the governor: voter rolls with names on one side, hospital records without
+    on the other, and zip code, date of birth and sex in both.
+
+    ```python
+    linkage(voters, records, on=["zip", "birth", "sex"], truth="id").works                 # a table of rows
+    linkage(members, private, on=["zip", "birth", "sex"], control=others).within           # epsilon = 1
+    ```
+
+    Steward-only: the outcome counts rows of real people, and with `truth` it compares with the truth.
+
+    Baseline: a random row of the table, 1 / n, who names a row without looking. With `control`, the same
+    attack on people of the same kind who are not in the data. That is the right one for synthetic and private
+    tables: a row that looks like somebody is no harm if it looks like a stranger as often.
+
+    Args:
+        known: The people, with the columns `on`; names and others are not looked at.
+        released: The table to find them in.
+        on: The columns that both have. Values are equal as in a measure of anonymity: a missing value is one
+            too; numbers are compared as numbers, and values of different types as they are written.
+        truth: A column of both that says which row is whose, kept by the steward: then a hit is a person
+            whose only row is their own. Without it, a hit is a person with exactly one row.
+        control: People who are not in the data.
+        labels: Whether the released values are labels that cover values, such as `19***` or `[30, 40)`.
+        hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
+        target: What is attacked, in words.
+        confidence: Of all intervals.
+
+    Raises:
+        InvalidParameter: for a column that is not there, a table without rows, or `truth` together with
+            `control`, whose people have no row of their own.
+        SourceUnusable: if a table cannot be read.
+    """
+    names = named(on, "on")
+    if truth is not None and control is not None:
+        raise InvalidParameter("Give truth or control, not both: people of the control have no true row.")
+    if truth is not None and truth in names:
+        raise InvalidParameter("truth must not be among on: an attacker does not know whose row is whose.")
+    own = [one_name(truth, "truth")] if truth is not None else []
+    people, rows = read(known, [*names, *own]), read(released, [*names, *own])
+    found = matched(people, rows, names, labels=labels, hierarchies=hierarchies)
+    alone: Flags = found.counts == 1
+    hits = alone
+    if truth is not None:
+        ids = beside(people, rows, truth)
+        hits = alone & (ids.first == ids.second[np.maximum(found.row, 0)])
+    guess: Tally | float = 1 / rows.num_rows
+    if control is not None:
+        others = read(control, names)
+        strangers = matched(others, rows, names, labels=labels, hierarchies=hierarchies).counts
+        guess = Tally(int((strangers == 1).sum()), len(strangers))
+    return Outcome(
+        "linkage",
+        "a person's only match is their own row" if truth is not None else "a person matches one row alone",
+        Tally(int(hits.sum()), len(hits)),
+        guess,
+        "a random row" if control is None else "the same attack on people who are not in the data",
+        target,
+        confidence,
+        {
+            "rows": rows.num_rows,
+            "matched one": int(alone.sum()),
+            "matched none": int((found.counts == 0).sum()),
+            "matched several": int((found.counts > 1).sum()),
+        },
+    )
+
+
+def narrowing(
+    released: Source,
+    person: Mapping[str, Any],
+    *,
+    on: str | Sequence[str],
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+) -> list[int]:
+    """How many rows are left as one fact after the other is known of a person: the governor's 6, 3, 1.
+
+    Steward-only where the data is real: these are exact counts.
+
+    Args:
+        released: The table to find the person in.
+        person: What is known, by column.
+        on: The columns in the order in which they become known.
+        hierarchies: What the labels of generalised columns come from, where they do not say it themselves.
+
+    Returns:
+        A count for each column: of the rows that agree with the person in it and all before it.
+
+    Raises:
+        InvalidParameter: for a column that is not there or not known of the person, or no rows.
+        SourceUnusable: if the table cannot be read.
+    """
+    names = named(on, "on")
+    one = person_table(person, names)
+    rows = read(released, names)
+    left = np.ones(rows.num_rows, dtype=bool)
+    counts = []
+    check_hierarchies(hierarchies, names)
+    for name in names:
+        classes, alike = (grouped([encode(table, name).codes]) for table in (rows, one))
+        own = {each: way for each, way in (hierarchies or {}).items() if each == name}
+        ((_, may_be),) = blocks(one, rows, [name], alike, classes, own)
+        left &= may_be[0][classes.of_row]
+        counts.append(int(left.sum()))
+    return counts

@@ -1,0 +1,150 @@
+"""Data swapping, as in censuses before 2020: most values stay where they are, and everybody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.anonymity import Hierarchy
+from sfumato.anonymity._codes import encode
+from sfumato.anonymity._given import whole
+from sfumato.anonymity.tables import checked, columns_of
+from sfumato.attacks._matching import beside, matched, named, one_name, read
+from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.engines.base import Source
+from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["swap", "swapping"]
+
+
+def swap(table: Source, *, sensitive: str | Sequence[str], share: float, seed: int | None = None) -> pa.Table:
+    """The table after the sensitive values of some rows changed places; all counts of a column stay.
+
+    A random share of the rows is laid in a ring, and each takes the values of its neighbour. Several
+    columns of a row move together.
+
+    Args:
+        table: The rows.
+        sensitive: The columns whose values move.
+        share: The share of rows that give theirs away, 0 … 1.
+        seed: For the same rows again; by default others each time.
+
+    Privacy:
+        None is claimed: a historic method, here to be attacked by `swapping`. It is made with a plain
+        generator.
+
+    Raises:
+        InvalidParameter: for a column that is not there, no rows, or no share.
+        SourceUnusable: if the table cannot be read.
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidParameter("share is a share of the rows; give a number from 0 to 1.")
+    import pyarrow as pa
+
+    rows, shown, _ = whole(table)
+    count = checked(rows.num_rows, shown)
+    places = columns_of(rows.column_names, named(sensitive, "sensitive"), shown)
+    ring = simulation(seed).permutation(count)[: round(share * count)]
+    source = np.arange(count)
+    source[ring] = np.roll(ring, 1)
+    for place in places:
+        name = rows.column_names[place]
+        rows = rows.set_column(place, name, rows.column(place).take(pa.array(source)))
+    return rows
+
+
+def swapping(
+    people: Source,
+    released: Source,
+    *,
+    on: str | Sequence[str],
+    sensitive: str,
+    control: Source | None = None,
+    labels: bool = False,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    target: str = "",
+    confidence: float = 0.99,
+) -> Outcome:
+    """How often what a swapped table says of a person is true: about 1 less the share that was swapped.
+
+    The attacker knows `on`, takes the people who match exactly one row, and believes what it says. Swapping
+    makes it deniable, hardly doubtful: with one row in ten swapped, nine of ten readings are right.
+
+    ```python
+    swapped = swap(people, sensitive="income", share=0.1)
+    swapping(people, swapped, on=["zip", "birth"], sensitive="income").rate           # about 0.9
+    ```
+
+    Steward-only: readings are compared with the truth.
+
+    Baseline: the most frequent value of the released column, the best guess about anybody whose row is not
+    known. With `control`, the same readings for people of the same kind who are not in the data: right for
+    synthetic and private tables (`.within` at epsilon = 1), where a row that fits somebody is nobody's, and
+    where what is common to people of one place is no secret of any of them.
+
+    Args:
+        people: The real people, with `on` and their true `sensitive`.
+        released: The table, swapped, synthetic or as it is.
+        on: What is known of a person.
+        sensitive: What is read off their row.
+        control: People like that who are not in the data.
+        labels: Whether the released values are labels that cover values, such as `19***`.
+        hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
+        target: What is attacked, in words.
+        confidence: Of all intervals.
+
+    Raises:
+        InvalidParameter: for a column that is not there, no rows, or if nobody matches exactly one row.
+        SourceUnusable: if a table cannot be read.
+    """
+    names = named(on, "on")
+    if one_name(sensitive, "sensitive") in names:
+        raise InvalidParameter("sensitive must not be among on: what is known need not be read.")
+    rows = read(released, [*names, sensitive])
+
+    def readings(some: Source) -> Tally:
+        return _readings(read(some, [*names, sensitive]), rows, names, sensitive, labels, hierarchies)
+
+    reached = readings(people)
+    if control is None:
+        codes = encode(rows, sensitive).codes
+        guess: Tally | float = float(np.bincount(codes).max()) / len(codes)
+        guessing = "the most frequent value of the column"
+    else:
+        guess, guessing = readings(control), "the same readings for people who are not in the data"
+    detail = {"rows": rows.num_rows, "people who match one row": reached.trials}
+    return Outcome(
+        "swapping",
+        "what their row says of a person is true",
+        reached,
+        guess,
+        guessing,
+        target,
+        confidence,
+        detail,
+    )
+
+
+def _readings(
+    people: pa.Table,
+    rows: pa.Table,
+    names: Sequence[str],
+    sensitive: str,
+    labels: bool,
+    hierarchies: Mapping[str, Hierarchy] | None,
+) -> Tally:
+    secret = beside(people, rows, sensitive)
+    found = matched(people, rows, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
+    alone = found.counts == 1
+    if not alone.any():
+        raise InvalidParameter(
+            "Nobody matches exactly one row, so nothing can be read; name more columns in on."
+        )
+    right = found.low[alone] == secret.first[alone]
+    return Tally(int(right.sum()), int(alone.sum()))

@@ -1,0 +1,185 @@
+"""The three risks of synthetic tables: a copy with a little noise is caught, a private table is not."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from crowds import DOMAINS, crowd, marginal_table
+from sfumato.attacks._mixed import mixed, nearest
+from sfumato.attacks.singling import _several, inference, linkability, singling_out
+from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
+from sfumato.testing import seeded
+
+NAMES = ["zip", "age", "sex", "ill"]
+PEOPLE = crowd(800, 1).select([*NAMES, "income"])
+OTHERS = crowd(800, 2).select([*NAMES, "income"])
+
+
+def copied(table, seed):
+    """An overfitted synthesiser: rows drawn again, numbers off by a little."""
+    draw = simulation(seed)
+    rows = table.take(pa.array(draw.integers(0, table.num_rows, table.num_rows)))
+    near = rows["income"].to_numpy() * (1 + draw.normal(0, 0.01, table.num_rows))
+    return rows.set_column(rows.column_names.index("income"), "income", pa.array(near))
+
+
+def private(table, name, *, together=None):
+    """The table at epsilon 1, incomes by ten thousands."""
+    rounded = table.set_column(4, "income", pa.array(np.round(table["income"].to_numpy(), -4)))
+    domains = DOMAINS | {"income": [10_000.0 * i for i in range(15)]}
+    with seeded(name):
+        return marginal_table(rounded, domains, 1.0, together=together)
+
+
+COPY = copied(PEOPLE, 3)
+PRIVATE = private(PEOPLE, "synthetic", together=[["zip"], ["sex"], ["age", "ill"], ["income"]])
+KNOWN = {"known": ["zip", "age", "sex"], "secret": "income", "tolerance": 0.01}
+HALVES = {"left": ["zip", "age"], "right": ["sex", "ill", "income"]}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_copy_is_caught_by_descriptions_of_several_columns(seed):
+    found = singling_out(PEOPLE, COPY, OTHERS, width=4, seed=seed, target="a copy")
+    assert found.works
+    assert found.reached.trials == found.guess.trials == 500
+
+
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_descriptions_from_a_private_table_fit_strangers_as_often(width):
+    found = singling_out(PEOPLE, PRIVATE, OTHERS, width=width, seed=0, target="epsilon 1")
+    assert found.within
+    assert found.reached.hits > 10
+
+
+def test_one_column_is_enough_where_values_are_ones_own():
+    exact = PEOPLE.take(pa.array(np.arange(400)))  # rows themselves, incomes and all
+    found = singling_out(PEOPLE, exact, OTHERS, width=1, seed=0)
+    assert found.works
+    assert found.rate > 0.6
+    assert singling_out(PEOPLE, OTHERS, crowd(800, 5), columns=["income"], width=1, seed=0).within
+
+
+def test_the_size_of_a_crowd_does_not_pass_for_a_risk():
+    # Made from nobody here, and the original is twenty times the control: all of it would hide anybody.
+    apart = crowd(800, 6).select([*NAMES, "income"])
+    found = singling_out(crowd(4000, 8), apart, crowd(200, 7), width=4, seed=0)
+    assert found.within
+    assert found.detail["people"] == 200
+    assert found.rate > 0.05
+
+
+def test_a_description_is_equal_at_least_or_at_most_and_fits_one_synthetic_row():
+    columns = mixed([PEOPLE, COPY, OTHERS], ["zip", "age", "income"])
+    draw = simulation(1)
+    chosen = np.array([[0, 1], [2, 0], [1, 2]])[draw.integers(0, 3, 1000)]
+    found = _several(columns, draw.integers(0, 800, 1000), chosen, 50)
+    assert len(found.columns) > 30
+    synthetic = [column.parts[1] for column in columns]
+    signs = set()
+    for chosen, low, high in zip(found.columns, found.low, found.high, strict=True):
+        fits = np.ones(len(synthetic[0]), dtype=bool)
+        for place, least, most in zip(chosen, low, high, strict=True):
+            middle = np.median(synthetic[place])
+            if least == most:
+                signs.add("=")
+                fits &= synthetic[place] == least
+            elif most > 1e300:
+                signs.add("≥")
+                assert least > middle
+                fits &= synthetic[place] >= least
+            else:
+                signs.add("≤")
+                assert least < -1e300
+                assert most <= middle
+                fits &= synthetic[place] <= most
+            assert (least == most) == (columns[place].name == "zip")
+        assert fits.sum() == 1
+    assert signs == {"=", "≥", "≤"}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_nearest_row_of_a_copy_tells_a_secret(seed):
+    found = inference(PEOPLE, COPY, OTHERS, **KNOWN, seed=seed, target="a copy")
+    assert found.works
+    assert found.reached.trials == found.guess.trials == 500
+    words = inference(PEOPLE, COPY, OTHERS, known=["zip", "age", "income"], secret="ill", seed=seed)
+    assert words.works
+
+
+def test_the_nearest_row_of_a_private_table_tells_as_much_about_strangers():
+    assert inference(PEOPLE, PRIVATE, OTHERS, **KNOWN | {"tolerance": 0.05}, seed=0, attacks=800).within
+    # Age tells of the heart, of anybody: far above one in six, and no harm.
+    ill = inference(PEOPLE, PRIVATE, OTHERS, known="age", secret="ill", seed=0, attacks=800)
+    assert ill.within
+    assert ill.rate > 0.25
+
+
+def test_two_halves_meet_in_a_copy_and_not_in_a_private_table():
+    assert linkability(PEOPLE, COPY, OTHERS, **HALVES, seed=0, attacks=300).works
+    assert linkability(PEOPLE, COPY, OTHERS, **HALVES, seed=0, attacks=300, neighbours=5).works
+    assert linkability(PEOPLE, PRIVATE, OTHERS, **HALVES, seed=0, attacks=800, neighbours=5).within
+
+
+def test_nearest_is_that_of_the_slow_formula():
+    draw = simulation(9)
+    tables = [
+        pa.table(
+            {
+                "n": [None if draw.random() < 0.1 else float(x) for x in draw.integers(0, 9, rows)],
+                "c": [None if draw.random() < 0.1 else "abc"[i] for i in draw.integers(0, 3, rows)],
+            }
+        )
+        for rows in (30, 40)
+    ]
+    columns = mixed(tables, ["n", "c"])
+    numbers = [x for x in tables[1]["n"].to_pylist() if x is not None]
+    extent = max(numbers) - min(numbers)
+
+    def apart(one, other):
+        gap = 0 if one["n"] == other["n"] else 1
+        if gap and None not in (one["n"], other["n"]):
+            gap = min(1, abs(one["n"] - other["n"]) / extent)
+        return gap + (one["c"] != other["c"])
+
+    mine, theirs = (each.to_pylist() for each in tables)
+    for row, found in zip(mine, nearest(columns, 0, 1, 3).tolist(), strict=True):
+        order = sorted(range(len(theirs)), key=lambda i: apart(row, theirs[i]))
+        assert [apart(row, theirs[i]) for i in found] == pytest.approx(
+            [apart(row, theirs[i]) for i in order[:3]]
+        )
+    assert (nearest(columns, 0, 1)[:, 0] == nearest(columns, 0, 1, 3)[:, 0]).all()
+
+
+def test_seeds_repeat():
+    one, same, other = (singling_out(PEOPLE, COPY, OTHERS, seed=seed).to_dict() for seed in (4, 4, 5))
+    assert one == same
+    assert one != other
+
+
+def test_missing_values_are_described_and_compared():
+    some = [None if i % 3 == 0 else float(i) for i in range(60)]
+    table = pa.table({"a": some, "b": ["x" if i % 2 else None for i in range(60)]})
+    assert inference(table, table, table, known="b", secret="a").within
+    found = singling_out(table, table, table, width=2, seed=0)
+    assert found.rate == found.baseline == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: singling_out(PEOPLE, COPY, OTHERS, width=0), "width must be at least 1"),
+        (lambda: singling_out(PEOPLE, COPY, OTHERS, attacks=2.5), "attacks must be a whole number"),
+        (lambda: singling_out(PEOPLE, COPY, OTHERS, columns=[]), "at least one column"),
+        (lambda: singling_out(PEOPLE, COPY, OTHERS, columns=["sex"], width=1), "No description"),
+        (lambda: singling_out(PEOPLE.drop_columns(["zip"]), COPY, OTHERS), 'no column "zip"'),
+        (lambda: singling_out(PEOPLE, COPY, OTHERS.slice(0, 0)), "no rows"),
+        (lambda: inference(PEOPLE, COPY, OTHERS, known="age", secret="age"), "what is known is no secret"),
+        (lambda: inference(PEOPLE, COPY, OTHERS, known="age", secret="ill", tolerance=2), "from 0 to 1"),
+        (lambda: linkability(PEOPLE, COPY, OTHERS, left="age", right=["age", "zip"]), "no column in common"),
+        (lambda: linkability(PEOPLE, COPY, OTHERS, left="age", right="zip", neighbours=0), "at least 1"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(make, words):
+    with pytest.raises(InvalidParameter, match=words):
+        make()
