@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sfumato.cli import anonymity, ask, dossier, lab, ledger, listing, local, prepare, story, tables, words
+from sfumato.cli import (
+    anonymity,
+    ask,
+    attack,
+    dossier,
+    lab,
+    ledger,
+    listing,
+    local,
+    prepare,
+    story,
+    tables,
+    words,
+)
 from sfumato.cli.failures import tell
 from sfumato.cli.output import emit_json, is_terminal, say
 
@@ -63,6 +76,7 @@ app.command("explain")(words.explain)
 app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")
 app.command("anonymity")(anonymity.anonymity)
+app.add_typer(attack.app, name="attack")
 app.command("lab")(lab.lab)
 app.command("check")(dossier.check)
 app.command("card")(dossier.card)
