@@ -299,6 +299,8 @@ def _numbers(
     values = every[is_there]
     if len(values) < 3:
         raise InvalidParameter(f'Fewer than three rows have a number in "{column[:100]}"; give more.')
+    if not np.isfinite(np.abs(values).sum()):
+        raise InvalidParameter(f'The numbers of "{column[:100]}" are too large to be added up.')
     if row is None:
         return values, simulation(seed).permutation(len(values))[:_TRIALS]
     if row > len(every):

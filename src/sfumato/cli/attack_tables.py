@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,8 +37,8 @@ __all__ = ["homogeneity", "intersection", "linkage"]
 
 _AS_IT_IS = "the table as it is"
 _HALVES = (
-    f"{COUNTS} in all, over a random half of the rows; the other half are the people who are not in the data. "
-    "Which values there are is taken for declared."
+    f"{COUNTS} in all, over a random half of the rows; the other half are the people who are not in the "
+    "data. Which values there are is taken for declared."
 )
 _MOST = 500  # people of either half whose every candidate is looked at
 
@@ -163,7 +164,7 @@ def intersection(
     with spinner("attacking", quiet=json_):
         tables = [columns_in(each, [*names, sensitive]) for each in files]
         own = [*names, *([] if truth is None else [truth])]
-        who = columns_in(people, own) if people is not None else _person(str(person))
+        who = columns_in(people, own) if people is not None else _person(str(person), names)
         from sfumato import attacks
 
         asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
@@ -192,7 +193,7 @@ def intersection(
 # ── one person
 
 
-def _person(given: str) -> dict[str, object]:
+def _person(given: str, quasi: Sequence[str]) -> dict[str, object]:
     """What is known of a person, from `zip=19456,age=31`."""
     found: dict[str, object] = {}
     for each in listed([given]):
@@ -201,6 +202,10 @@ def _person(given: str) -> dict[str, object]:
             raise InvalidParameter("--person takes what is known as COLUMN=VALUE, with commas between.")
         if name.strip() in found:
             raise InvalidParameter(f'--person says "{name.strip()[:100]}" twice.')
+        if name.strip() not in quasi:
+            raise InvalidParameter(
+                f'--person says "{name.strip()[:100]}", which is not among --quasi; add it.'
+            )
         found[name.strip()] = _value(value.strip())
     return found
 

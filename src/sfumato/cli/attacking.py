@@ -43,6 +43,7 @@ __all__ = [
 
 _STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
 COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
+_APART = 1 << 32
 _PICTURES = (".png", ".svg")
 
 FileArgument = Annotated[
@@ -173,7 +174,9 @@ def binary_columns(file: str, names: list[str]) -> NDArray[np.float64]:
     table = columns_in(file, wanted)
     found = []
     for name in wanted:
-        bits = two_valued(table, name)
+        bits = None
+        with suppress(InvalidParameter):  # of lists, which have no order
+            bits = two_valued(table, name)
         if bits is None and names:
             raise InvalidParameter(f'Column "{name[:100]}" must have two values, and one in each row.')
         if bits is not None:
@@ -228,7 +231,8 @@ def private_rows(
     from sfumato.random import simulation
 
     noise = Geometric(epsilon=epsilon / len(names), sensitivity=1)
-    draw = simulation(seed)
+    # Another stream than the one that chose the members, lest the rows depend on who they are.
+    draw = simulation(None if seed is None else seed + _APART)
     made: dict[str, Any] = {}
     rows = 0
     for name in names:
