@@ -1,6 +1,7 @@
 """Attacks as commands: the plain side falls, the private side does not, and what is wrong is said."""
 
 import datetime
+import functools
 import json
 import shutil
 from fractions import Fraction
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from sfumato.attacks import company_z, table_2
 from sfumato.cli.attack_tables import _person
@@ -38,8 +40,13 @@ RUNS = {
 }
 
 
+BUILT = functools.cache(typer.main.get_command)
+
+
 @pytest.fixture(autouse=True)
-def repeatable():
+def repeatable(monkeypatch):
+    # All commands are put together once: that takes longer than most of these attacks.
+    monkeypatch.setattr("typer.testing._get_command", BUILT)
     with seeded("the attacks as commands"):
         yield
 
@@ -128,7 +135,8 @@ def test_the_outcomes_are_drawn(cli, folder):
 
 def test_a_seed_chooses_the_same_people_again(cli, folder):
     def exact(*more):
-        return cli("attack", "differencing", *RUNS["differencing"], "--json", *more).json["outcomes"][0]
+        run = cli("attack", "differencing", *RUNS["differencing"], "--tolerance", "1e5", "--json", *more)
+        return run.json["outcomes"][0]
 
     assert exact("--seed", "3") == exact("--seed", "3")
     # Which hundred of 199: the guess of somebody who knows the average is another one.
