@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from sfumato.attacks import company_z, table_2
+from sfumato.cli.attack_numbers import _once
 from sfumato.cli.attack_tables import _person
 from sfumato.cli.attacking import private_rows
 from sfumato.random import simulation
@@ -217,6 +218,19 @@ def test_a_person_is_read_as_a_file_would_be():
     )
     born = datetime.date(1990, 5, 31)
     assert read == {"zip": "02139", "age": 31, "weight": 70.5, "born": born, "job": "a b"}
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [("1", "0"), ("1/10", "2"), ("1/10", "5/2"), ("3", "1/15")])
+def test_one_answer_alone_is_near_as_often_as_its_law_says(epsilon, near):
+    alpha, most = np.exp(-float(Fraction(epsilon))), int(Fraction(near))
+    law = (1 - alpha) / (1 + alpha) * sum(alpha ** abs(k) for k in range(-most, most + 1))
+    assert _once(Fraction(epsilon), Fraction(near)) == pytest.approx(law, rel=1e-12)
+
+
+def test_one_answer_alone_is_near_for_any_size_of_noise():
+    for epsilon in (Fraction(1, 10**9), Fraction(1, 10**200)):
+        assert _once(epsilon, 1 / (5 * epsilon)) == pytest.approx(1 - np.exp(-0.2), rel=1e-6)
+    assert _once(Fraction(10**6), Fraction(0)) == 1
 
 
 # ── private rows

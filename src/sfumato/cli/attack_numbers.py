@@ -312,9 +312,11 @@ def _numbers(
 
 def _once(epsilon: Fraction, near: Fraction) -> float:
     """The probability that one count with two-sided geometric noise is this near."""
-    alpha = math.exp(-min(float(epsilon), 700.0))
-    beyond: float = 2 * alpha ** min(math.floor(near) + 1, 10**6) / (1 + alpha)
-    return max(0.0, 1 - beyond) if near >= 0 else 0.0
+    if near < 0:
+        return 0.0
+    # 1 − 2α^(k + 1)/(1 + α) for k = ⌊near⌋ and α = e^−ε; a power may be too small for a float, and is 0 then.
+    step, reach = (math.exp(-min(float(each), 700.0)) for each in (epsilon, epsilon * (math.floor(near) + 1)))
+    return 1 - 2 * reach / (1 + step)
 
 
 class _Asker:
