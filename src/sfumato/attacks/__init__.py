@@ -2,22 +2,26 @@
 
 Every attack works on tables, numbers and functions, and gives an `Outcome`: how often it succeeded, with a
 confidence interval, and how often somebody would who has not seen the release.
+
+All names are here: several functions are called as the module that they are in, and `sfumato.attacks.linkage`
+is the function. `from sfumato.attacks.linkage import narrowing` finds the module all the same.
 """
 
 from __future__ import annotations
 
 from sfumato.attacks.averaging import averaging
 from sfumato.attacks.differencing import difference, differencing, differencing_totals
-from sfumato.attacks.extraction import exposure, extraction
-from sfumato.attacks.gradients import gradient_leakage, record_of
+from sfumato.attacks.extraction import Score, TrainText, exposure, extraction
+from sfumato.attacks.gradients import Gradient, gradient_leakage, record_of
 from sfumato.attacks.homogeneity import Intersection, homogeneity, intersection
-from sfumato.attacks.labels import covers
+from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps_of
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
-from sfumato.attacks.membership import likelihood_ratio, shadow
+from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow
 from sfumato.attacks.outcome import Outcome, Tally, compare
 from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_1_anonymized, table_2
 from sfumato.attacks.reconstruction import (
     Curve,
+    Method,
     curve,
     hadamard_answers,
     hadamard_subsets,
@@ -34,10 +38,18 @@ from sfumato.attacks.tracing import trace_scores, tracing
 __all__ = [
     "SCORE_BANDS",
     "CharacterModel",
+    "Confidence",
     "Curve",
+    "Gradient",
     "Intersection",
+    "Known",
+    "Meaning",
+    "Method",
     "Outcome",
+    "Score",
     "Tally",
+    "Train",
+    "TrainText",
     "averaging",
     "character_counts",
     "company_z",
@@ -55,9 +67,11 @@ __all__ = [
     "homogeneity",
     "inference",
     "intersection",
+    "known",
     "likelihood_ratio",
     "linkability",
     "linkage",
+    "meaning",
     "narrowing",
     "reconstruct",
     "reconstruct_fourier",
@@ -66,6 +80,7 @@ __all__ = [
     "shadow",
     "singling_out",
     "sparse_linkage",
+    "steps_of",
     "subset_queries",
     "swap",
     "swapping",

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from sfumato.cli import (
     anonymity,
     ask,
+    attack,
     audit,
     dossier,
     lab,
@@ -76,6 +77,7 @@ app.command("explain")(words.explain)
 app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")
 app.command("anonymity")(anonymity.anonymity)
+app.add_typer(attack.app, name="attack")
 app.command("lab")(lab.lab)
 app.command("audit")(audit.audit)
 app.command("check")(dossier.check)

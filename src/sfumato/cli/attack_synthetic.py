@@ -1,0 +1,155 @@
+"""Attacks on synthetic tables, as commands: on the rows they were made from, on them, and on private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli.attacking import (
+    COUNTS,
+    EpsilonOption,
+    PlotOption,
+    SeedOption,
+    at_epsilon,
+    columns_in,
+    listed,
+    names_in,
+    picture,
+    price,
+    private_rows,
+    tell,
+)
+from sfumato.cli.failures import reported
+from sfumato.cli.options import JsonOption
+from sfumato.cli.output import spinner
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sfumato.attacks import Outcome
+
+__all__ = ["inference", "singling_out"]
+
+OriginalArgument = Annotated[
+    str, typer.Argument(metavar="ORIGINAL", help="The people whom the synthetic table was made from.")
+]
+SyntheticArgument = Annotated[str, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")]
+ControlArgument = Annotated[
+    str, typer.Argument(metavar="CONTROL", help="People of the same kind whom it was not made from.")
+]
+AttacksOption = Annotated[
+    int, typer.Option("--attacks", metavar="NUMBER", min=1, help="How often to try at most.")
+]
+
+
+@reported
+def singling_out(
+    original: OriginalArgument,
+    synthetic: SyntheticArgument,
+    control: ControlArgument,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--columns", metavar="COLUMNS", help="Which columns; all of SYNTHETIC unless given."),
+    ] = None,
+    width: Annotated[
+        int, typer.Option("--width", metavar="NUMBER", min=1, help="How many columns a description has.")
+    ] = 3,
+    tries: AttacksOption = 500,
+    epsilon: EpsilonOption = "1",
+    seed: SeedOption = None,
+    plot: PlotOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Describe one person alone, from a synthetic row."""
+    from sfumato import attacks
+
+    def attack(table: pa.Table, target: str) -> Outcome:
+        return attacks.singling_out(
+            people, table, others, columns=names, width=width, attacks=tries, seed=seed, target=target
+        )
+
+    cost = price(epsilon)
+    picture(plot)
+    with spinner("attacking", quiet=json_):
+        names = listed(columns or []) or names_in(synthetic)
+        people, given, others = (columns_in(each, names) for each in (original, synthetic, control))
+        found, notes = _beside(attack, people, given, others, names, cost, seed)
+    tell(found, *notes, title="Whom a description fits alone", plot=plot, json_=json_)
+
+
+@reported
+def inference(
+    original: OriginalArgument,
+    synthetic: SyntheticArgument,
+    control: ControlArgument,
+    known: Annotated[
+        list[str], typer.Option("--known", metavar="COLUMNS", help="What the attacker knows of a person.")
+    ],
+    secret: Annotated[
+        str, typer.Option("--secret", metavar="COLUMN", help="What the attacker wants to learn.")
+    ],
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", metavar="SHARE", help="How far off a number may be, of its extent."),
+    ] = 0.05,
+    tries: AttacksOption = 500,
+    epsilon: EpsilonOption = "1",
+    seed: SeedOption = None,
+    plot: PlotOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Learn a secret from the nearest synthetic row."""
+    from sfumato import attacks
+
+    def attack(table: pa.Table, target: str) -> Outcome:
+        return attacks.inference(
+            people,
+            table,
+            others,
+            known=names,
+            secret=secret,
+            tolerance=tolerance,
+            attacks=tries,
+            seed=seed,
+            target=target,
+        )
+
+    cost, names = price(epsilon), listed(known)
+    picture(plot)
+    with spinner("attacking", quiet=json_):
+        all_ = [*names, secret]
+        people, given, others = (columns_in(each, all_) for each in (original, synthetic, control))
+        found, notes = _beside(attack, people, given, others, all_, cost, seed)
+    tell(found, *notes, title="Whose secret the nearest row tells", plot=plot, json_=json_)
+
+
+def _beside(
+    attack: Callable[[pa.Table, str], Outcome],
+    people: pa.Table,
+    given: pa.Table,
+    others: pa.Table,
+    names: list[str],
+    cost: Fraction,
+    seed: int | None,
+) -> tuple[list[Outcome], list[str]]:
+    """The attack on the rows themselves, on the table that was given, and on private rows; what to say."""
+    # First, so that what is wrong is said of the user's own table.
+    told = attack(given, "the synthetic table")
+    notes = [f"{COUNTS} in all. Which values there are is taken for declared."]
+
+    def reference(table: pa.Table, target: str) -> list[Outcome]:
+        try:
+            return [attack(table, target)]
+        except InvalidParameter:  # all that is left to be wrong
+            notes.append(
+                f"In {target} no description fits one alone: nothing there to single anybody out by."
+            )
+            return []
+
+    private = private_rows(people, others, names=names, epsilon=cost, seed=seed)
+    rows = reference(people, "the rows themselves")
+    return [*rows, told, *reference(private, at_epsilon("private rows", cost))], notes

@@ -1,0 +1,247 @@
+"""Attacks on released tables, as commands: on the rows as they are, and on private ones beside them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli.attacking import (
+    COUNTS,
+    EpsilonOption,
+    FileArgument,
+    PlotOption,
+    SeedOption,
+    at_epsilon,
+    columns_in,
+    divided,
+    listed,
+    picture,
+    price,
+    private_rows,
+    tell,
+)
+from sfumato.cli.failures import reported
+from sfumato.cli.options import JsonOption
+from sfumato.cli.output import spinner
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.attacks import Intersection
+
+__all__ = ["homogeneity", "intersection", "linkage"]
+
+_AS_IT_IS = "the table as it is"
+_HALVES = (
+    f"{COUNTS} in all, over a random half of the rows; the other half are the people who are not in the "
+    "data. Which values there are is taken for declared."
+)
+_MOST = 500  # people of either half whose every candidate is looked at
+
+QuasiOption = Annotated[
+    list[str], typer.Option("--quasi", metavar="COLUMNS", help="What outsiders may know: zip,age.")
+]
+SensitiveOption = Annotated[
+    str, typer.Option("--sensitive", metavar="COLUMN", help="What they should not learn.")
+]
+
+
+@reported
+def linkage(
+    known: Annotated[str, typer.Argument(metavar="KNOWN", help="People with names: what outsiders have.")],
+    released: Annotated[str, typer.Argument(metavar="RELEASED", help="The table without names.")],
+    on: Annotated[
+        list[str], typer.Option("--on", metavar="COLUMNS", help="What both have: zip,birth_date,sex.")
+    ],
+    truth: Annotated[
+        str | None,
+        typer.Option("--truth", metavar="COLUMN", help="A column of both that says whose row it is."),
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", metavar="FILE", help="People who are not in RELEASED, to compare with."),
+    ] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="RELEASED has labels that cover values, such as 19***.")
+    ] = False,
+    epsilon: EpsilonOption = "1",
+    seed: SeedOption = None,
+    plot: PlotOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Find people with names again in a table without."""
+    cost, names = price(epsilon), listed(on)
+    picture(plot)
+    own = [] if truth is None else [truth]
+    if truth is not None and control is not None:
+        raise InvalidParameter("Give --truth or --control, not both: people of the control have no true row.")
+    with spinner("attacking", quiet=json_):
+        people, rows = columns_in(known, [*names, *own]), columns_in(released, [*names, *own])
+        strangers = None if control is None else columns_in(control, names)
+        from sfumato import attacks
+
+        plain = attacks.linkage(
+            people, rows, on=names, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS
+        )
+        members, others = divided(rows, seed)
+        private = attacks.linkage(
+            members,
+            private_rows(members, others, names=names, epsilon=cost, seed=seed),
+            on=names,
+            control=others,
+            target=at_epsilon("private rows", cost),
+        )
+    tell([plain, private], _HALVES, title="Who is found again", plot=plot, json_=json_)
+
+
+@reported
+def homogeneity(
+    file: FileArgument,
+    quasi: QuasiOption,
+    sensitive: SensitiveOption,
+    epsilon: EpsilonOption = "1",
+    seed: SeedOption = None,
+    plot: PlotOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Read a secret off a class whose rows all have the same."""
+    cost, names = price(epsilon), listed(quasi)
+    picture(plot)
+    with spinner("attacking", quiet=json_):
+        rows = columns_in(file, [*names, sensitive])
+        from sfumato import attacks
+
+        asked: dict[str, Any] = {"quasi": names, "sensitive": sensitive}
+        plain = attacks.homogeneity(rows, target=_AS_IT_IS, **asked)
+        members, others = divided(rows, seed)
+        private = attacks.homogeneity(
+            private_rows(members, others, names=[*names, sensitive], epsilon=cost, seed=seed),
+            people=members.slice(0, _MOST),
+            control=others.slice(0, _MOST),
+            target=at_epsilon("private rows", cost),
+            **asked,
+        )
+    tell([plain, private], _HALVES, title="Whose secret is certain", plot=plot, json_=json_)
+
+
+@reported
+def intersection(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Two tables or more.")],
+    quasi: QuasiOption,
+    sensitive: SensitiveOption,
+    person: Annotated[
+        str | None,
+        typer.Option("--person", metavar="COLUMN=VALUE,…", help="Whom to look for: zip=19456,age=31."),
+    ] = None,
+    people: Annotated[
+        str | None, typer.Option("--people", metavar="FILE", help="Or many people, with exact values.")
+    ] = None,
+    truth: Annotated[
+        str | None,
+        typer.Option("--truth", metavar="COLUMN", help="The column of --people with the true value."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Also write the values that remain of --person.")
+    ] = False,
+    epsilon: EpsilonOption = "1",
+    seed: SeedOption = None,
+    plot: PlotOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Lay several tables side by side: which value do all of them allow?"""
+    cost, names = price(epsilon), listed(quasi)
+    picture(plot)
+    if (person is None) == (people is None):
+        raise InvalidParameter("Say whom to look for: --person COLUMN=VALUE,… or --people FILE.")
+    if person is not None and truth is not None:
+        raise InvalidParameter("--truth is a column of --people; of one --person, see what remains.")
+    if show and person is None:
+        raise InvalidParameter("--show is about one --person; of many people, there is only a count.")
+    with spinner("attacking", quiet=json_):
+        tables = [columns_in(each, [*names, sensitive]) for each in files]
+        own = [*names, *([] if truth is None else [truth])]
+        who = columns_in(people, own) if people is not None else _person(str(person), names)
+        from sfumato import attacks
+
+        asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
+        plain = attacks.intersection(tables, target="the tables as they are", **asked)
+        made = [
+            private_rows(each, names=each.column_names, epsilon=cost / len(tables), seed=_after(seed, place))
+            for place, each in enumerate(tables)
+        ]
+        private = attacks.intersection(made, target=at_epsilon("private rows", cost), **asked)
+    note = f"{COUNTS} for all tables together. Which values there are is taken for declared."
+    found = [plain, private]
+    words = None if person is None else [_remaining(each, show=show) for each in found]
+    alone = "One person is one trial, which says nothing about a rate: --people takes many."
+    tell(
+        [each.outcome for each in found],
+        note,
+        "" if person is None else alone,
+        title="Of whom one value remains",
+        plot=plot,
+        json_=json_,
+        words=words,
+        more=None if person is None else {"person": [_left(each, show=show) for each in found]},
+    )
+
+
+# ── one person
+
+
+def _person(given: str, quasi: Sequence[str]) -> dict[str, object]:
+    """What is known of a person, from `zip=19456,age=31`."""
+    found: dict[str, object] = {}
+    for each in listed([given]):
+        name, is_there, value = each.partition("=")
+        if not is_there or not name.strip():
+            raise InvalidParameter("--person takes what is known as COLUMN=VALUE, with commas between.")
+        if name.strip() in found:
+            raise InvalidParameter(f'--person says "{name.strip()[:100]}" twice.')
+        if name.strip() not in quasi:
+            raise InvalidParameter(
+                f'--person says "{name.strip()[:100]}", which is not among --quasi; add it.'
+            )
+        found[name.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> object:
+    """A plain number or day as such, as in a CSV file: `02139` stays text."""
+    if re.fullmatch("-?(0|[1-9][0-9]{0,17})", text):
+        return int(text)
+    if re.fullmatch("-?(0|[1-9][0-9]{0,14})[.][0-9]{1,15}", text):
+        return float(text)
+    with suppress(ValueError):
+        return datetime.date.fromisoformat(text) if len(text) == 10 else text
+    return text
+
+
+def _left(found: Intersection, *, show: bool) -> dict[str, object]:
+    """What remains of one person."""
+    counts: dict[str, object] = {
+        "target": found.outcome.target,
+        "alone": list(found.alone[0]),
+        "together": len(found.candidates[0]),
+    }
+    return counts | ({"values": list(found.candidates[0])} if show else {})
+
+
+def _remaining(found: Intersection, *, show: bool) -> str:
+    alone = ", ".join(f"{each:,}" for each in found.alone[0][:-1])
+    left = found.candidates[0]
+    remain = "one remains" if len(left) == 1 else f"{len(left):,} remain" if left else "none remains"
+    text = (
+        f"intersection against {found.outcome.target}: each table alone leaves {alone} and "
+        f"{found.alone[0][-1]:,} values; together {remain}."
+    )
+    return text if not show or not left else f"{text} Left: {', '.join(map(str, left[:20]))}."
+
+
+def _after(seed: int | None, place: int) -> int | None:
+    """Another seed for each table, so that two tables are not drawn alike."""
+    return None if seed is None else seed + place

@@ -1,0 +1,299 @@
+"""What the commands of `sfumato attack` share: options, columns of files, private rows, how it is told."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli.output import emit_json, paragraph, say
+from sfumato.errors import InvalidParameter, SourceUnusable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from sfumato.attacks import Outcome
+
+__all__ = [
+    "COUNTS",
+    "EpsilonOption",
+    "FileArgument",
+    "PlotOption",
+    "SeedOption",
+    "at_epsilon",
+    "binary_columns",
+    "columns_in",
+    "divided",
+    "listed",
+    "names_in",
+    "picture",
+    "price",
+    "private_rows",
+    "tell",
+    "two_valued",
+]
+
+_STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
+COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
+_APART = 1 << 32
+_PICTURES = (".png", ".svg")
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="A file, folder, glob, or file.duckdb::table.")
+]
+EpsilonOption = Annotated[
+    str, typer.Option("--epsilon", metavar="NUMBER", help="What the private side may cost, in all.")
+]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the outcomes, as .png or .svg.")
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", metavar="NUMBER", min=0, help="For the same choice of people again; noise is always fresh."
+    ),
+]
+
+
+# ── what was asked for
+
+
+def listed(given: Sequence[str]) -> list[str]:
+    """Names with commas between, from options that may be repeated; `"a,b"` in double quotes is one name."""
+    found: list[str] = []
+    for each in given:
+        parts = each.split(",")
+        with suppress(csv.Error):
+            parts = next(csv.reader([each], skipinitialspace=True, strict=True), [])
+        found += [name.strip() for name in parts if name.strip()]
+    return found
+
+
+def price(epsilon: str) -> Fraction:
+    """The epsilon of the private side.
+
+    Raises:
+        InvalidParameter: if it is no number above 0.
+    """
+    from sfumato.numeric.exact import positive
+
+    return positive(epsilon, "epsilon")
+
+
+def at_epsilon(what: str, epsilon: Fraction) -> str:
+    """What is attacked, with what it costs: `averages at epsilon 1`."""
+    from sfumato.numeric.exact import show
+
+    return f"{what} at epsilon {show(epsilon)}"
+
+
+def picture(path: Path | None) -> None:
+    """Refuse a path that no picture can be written to, before anything is read.
+
+    Raises:
+        InvalidParameter: if it has another ending, or there is no such folder.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _PICTURES:
+        raise InvalidParameter("--plot draws a picture: give a file that ends in .png or .svg.")
+    if not Path(os.path.abspath(path)).parent.is_dir():
+        raise InvalidParameter(f"There is no folder for {path.name[:100]}; make it first.")
+    if path.is_dir():
+        raise InvalidParameter(f"{path.name[:100]} is a folder; name a file for the picture.")
+
+
+# ── columns of files
+
+
+def columns_in(file: str, names: Sequence[str]) -> pa.Table:
+    """These columns of a file under these names, all rows in their order.
+
+    Raises:
+        InvalidParameter: if there is no such file, no such column, or no row.
+        SourceUnusable: if the file cannot be read.
+    """
+    from sfumato.attacks._matching import read
+
+    _located(file)
+    return read(file, names)
+
+
+def names_in(file: str) -> list[str]:
+    """The names of a file's columns.
+
+    Raises:
+        InvalidParameter: if there is no such file, or it is no table.
+        SourceUnusable: if the file cannot be read.
+    """
+    from sfumato.anonymity.tables import opened
+
+    _located(file)
+    with opened(file) as rows:
+        return list(rows.kinds)
+
+
+def _located(file: str) -> None:
+    from sfumato.engines.sources import locate
+
+    try:
+        locate(file)
+    except SourceUnusable as error:
+        # Nothing was read yet: what is wrong is how the command was called.
+        raise InvalidParameter(str(error)) from None
+
+
+def two_valued(table: pa.Table, name: str) -> NDArray[np.bool_] | None:
+    """Which rows have the greater of a column's two values; None if it has gaps, or more values than two."""
+    from sfumato.anonymity._codes import encode
+
+    coded = encode(table, name)
+    if len(coded.values) > 2 or coded.proper < len(coded.values):
+        return None
+    is_greater: NDArray[np.bool_] = coded.codes == 1
+    return is_greater
+
+
+def binary_columns(file: str, names: list[str]) -> NDArray[np.float64]:
+    """Columns of two values as zeros and ones; those that are such, if none is named.
+
+    Raises:
+        InvalidParameter: if one that is named has other values or gaps, or none has two.
+    """
+    import numpy as np
+
+    wanted = names or names_in(file)
+    table = columns_in(file, wanted)
+    found = []
+    for name in wanted:
+        bits = None
+        with suppress(InvalidParameter):  # of lists, which have no order
+            bits = two_valued(table, name)
+        if bits is None and names:
+            raise InvalidParameter(f'Column "{name[:100]}" must have two values, and one in each row.')
+        if bits is not None:
+            found.append(bits)
+    if not found:
+        raise InvalidParameter("No column has two values, and one in each row; tracing is about such.")
+    return np.stack(found, axis=1).astype(np.float64)
+
+
+def divided(table: pa.Table, seed: int | None, *, most: int | None = None) -> tuple[pa.Table, pa.Table]:
+    """A random half of the rows, or `most` of them if that is less, and the others.
+
+    Raises:
+        InvalidParameter: if there are too few rows.
+    """
+    from sfumato.random import simulation
+
+    if table.num_rows < 2:
+        raise InvalidParameter("There is one row; half of the rows serve as control, so give at least two.")
+    order = simulation(seed).permutation(table.num_rows)
+    half = table.num_rows // 2 if most is None else min(most, table.num_rows // 2)
+    return table.take(order[:half]), table.take(order[half:])
+
+
+# ── a private answer beside a table
+
+
+def private_rows(
+    members: pa.Table, *others: pa.Table, names: Sequence[str], epsilon: Fraction, seed: int | None
+) -> pa.Table:
+    """Rows drawn from private counts of each column by itself.
+
+    Args:
+        members: Whose values are counted.
+        others: More people, who are not counted, but whose values are possible ones too.
+        names: The columns.
+        epsilon: For all counts together.
+        seed: Of the drawing; the noise is always fresh.
+
+    Privacy:
+        Claim: epsilon-DP for adding or removing one of `members`, given which values are possible, as a
+        schema would declare them. A row is in one count of each column, so that each column's counts at
+        epsilon / columns cost epsilon in all (Dwork, McSherry, Nissim, Smith 2006; basic composition);
+        their number and the drawing are post-processing. Where the possible values are those of members
+        and others together, it does not matter for them who is a member.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from sfumato.attacks._matching import together_coded
+    from sfumato.mechanisms import Geometric
+    from sfumato.random import simulation
+
+    noise = Geometric(epsilon=epsilon / len(names), sensitivity=1)
+    # Another stream than the one that chose the members, lest the rows depend on who they are.
+    draw = simulation(None if seed is None else seed + _APART)
+    made: dict[str, Any] = {}
+    rows = 0
+    for name in names:
+        coded, codes = together_coded([each.column(name) for each in (members, *others)], name)
+        counts = np.bincount(codes[0], minlength=len(coded.values)).astype(np.int64)
+        noisy = np.asarray(noise.release(counts), dtype=np.float64)
+        rows = rows or max(1, int(noisy.sum()))
+        weights = np.maximum(noisy, 0.0)
+        weights = weights if weights.any() else np.ones_like(weights)
+        chosen = draw.choice(len(weights), size=rows, p=weights / weights.sum())
+        made[name] = pa.array([coded.values[place] for place in chosen.tolist()])
+    return pa.table(made)
+
+
+# ── what came out
+
+
+def tell(
+    outcomes: Sequence[Outcome],
+    *notes: str,
+    title: str = "",
+    plot: Path | None,
+    json_: bool,
+    words: Sequence[str] | None = None,
+    more: Mapping[str, object] | None = None,
+) -> None:
+    """Write the outcomes one after the other, what is to be said of them, and for whom they are.
+
+    Args:
+        outcomes: What the attacks reached: of the plain side first.
+        notes: Paragraphs to follow.
+        title: Of the picture.
+        plot: Where to draw them.
+        json_: Whether to write them as one document instead.
+        words: What to say in place of the outcomes, where a rate would mislead.
+        more: Further entries of the document.
+    """
+    from sfumato.attacks import compare
+
+    if plot is not None:
+        compare(outcomes, title=title, path=plot)
+    if json_:
+        found = {"outcomes": [each.to_dict() for each in outcomes], "steward_only": True}
+        drawn = {} if plot is None else {"plot": str(plot)}
+        emit_json(found | dict(more or {}) | drawn)
+        return
+    if words is not None:
+        for each in words:
+            paragraph(each)
+            say()
+    else:
+        for outcome in outcomes:
+            reached, guess, verdict = str(outcome).split("\n")
+            paragraph(reached)
+            paragraph(guess)
+            paragraph(verdict, style="bad" if outcome.works else "good")
+            say()
+    for each in filter(None, notes):
+        paragraph(each)
+        say()
+    if plot is not None:
+        say(f"Wrote {plot}.", style="good")
+        say()
+    paragraph(_STEWARD, style="dim")

@@ -1,0 +1,380 @@
+"""Attacks as commands: the plain side falls, the private side does not, and what is wrong is said."""
+
+import datetime
+import functools
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from sfumato.attacks import company_z, table_2
+from sfumato.cli.attack_numbers import _once
+from sfumato.cli.attack_tables import _person
+from sfumato.cli.attacking import private_rows
+from sfumato.random import simulation
+from sfumato.testing import seeded
+
+from .conftest import SECRET
+
+STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
+ROWS = 200
+THREE = ("made_from.parquet", "copies.parquet", "control.parquet")
+RUNS = {
+    "linkage": ("people.csv", "rows.csv", "--on", "zip,age,sex", "--truth", "id"),
+    "homogeneity": ("rows.csv", "--quasi", "zip,age", "--sensitive", "job"),
+    "intersection": (
+        *("even.parquet", "odd.parquet", "--quasi", "age", "--sensitive", "job"),
+        *("--people", "known.parquet", "--truth", "job"),
+    ),
+    "singling-out": (*THREE, "--columns", "zip,age,sex,job,salary"),
+    "inference": (*THREE, "--known", "zip,age,sex", "--secret", "salary"),
+    "differencing": ("rows.csv", "--column", "salary", "--lower", "0", "--upper", "1000000"),
+    "averaging": ("rows.csv", "--times", "500"),
+    "reconstruction": ("rows.csv", "--column", "smokes"),
+    "tracing": ("bits.parquet", "--people", "40"),
+}
+
+
+BUILT = functools.cache(typer.main.get_command)
+
+
+@pytest.fixture(autouse=True)
+def repeatable(monkeypatch):
+    # All commands are put together once: that takes longer than most of these attacks.
+    monkeypatch.setattr("typer.testing._get_command", BUILT)
+    with seeded("the attacks as commands"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two hundred people, in the files that the attacks take."""
+    tmp_path = tmp_path_factory.mktemp("files")
+    draw = simulation(1)
+    salary = [None if row == 7 else 1000.0 * each for row, each in enumerate(draw.integers(20, 900, ROWS))]
+    people = pa.table(
+        {
+            "id": np.arange(ROWS),
+            "name": [SECRET if row == 5 else f"Person {row}" for row in range(ROWS)],
+            "zip": [f"0{each}" for each in draw.integers(2100, 2130, ROWS)],
+            "age": draw.integers(18, 90, ROWS),
+            "sex": np.array(["f", "m"])[draw.integers(0, 2, ROWS)],
+            "job": np.array(list("abcdef"))[draw.integers(0, 6, ROWS)],
+            "smokes": [("no", "yes")[row % 4 == 0] for row in range(ROWS)],
+            "city": [(SECRET, "Lyon", "Nice")[row % 3] for row in range(ROWS)],
+            "salary": salary,
+        }
+    )
+    pa.csv.write_csv(people, tmp_path / "people.csv")
+    pa.csv.write_csv(people.drop_columns(["name"]), tmp_path / "rows.csv")
+    half = ROWS // 2
+    for name, table in zip(
+        THREE,
+        (people.slice(0, half), people.slice(0, half).take(draw.integers(0, half, half)), people.slice(half)),
+        strict=True,
+    ):
+        pq.write_table(table, tmp_path / name)
+    # Everybody is among four of an age in either table, with others who have another job; together alone.
+    ages = np.repeat(np.arange(20, 45), 4)
+    jobs = np.arange(100)
+    pq.write_table(pa.table({"age": ages, "job": jobs}), tmp_path / "even.parquet")
+    other = np.where(np.arange(100) % 4 == 0, jobs, jobs + 1000)
+    pq.write_table(pa.table({"age": ages, "job": other}), tmp_path / "odd.parquet")
+    pq.write_table(pa.table({"age": ages[::4], "job": jobs[::4]}), tmp_path / "known.parquet")
+    share = draw.uniform(0.1, 0.9, 400)
+    bits = draw.random((220, 400)) < share
+    pq.write_table(pa.table({f"v{place}": bits[:, place] for place in range(400)}), tmp_path / "bits.parquet")
+    return tmp_path
+
+
+@pytest.fixture
+def folder(files, tmp_path):
+    """A copy of them, where the command runs."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("attack", RUNS)
+def test_the_plain_side_falls_and_the_private_side_does_not(cli, folder, attack):
+    found = cli("attack", attack, *RUNS[attack], "--seed", "1", "--json")
+    assert found.code == 0, found.err
+    assert found.json["steward_only"] is True
+    plain, *_, private = found.json["outcomes"]
+    assert plain["works"], plain
+    low, high = private["baseline_interval"]
+    assert not private["works"]
+    # Two private tables agree less often than the best candidate of one alone would be right.
+    assert private["rate"] <= high
+    assert private["rate"] >= low or attack == "intersection"
+    assert "epsilon" in private["target"]
+    assert "epsilon" not in plain["target"]
+
+
+@pytest.mark.parametrize("attack", [each for each in RUNS if each != "averaging"])
+def test_the_text_fits_and_ends_with_whom_it_is_for(cli, folder, attack):
+    found = cli("attack", attack, *RUNS[attack], "--seed", "1")
+    assert found.code == 0, found.err
+    assert found.err == ""
+    assert max(map(len, found.out.splitlines())) <= 80
+    assert found.out.splitlines()[-1] == STEWARD
+    assert "It works." in found.out
+    assert "No better than a guess." in found.out
+    assert "at epsilon 1" in " ".join(found.out.split())
+
+
+def test_the_outcomes_are_drawn(cli, folder):
+    found = cli("attack", "reconstruction", *RUNS["reconstruction"], "--plot", "found.png")
+    assert "Wrote found.png." in found.out
+    assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_seed_chooses_the_same_people_again(cli, folder):
+    def exact(*more):
+        run = cli("attack", "differencing", *RUNS["differencing"], "--tolerance", "1e5", "--json", *more)
+        return run.json["outcomes"][0]
+
+    assert exact("--seed", "3") == exact("--seed", "3")
+    # Which hundred of 199: the guess of somebody who knows the average is another one.
+    assert len({exact("--seed", str(seed))["baseline"] for seed in range(4, 7)}) > 1
+
+
+def test_the_whole_price_is_the_one_of_all_answers(cli, folder):
+    # Epsilon for each count is no protection; the same epsilon for all counts is.
+    _, each, all_ = cli("attack", "reconstruction", *RUNS["reconstruction"], "--json").json["outcomes"]
+    assert each["works"]
+    assert not all_["works"]
+    assert each["baseline"] == 0.5  # though a quarter of the rows smoke
+    # The deviation of the noise is 1.36 at epsilon 1, and √2 · answers where they share it.
+    assert each["detail"]["typical_error"] == pytest.approx(1.36, rel=0.5)
+    assert all_["detail"]["typical_error"] == pytest.approx(2**0.5 * all_["detail"]["answers"], rel=0.5)
+
+
+def test_one_row_is_one_person(cli, folder):
+    for more in ((), ("--totals",)):
+        found = cli("attack", "differencing", *RUNS["differencing"], "--row", "9", *more, "--json")
+        plain, private = found.json["outcomes"]
+        assert (plain["hits"], plain["trials"]) == (100, 100)
+        assert not private["works"]
+        # Two totals at epsilon 1/2: noise of 2,000,000 in each, and 1.15 times that between them (median).
+        assert 1.6e6 < private["detail"]["median_miss"] < 3.2e6
+        assert ("totals" in plain["target"]) is bool(more)
+
+
+def test_values_beyond_the_bounds_are_held_within_them(cli, folder):
+    bounds = ("--column", "salary", "--lower", "0", "--upper", "1")
+    found = cli("attack", "differencing", "rows.csv", *bounds, "--tolerance", "1000", "--json")
+    plain, private = found.json["outcomes"]
+    # The noise is that of a sum of numbers up to 1: nobody's salary can be near what it leaves.
+    assert plain["rate"] == 1
+    assert private["rate"] == 0
+
+
+def test_what_remains_of_a_person_is_counted_and_shown_only_if_asked_for(cli, folder):
+    pq.write_table(table_2(), "first.parquet")
+    pq.write_table(company_z(), "second.parquet")
+    run = ("attack", "intersection", "first.parquet", "second.parquet")
+    ask = (*run, "--person", "age=31", "--quasi", "age", "--sensitive", "score", "--seed", "1")
+    text = " ".join(cli(*ask).out.split())
+    assert "as they are: each table alone leaves 4 and 4 values; together one remains." in text
+    assert "613" not in text
+    assert "No better" not in text  # one trial has no rate
+    assert "together one remains. Left: 613." in " ".join(cli(*ask, "--show").out.split())
+    plain, private = cli(*ask, "--json").json["person"]
+    assert plain == {"target": "the tables as they are", "alone": [4, 4], "together": 1}
+    assert private["target"] == "private rows at epsilon 1"
+    assert "values" not in private
+    assert cli(*ask, "--show", "--json").json["person"][0]["values"] == [613]
+
+
+def test_a_control_replaces_the_random_row(cli, folder):
+    found = cli(
+        "attack", "linkage", "people.csv", "rows.csv", "--on", "zip,age", "--control", THREE[2], "--json"
+    )
+    assert found.json["outcomes"][0]["guessing"] == "the same attack on people who are not in the data"
+
+
+def test_labels_cover_the_values_of_people(cli, folder):
+    pq.write_table(pa.table({"zip": ["19456", "30309"]}), "named.parquet")
+    pq.write_table(pa.table({"zip": ["19***", "30***"]}), "labelled.parquet")
+    run = ("attack", "linkage", "named.parquet", "labelled.parquet", "--on", "zip", "--json")
+    assert cli(*run).json["outcomes"][0]["hits"] == 0
+    assert cli(*run, "--labels").json["outcomes"][0]["hits"] == 2
+
+
+def test_only_what_can_be_traced_is(cli, folder):
+    found = cli("attack", "tracing", "rows.csv", "--json")
+    assert found.json["outcomes"][0]["detail"]["attributes"] == 2  # sex and smokes
+
+
+def test_a_person_is_read_as_a_file_would_be():
+    read = _person(
+        "zip=02139,age=31,weight=70.5,born=1990-05-31,job=a b", ["zip", "age", "weight", "born", "job"]
+    )
+    born = datetime.date(1990, 5, 31)
+    assert read == {"zip": "02139", "age": 31, "weight": 70.5, "born": born, "job": "a b"}
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [("1", "0"), ("1/10", "2"), ("1/10", "5/2"), ("3", "1/15")])
+def test_one_answer_alone_is_near_as_often_as_its_law_says(epsilon, near):
+    alpha, most = np.exp(-float(Fraction(epsilon))), int(Fraction(near))
+    law = (1 - alpha) / (1 + alpha) * sum(alpha ** abs(k) for k in range(-most, most + 1))
+    assert _once(Fraction(epsilon), Fraction(near)) == pytest.approx(law, rel=1e-12)
+
+
+def test_one_answer_alone_is_near_for_any_size_of_noise():
+    for epsilon in (Fraction(1, 10**9), Fraction(1, 10**200)):
+        assert _once(epsilon, 1 / (5 * epsilon)) == pytest.approx(1 - np.exp(-0.2), rel=1e-6)
+    assert _once(Fraction(10**6), Fraction(0)) == 1
+
+
+# ── private rows
+
+
+def test_private_rows_have_the_counts_of_members_alone():
+    members = pa.table({"job": ["a"] * 60 + ["b"] * 20, "age": [30] * 40 + [40] * 40})
+    others = pa.table({"job": ["c"] * 50, "age": [50] * 50})
+    made = private_rows(members, others, names=["job", "age"], epsilon=Fraction(400), seed=1)
+    assert made.num_rows == 80
+    assert set(made["job"].to_pylist()) == {"a", "b"}
+    assert set(made["age"].to_pylist()) == {30, 40}
+    assert 40 < made["job"].to_pylist().count("a") < 76
+    noisy = private_rows(members, others, names=["job", "age"], epsilon=Fraction(1, 10), seed=1)
+    assert "c" in noisy["job"].to_pylist()  # what occurs among others is possible, too
+
+
+def test_the_columns_share_the_price():
+    members = pa.table({name: [1] * 20 for name in "abcd"})
+    sizes = [
+        private_rows(members, names=list("abcd"), epsilon=Fraction(4), seed=1).num_rows for _ in range(120)
+    ]
+    # Each count has noise of epsilon 1: 0.85 off on average, with a deviation of 1.06. At 4 it would be 0.04.
+    assert 0.5 < np.abs(np.array(sizes) - 20).mean() < 1.3
+
+
+# ── what is wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("linkage", "people.csv", "rows.csv", "--on", "zip,agee"), 'did you mean "age"?'),
+        (("linkage", "people.csv", "rows.csv", "--on", " , "), "at least one column"),
+        (("linkage", "people.csv", "nothing.csv", "--on", "zip"), "does not exist"),
+        (("linkage", "people.csv", "notes.txt", "--on", "zip"), "no known format"),
+        (("linkage", "people.csv", "one.csv", "--on", "zip"), "at least two"),
+        (
+            ("linkage", "people.csv", "rows.csv", "--on", "zip", "--truth", "id", "--control", "one.csv"),
+            "not both",
+        ),
+        (("homogeneity", "rows.csv", "--quasi", "zip", "--sensitive", "zip"), "named twice"),
+        (("homogeneity", "empty.csv", "--quasi", "zip", "--sensitive", "age"), "no rows"),
+        (
+            ("intersection", "rows.csv", "--quasi", "zip", "--sensitive", "job", "--person", "zip=1"),
+            "two tables",
+        ),
+        (
+            ("intersection", "rows.csv", "rows.csv", "--quasi", "zip", "--sensitive", "job"),
+            "whom to look for",
+        ),
+        (("intersection", *RUNS["intersection"], "--show"), "--show is about one"),
+        (
+            (
+                "intersection",
+                "rows.csv",
+                "rows.csv",
+                "--quasi",
+                "zip",
+                "--sensitive",
+                "job",
+                "--person",
+                "age=3",
+            ),
+            "not among --quasi",
+        ),
+        (
+            (
+                "intersection",
+                "rows.csv",
+                "rows.csv",
+                "--quasi",
+                "zip",
+                "--sensitive",
+                "job",
+                "--person",
+                "zip",
+            ),
+            "COLUMN=VALUE",
+        ),
+        (
+            (
+                "intersection",
+                "rows.csv",
+                "rows.csv",
+                "--quasi",
+                "zip,age",
+                "--sensitive",
+                "job",
+                "--person",
+                "age=3",
+            ),
+            'Nothing is said of the person in "zip"',
+        ),
+        (("singling-out", THREE[0], THREE[1], "one.csv"), "has no column"),
+        (("inference", *THREE, "--known", "zip", "--secret", "pay"), "has no column"),
+        (("inference", *THREE, "--known", "zip", "--secret", "age", "--tolerance", "2"), "from 0 to 1"),
+        (
+            ("differencing", "people.csv", "-c", "name", "--lower", "0", "--upper", "1"),
+            "does not hold numbers",
+        ),
+        (
+            ("differencing", "rows.csv", "-c", "salary", "--lower", "1", "--upper", "1"),
+            "--lower must be below",
+        ),
+        (("differencing", "rows.csv", "-c", "salary", "--lower", "x", "--upper", "1"), "lower"),
+        (("differencing", *RUNS["differencing"], "--row", "8"), "no number"),
+        (("differencing", *RUNS["differencing"], "--row", "201"), "beyond the last row"),
+        (("differencing", "one.csv", "-c", "age", "--lower", "0", "--upper", "1"), "Fewer than three"),
+        (("averaging", "nothing.csv"), "does not exist"),
+        (("averaging", "rows.csv", "--times", "2000000"), "at most 1,000,000"),
+        (("reconstruction", "people.csv", "-c", "city"), "two values"),
+        (("reconstruction", "rows.csv", "-c", "salary"), "two values"),
+        (("reconstruction", "few.csv", "-c", "bit"), "at least 8 must have each"),
+        (("tracing", "people.csv", "--columns", "sex,city"), '"city" must have two values'),
+        (("tracing", "names.csv"), "No column has two values"),
+        (("tracing", "rows.csv", "--people", "150"), "smaller --people"),
+        (("averaging", "rows.csv", "--epsilon", "0"), "epsilon"),
+        (("reconstruction", "rows.csv", "-c", "smokes", "--plot", "found.jpg"), ".png or .svg"),
+        (("reconstruction", "rows.csv", "-c", "smokes", "--plot", "away/found.png"), "no folder"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence_and_nothing_is_written(cli, folder, arguments, text):
+    (folder / "notes.txt").write_text(SECRET)
+    (folder / "one.csv").write_text(f"zip,age\n{SECRET},4711\n")
+    (folder / "empty.csv").write_text("zip,age\n")
+    (folder / "few.csv").write_text("bit\n" + "0\n" * 30 + "1\n" * 7)
+    (folder / "names.csv").write_text("name\na\nb\nc\n")
+    before = sorted(each.name for each in folder.iterdir())
+    found = cli("attack", *arguments)
+    assert found.code == 2, found
+    said = " ".join(found.err.split())
+    assert text in said
+    assert "4711" not in said
+    assert found.out == ""
+    assert sorted(each.name for each in folder.iterdir()) == before
+
+
+def test_what_is_wrong_is_a_document_too(cli, folder):
+    found = cli("attack", "averaging", "nothing.csv", "--json")
+    assert (found.code, found.out) == (2, "")
+    assert json.loads(found.err)["error"]["code"] == "invalid_parameter"
+
+
+def test_a_file_that_is_damaged_is_a_failure_of_the_source(cli, folder):
+    (folder / "broken.parquet").write_bytes(b"PAR1" + SECRET.encode())
+    assert cli("attack", "averaging", "broken.parquet").code == 1
