@@ -64,7 +64,7 @@ def test_fresh_noise_without_a_ledger_is_averaged_away():
     assert sure(outcome).works
     assert outcome.detail["distinct_answers"] == 1_000
     # The deviation of the average, 14.1/√1000 = 0.45, and so of the count to the unit at a million answers.
-    assert "the average of 1,000 answers is within ±2 of the truth" in str(outcome)
+    assert "the average of 1,000 answers is within ±2 of the truth" in outcome.words[0]
 
 
 def counts(session, epsilon=EPSILON):

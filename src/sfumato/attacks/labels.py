@@ -39,6 +39,10 @@ _RANGE = re.compile(rf"({_NUMBER})\s*[-–—]\s*({_NUMBER})")
 _ABOVE = re.compile(rf"({_NUMBER})\s*\+")
 _SIDE = re.compile(rf"(<=|>=|<|>|≤|≥)\s*({_NUMBER})")
 _STARRED = re.compile(r"([^*]+)\*+", re.S)
+_QUOTED = r'"(?:[^"]|"")*"'
+# An item of a list; a text with a comma of its own stands in quotes.
+_ITEM = re.compile(rf"(?:^|, )({_QUOTED}(?=, |$)|[^,]*(?:,(?! )[^,]*)*(?=, |$))")
+_SPAN = re.compile(rf"({_QUOTED}|(?:(?! … ).)+) … ({_QUOTED}|(?:(?! … ).)+)")
 _PERIOD = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}|[0-9]{4}-Q[1-4]|[0-9]{3}0s")
 
 
@@ -106,10 +110,11 @@ def meaning(label: str) -> Meaning | None:
     if found := _INTERVAL.fullmatch(label):
         return _between(found[2], found[3], found[1] == "[", found[4] == "]")
     if label.startswith("{") and label.endswith("}"):
-        inside = f", {label[1:-1]}, "
-        return lambda value: value.text is not None and f", {value.text}, " in inside
-    if label.count(" … ") == 1:
-        first, last = label.split(" … ")
+        inside = frozenset(_plain(item) for item in _ITEM.findall(label[1:-1]))
+        bare = "" if '"' in label else f", {label[1:-1]}, "  # a list by another hand may have none
+        return lambda value: value.text is not None and (value.text in inside or f", {value.text}, " in bare)
+    if found := _SPAN.fullmatch(label):
+        first, last = _plain(found[1]), _plain(found[2])
         return lambda value: value.text is not None and first <= value.text <= last
     if found := _SIDE.fullmatch(label):
         return _side(found[1], Fraction(found[2]))
@@ -121,6 +126,14 @@ def meaning(label: str) -> Meaning | None:
     if numbers is None or days is None:
         return numbers or days
     return lambda value: days(value) if value.day is not None else numbers(value)  # 2021-07
+
+
+def _plain(item: str) -> str:
+    """The text of a list's item, which stands in double quotes where it would run into the next."""
+    bare = item.strip()
+    if len(bare) > 1 and bare.startswith('"') and bare.endswith('"'):
+        return bare[1:-1].replace('""', '"')
+    return bare
 
 
 def _prefix(start: str, length: int) -> Meaning:

@@ -136,22 +136,22 @@ class Outcome:
         """The rate with its interval, over the band that a guess reaches."""
         return compare([self], path=path)
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """What was reached, what a guess reaches, and the verdict: a sentence each."""
         low, high = self.interval
         least, most = self.baseline_interval
         against = f" against {self.target}" if self.target else ""
-        found = (
+        return (
             f"{self.attack}{against}: {self.success} in {self.reached.hits:,} of {self.reached.trials:,} "
-            f"({_percent(self.rate)}, {self.confidence:.0%} interval {_percent(low)} to {_percent(high)})."
-        )
-        guess = (
+            f"({_percent(self.rate)}, {self.confidence:.0%} interval {_percent(low)} to {_percent(high)}).",
             f"A guess ({self.guessing}) reaches {_percent(self.baseline)}; in as many trials "
-            f"{_percent(least)} to {_percent(most)}."
+            f"{_percent(least)} to {_percent(most)}.",
+            "It works." if self.works else "No better than a guess.",
         )
-        verdict = "It works." if self.works else "No better than a guess."
-        return "\n".join(
-            textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in (found, guess, verdict)
-        )
+
+    def __str__(self) -> str:
+        return "\n".join(textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in self.words)
 
 
 def _percent(share: float) -> str:

@@ -77,7 +77,10 @@ def anonymity(
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Measure how anonymous a table is, or make it so; for the steward, and no differential privacy."""
+    """Measure how anonymous a table is, or make it so.
+
+    For the steward, and no differential privacy.
+    """
     known, hidden = listed(quasi), listed(sensitive or [])
     _check_goals(k, least, t, hidden)
     target = _target(file, anonymize, output, k, force=force)

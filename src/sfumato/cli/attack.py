@@ -8,9 +8,7 @@ from sfumato.cli import attack_numbers, attack_synthetic, attack_tables
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="Attack your own tables and answers, plain and private; for the steward.", no_args_is_help=True
-)
+app = typer.Typer(help="Attack your own tables and answers; for the steward.", no_args_is_help=True)
 app.command("linkage")(attack_tables.linkage)
 app.command("homogeneity")(attack_tables.homogeneity)
 app.command("intersection")(attack_tables.intersection)

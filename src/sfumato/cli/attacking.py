@@ -285,7 +285,7 @@ def tell(
             say()
     else:
         for outcome in outcomes:
-            reached, guess, verdict = str(outcome).split("\n")
+            reached, guess, verdict = outcome.words
             paragraph(reached)
             paragraph(guess)
             paragraph(verdict, style="bad" if outcome.works else "good")

@@ -46,7 +46,10 @@ def audit(
     ] = 0.999,
     json_: JsonOption = False,
 ) -> None:
-    """Hold every privacy claim of this package against samples; 4 is the exit code where one is broken."""
+    """Hold every privacy claim of this package against samples.
+
+    The exit code is 4 where a claim is broken.
+    """
     if fast and samples is not None:
         raise InvalidParameter(
             "--fast says how many samples to draw, and so does --samples; give one of them."

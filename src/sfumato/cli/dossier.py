@@ -40,7 +40,10 @@ def check(
     ledger: LedgerOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Walk the twelve steps of a deployment with evidence; exit code 4 if one shows a gap."""
+    """Walk the twelve steps of a deployment, with evidence.
+
+    The exit code is 4 where a step shows a gap.
+    """
     from sfumato.dossier import check as walk
 
     with spinner("looking", quiet=json_), _facts(dataset, config, ledger) as found:
@@ -73,7 +76,7 @@ def card(
     ledger: LedgerOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write the release dossier: a privacy label, a registry's entry, or a paragraph of methods."""
+    """Write the release dossier: label, registry entry, methods."""
     if form not in _FORMS:
         raise InvalidParameter(f"--form is one of {', '.join(_FORMS)}.")
     if output is not None and os.path.lexists(output):

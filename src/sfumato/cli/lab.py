@@ -32,7 +32,7 @@ def lab(
     ] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Why exact answers harm and what privacy costs, in short scenes with pictures."""
+    """Why exact answers harm and what privacy costs, in scenes."""
     from sfumato.lab import play, scene, scenes
 
     if not names:

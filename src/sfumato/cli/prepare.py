@@ -49,7 +49,7 @@ def prepare(
     config: ConfigOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Write a table once, ranked within units, for the steward: later reads are faster."""
+    """Write a table once, ranked within units, for quick reads."""
     from sfumato.engines.prepare import prepare as write
 
     catalog = read_catalog(config)
