@@ -61,14 +61,18 @@ def test_what_reveals_everything_now_and_then_is_refuted_as_rarely_as_stated(del
 
 
 def test_delta_term_is_the_published_one():
-    # Steinke, Nasr and Jagielski's loop, written out for 3 right of 4 about 5 canaries.
+    # Steinke, Nasr and Jagielski's loop, written out for 4 right of 4 about 5 canaries.
     right = math.e / (1 + math.e)
     pmf = stats.binom.pmf(range(5), 4, right)
-    beta = pmf[3] + pmf[4]
-    alpha = max(pmf[2] / 1, (pmf[2] + pmf[1]) / 2, (pmf[2] + pmf[1] + pmf[0]) / 3)
-    found = one_run_p_value(3, 4, 5, epsilon=1.0, delta=0.01)
-    assert found == pytest.approx(beta + alpha * 0.01 * 2 * 5)
-    assert one_run_p_value(3, 4, 5, epsilon=1.0, delta=0.9) == 1.0
+    alpha = max(sum(pmf[4 - step : 4]) / step for step in range(1, 5))
+    found = one_run_p_value(4, 4, 5, epsilon=1.0, delta=0.01)
+    assert found == pytest.approx(pmf[4] + alpha * 0.01 * 2 * 5)
+    assert one_run_p_value(4, 4, 5, epsilon=1.0, delta=0.9) == 1.0
+
+
+def test_a_value_that_rejects_nothing_is_not_told_too_small():
+    # (0, 0.05)-private, three canaries: P(at least one right) can be 0.91875, and 0.9125 is printed.
+    assert one_run_p_value(1, 3, 3, epsilon=0.0, delta=0.05) == 1.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-3, 0.02])

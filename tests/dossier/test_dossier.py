@@ -194,3 +194,44 @@ def test_a_dataset_that_was_never_asked_is_told_and_not_registered(tmp_path):
         pytest.raises(sf.errors.InvalidParameter, match="nothing about"),
     ):
         facts(catalog, book, "visits", session=lambda: pytest.fail("a session would register it"))
+
+
+def test_an_analyst_cannot_write_into_the_registrys_entry():
+    text = written({"paid_by": {"# bob\nunit: everyone": 1}, "x": float("inf"), "line": "a\u2028b"})
+    assert text == 'paid_by:\n  "# bob\\nunit: everyone": 1\nx: .inf\nline: "a\\u2028b"\n'
+
+
+def test_a_file_that_promises_otherwise_than_the_ledger_gets_no_dossier(folder):
+    toml = folder / "sfumato.toml"
+    toml.write_text(toml.read_text().replace("upper = 2000", "upper = 20"))
+    shown = run(app, ["card", "--config", str(toml)])
+    assert shown.exit_code == 1
+    assert "otherwise than the ledger" in " ".join(shown.output.split())
+
+
+def test_a_new_version_is_told_without_being_put_on_record(folder):
+    before = (folder / "demo.ledger").read_bytes()
+    toml = folder / "sfumato.toml"
+    toml.write_text(toml.read_text().replace('version = "1"', 'version = "2"'))
+    assert run(app, ["card", "--config", str(toml)]).exit_code == 0
+    assert (folder / "demo.ledger").read_bytes() == before
+
+
+def test_another_accountant_tells_its_epsilon_at_the_budgets_delta(tmp_path):
+    config = prepare(tmp_path)
+    text = config.read_text().replace("delta = 1e-6", 'delta = 1e-6\naccountant = "zcdp"')
+    config.write_text(text)
+    catalog = Catalog.read(config)
+    with open_session(catalog, "visits") as session:
+        session.sql(SQL).release(epsilon="0.5")
+        made = card(facts(catalog, session.ledger, "visits"))
+        assert made.spent_delta == catalog.budgets["visits"].delta
+        assert "delta 1e-06 in 1 releases" in str(made)
+        assert made.to_dict()["spent"]["delta"] == 1e-6
+
+
+def test_a_closed_budget_is_no_gap(folder):
+    with Ledger.open(folder / "demo.ledger", create=False) as book:
+        book.close_budget("visits", reason="the study is over")
+    step = check(_facts(folder))[11]
+    assert (step.verdict, "closed" in step.evidence) == ("done", True)

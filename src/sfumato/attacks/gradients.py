@@ -71,14 +71,17 @@ def gradient_leakage(
         gradient: (rows, labels) → the gradient of a linear layer; see `Gradient`.
         examples: One row a record.
         labels: One label a record.
-        candidates: Further records that were not there. If None, the attacker chooses among the examples.
+        candidates: Further records that were not there; the guess is then the same attack with the gradient
+            of another example, since these records need not be like the examples. If None, the attacker
+            chooses among the examples.
         batch: How many records one gradient is computed from.
         target: What is attacked, in words.
         seed: Of the order of the records, and of what is named where nothing tells.
 
     Returns:
-        An outcome over all examples. Detail: `candidates` (how many); for single gradients `epsilon at least`
-        (what the hits prove of each, under exchange of its record, at 99 % confidence and delta 0), and where
+        An outcome over all examples. Detail: `candidates` (how many); for single gradients and no further
+        candidates `epsilon at least` (what the hits prove of each, under exchange of its record, at 99 %
+        confidence and delta 0), and where
         they have a bias `relative error` (the median of that of `record_of`) and `read off` (how many are
         right to 1e-6).
 
@@ -95,8 +98,9 @@ def gradient_leakage(
             "there must be more candidates than records in a batch: give others to choose from."
         )
     generator = random.simulation(seed)
-    hits, errors = 0, []
-    for chosen in generator.permutation(len(rows)).reshape(-1, size):
+    hits, missed, errors = 0, 0, []
+    order = generator.permutation(len(rows)).reshape(-1, size)
+    for place, chosen in enumerate(order):
         weights, bias = _layer(called("gradient", gradient, rows[chosen], marks[chosen]))
         if weights.shape[1] != rows.shape[1]:
             raise InvalidParameter("gradient must give one number for each feature of a record.")
@@ -104,10 +108,14 @@ def gradient_leakage(
         true = chosen if candidates is None else np.arange(size)
         named = _nearest(weights, pool, size, generator)
         hits += int(np.isin(true, named).sum())
+        if candidates is not None:
+            other = order[place - 1]  # the gradient of other records, held against these
+            apart, _ = _layer(called("gradient", gradient, rows[other], marks[other]))
+            missed += int(np.isin(true, _nearest(apart, pool, size, generator)).sum())
         if bias is not None and size == 1:
             errors.append(_error(weights, bias, rows[chosen[0]]))
     detail: dict[str, Any] = {"candidates": among}
-    if size == 1:
+    if size == 1 and candidates is None:
         detail["epsilon at least"] = epsilon_shown(hits, len(rows), 1 / among)
     if errors:
         detail["relative error"] = float(np.median(errors))
@@ -116,8 +124,10 @@ def gradient_leakage(
         attack="gradient leakage",
         success="a record is known among the candidates by its gradient",
         reached=Tally(hits, len(rows)),
-        guess=size / among,
-        guessing=f"{size} of {among:,} candidates at random",
+        guess=size / among if candidates is None else Tally(missed, len(rows)),
+        guessing=f"{size} of {among:,} candidates at random"
+        if candidates is None
+        else "the same by the gradient of another record",
         target=target,
         detail=detail,
     )

@@ -76,7 +76,10 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
         return min(1.0, beta)
     steps = np.arange(1, correct + 1)
     below = np.cumsum(stats.binom.pmf(correct - steps, guesses, right))
-    return min(1.0, beta + float(np.max(below / steps)) * 2 * canaries * delta)
+    bound = beta + float(np.max(below / steps)) * 2 * canaries * delta
+    # For three canaries and values near 1 the printed bound has been found a little too small; a value above
+    # one half rejects nothing anyway.
+    return 1.0 if bound > 0.5 else bound
 
 
 def one_run(

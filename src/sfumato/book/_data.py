@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._grid import floor_log2
 
-__all__ = ["Floats", "column_of", "items_of", "levels_of", "many", "numbers_of"]
+__all__ = ["Floats", "column_of", "floats_of", "items_of", "levels_of", "many", "numbers_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,6 +64,18 @@ def numbers_of(df: Any, name: str = "Age") -> Floats:
     if not np.isfinite(numbers).all():
         raise InvalidValue("Values must be finite: drop or fill missing ones first.")
     return numbers
+
+
+def floats_of(values: Any, name: str) -> Floats:
+    """The values as an array of floats of any shape.
+
+    Raises:
+        InvalidValue: if they are not numbers; none of them is shown.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} must be numbers; encode text first.") from None
 
 
 def items_of(data: Any) -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from sfumato.book._data import floats_of
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, as_integer, float_down, positive
@@ -52,7 +53,7 @@ def gradient(theta: ArrayLike, xi: ArrayLike, yi: ArrayLike) -> Floats:
         None: a gradient is a multiple of the row, so that whoever sees it has the row
         (`sfumato.attacks.gradients`).
     """
-    rows, signs = _rows(xi), np.asarray(yi, dtype=np.float64)
+    rows, signs = _rows(xi), floats_of(yi, "yi")
     weights = _vector(theta, rows.shape[-1])
     if signs.shape != rows.shape[:-1]:
         raise InvalidParameter("there must be one label for each row.")
@@ -90,7 +91,7 @@ def L2_clip(v: ArrayLike, b: Rational) -> Floats:  # noqa: N802 - the textbook's
         below 2**-32, and what is longer than b·(1 − 2**-30) by that figure is scaled to it. Numbers so small
         that their squares vanish are, together, shorter than any b that is allowed.
     """
-    vectors = np.asarray(v, dtype=np.float64)
+    vectors = floats_of(v, "v")
     bound = _bound(b)
     if vectors.ndim not in (1, 2) or vectors.shape[-1] > _MOST_COLUMNS:
         raise InvalidParameter("v must be a vector or a matrix of rows, of at most 2**20 coordinates.")
@@ -241,7 +242,7 @@ def loss(theta: ArrayLike, xi: ArrayLike, yi: ArrayLike) -> Any:
         None: a loss on training rows is a fact about them.
     """
     rows = _rows(xi)
-    return np.logaddexp(0, -np.asarray(yi, dtype=np.float64) * _margins(rows, _vector(theta, rows.shape[-1])))
+    return np.logaddexp(0, -floats_of(yi, "yi") * _margins(rows, _vector(theta, rows.shape[-1])))
 
 
 def accuracy(theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
@@ -302,14 +303,14 @@ def _bound(b: Rational) -> float:
 
 
 def _rows(given: ArrayLike) -> Floats:
-    rows = np.ascontiguousarray(np.asarray(given, dtype=np.float64))
+    rows = np.ascontiguousarray(floats_of(given, "rows"))
     if rows.ndim not in (1, 2):
         raise InvalidParameter("rows must be a vector or a matrix with one row a record.")
     return rows
 
 
 def _vector(theta: ArrayLike, width: int) -> Floats:
-    vector = np.asarray(theta, dtype=np.float64)
+    vector = floats_of(theta, "theta")
     if vector.shape != (width,):
         raise InvalidParameter("theta must be a vector with one number for each column of the rows.")
     return vector

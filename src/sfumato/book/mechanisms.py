@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.accounting import optimal
-from sfumato.book._data import Floats, many
+from sfumato.book._data import Floats, floats_of, many
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
@@ -196,7 +196,7 @@ def pct_error(orig: ArrayLike, priv: ArrayLike) -> Any:
     Raises:
         InvalidValue: if a true answer is 0, or not a finite number.
     """
-    true, answer = np.asarray(orig, dtype=np.float64), np.asarray(priv, dtype=np.float64)
+    true, answer = floats_of(orig, "orig"), floats_of(priv, "priv")
     if not np.isfinite(true).all() or not true.all():
         raise InvalidValue("A percentage needs true answers that are finite and not 0.")
     off = np.abs(true - answer) / np.abs(true) * 100.0

@@ -80,7 +80,7 @@ def differencing(
         values, chosen = _numbers(file, column, row, seed)
         count, truth = len(values), values[chosen]
         trials = math.ceil(_TRIALS / len(chosen))
-        noise = Laplace(epsilon=cost / 2, sensitivity=max(abs(low), abs(high)))
+        noise = Laplace(epsilon=cost / 2, sensitivity=max(abs(low), abs(high), high - low))
         held = np.clip(values, float(low), float(high))
 
         def outcome(numbers: NDArray[np.float64], told: Callable[[Any], Any], is_private: bool) -> Any:

@@ -43,6 +43,7 @@ __all__ = [
 
 _STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
 COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
+_MOST_ROWS = 10_000_000  # a tiny epsilon may ask for any number of them
 _APART = 1 << 32
 _PICTURES = (".png", ".svg")
 
@@ -239,7 +240,7 @@ def private_rows(
         coded, codes = together_coded([each.column(name) for each in (members, *others)], name)
         counts = np.bincount(codes[0], minlength=len(coded.values)).astype(np.int64)
         noisy = np.asarray(noise.release(counts), dtype=np.float64)
-        rows = rows or max(1, int(noisy.sum()))
+        rows = rows or min(max(1, int(noisy.sum())), _MOST_ROWS)
         weights = np.maximum(noisy, 0.0)
         weights = weights if weights.any() else np.ones_like(weights)
         chosen = draw.choice(len(weights), size=rows, p=weights / weights.sum())

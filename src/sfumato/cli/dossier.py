@@ -127,7 +127,7 @@ def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iter
                     engine=engine,
                 )
             except SfumatoError:
-                return None  # another declaration is on record, or a file is gone: no quotes, then
+                return None  # another budget is on record, or a file is gone: no quotes, then
 
         try:
             yield facts(catalog, book, name, session=session)

@@ -71,6 +71,12 @@ class Card:
             found |= {f"{table.name}.{name}": told for name, told in _ranges(table)}
         return found
 
+    @property
+    def spent_delta(self) -> Fraction:
+        """The delta at which the epsilon that is spent is told: what losses spent of it, or the budget's."""
+        facts = self.facts
+        return facts.balance.spent_delta if facts.budget.accountant == "basic" else facts.budget.delta
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for `--json` and the registry."""
         facts, balance = self.facts, self.facts.balance
@@ -84,7 +90,7 @@ class Card:
             "adjacency": facts.unit.adjacency,
             "budget": _price(facts.budget.epsilon, facts.budget.delta)
             | {"accountant": facts.budget.accountant},
-            "spent": _price(Fraction(balance.spent), balance.spent_delta),
+            "spent": _price(Fraction(balance.spent), self.spent_delta),
             "in_hindsight": {"epsilon": facts.hindsight, "delta": float(facts.budget.delta)},
             "size": facts.size,
             "mechanisms": dict(Counter(each.mechanism for each in facts.paid)),
@@ -114,7 +120,6 @@ class Card:
         """
         return written(
             {
-                "# what a registry of deployments asks": None,
                 **self.to_dict(),
                 "epsilon_in_words": " ".join(self.meaning.split()),
             }
@@ -128,7 +133,7 @@ class Card:
         drawn = f" by {' and '.join(laws)} noise" if laws else ""
         spent = f"{amount(balance.spent)} of epsilon = {amount(facts.budget.epsilon)}"
         if facts.budget.delta:
-            spent += f" (delta {amount(balance.spent_delta)} of {amount(facts.budget.delta)})"
+            spent += f" (delta {amount(self.spent_delta)} of {amount(facts.budget.delta)})"
         text = (
             f"Statistics about the dataset {facts.dataset} were released under differential privacy in the "
             f"central model, protecting {self.adjacency}. The {len(facts.paid):,} releases "
@@ -143,7 +148,7 @@ class Card:
     def __str__(self) -> str:
         """The label: one page of at most 80 columns."""
         facts, balance = self.facts, self.facts.balance
-        spent = f"epsilon {amount(balance.spent)}, delta {amount(balance.spent_delta)}"
+        spent = f"epsilon {amount(balance.spent)}, delta {amount(self.spent_delta)}"
         whole = f"epsilon {amount(facts.budget.epsilon)}, delta {amount(facts.budget.delta)}"
         lines = [f"Privacy label: {facts.dataset}", "=" * (15 + len(facts.dataset)), ""]
         lines += _pairs(
@@ -160,9 +165,7 @@ class Card:
         if facts.size and facts.budget.delta:
             lines += ["", textwrap.fill(str(delta_advice(facts.budget.delta, facts.size)), _WIDTH)]
         if facts.paid and balance.spent:
-            standing = compare(
-                balance.spent, balance.spent_delta, "record" if facts.unit.is_row else "person"
-            )
+            standing = compare(balance.spent, self.spent_delta, "record" if facts.unit.is_row else "person")
             lines += ["", textwrap.fill(standing.summary, _WIDTH)]
         lines += ["", "Bounds", *_pairs(self.bounds)]
         if facts.paid:
@@ -176,7 +179,7 @@ def _released(facts: Facts) -> str:
     for each in facts.paid:
         columns[""].append(f"#{each.number}")
         columns["who"].append(each.analyst or "–")
-        columns["epsilon"].append(amount(each.epsilon))
+        columns["epsilon"].append("–" if each.epsilon is None else amount(each.epsilon))
         columns["noise"].append(each.mechanism)
         columns["error at 95 %"].append("; ".join(f"{name} {told}" for name, told in each.errors.items()))
     return text_table(columns, width=_WIDTH)
@@ -206,5 +209,8 @@ def _pairs(pairs: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _price(epsilon: Fraction, delta: Fraction) -> dict[str, float]:
-    return {"epsilon": float(epsilon), "delta": float(delta)}
+def _price(epsilon: Fraction | None, delta: Fraction | None) -> dict[str, float | None]:
+    return {
+        "epsilon": None if epsilon is None else float(epsilon),
+        "delta": None if delta is None else float(delta),
+    }

@@ -80,7 +80,14 @@ def _classification(facts: Facts) -> Found:
         for table in facts.tables
         for name, kind in table.schema.items()
     ]
-    exposed = [place for place, role, _ in columns if role == "identifier"]
+    links = {
+        f"{owned}.{name}"
+        for table in facts.tables
+        if table.unit.is_via
+        for here, there in table.unit.on
+        for owned, name in ((table.name, here), (table.unit.table, there))
+    }
+    exposed = [place for place, role, _ in columns if role == "identifier" and place not in links]
     if exposed:
         return (
             "open",
@@ -107,11 +114,14 @@ def _preparation(facts: Facts) -> Found:
         if type(kind).__name__ in ("Int", "Float", "Date")
         and getattr(kind, "lower", getattr(kind, "start", None)) is None
     ]
-    unit = facts.unit
+    weights = [
+        f"{table.unit.max_rows:,} rows of {table.name} in {table.unit.max_groups:,} groups"
+        for table in facts.tables
+    ]
     what = (
         "Each row is a unit of its own"
-        if unit.is_row
-        else f"A unit counts with at most {unit.max_rows:,} rows in {unit.max_groups:,} groups"
+        if facts.unit.is_row
+        else f"A unit counts with at most {' and '.join(weights)}"
     )
     if open_text:
         return (
@@ -220,7 +230,7 @@ def _documentation(facts: Facts) -> Found:
 
 
 def _security(facts: Facts) -> Found:
-    if facts.catalog.ledger.startswith("postgresql://"):
+    if facts.catalog.ledger.startswith(("postgresql://", "postgres://")):
         return (
             "by hand",
             "The ledger is in PostgreSQL.",
@@ -266,6 +276,8 @@ def _monitoring(facts: Facts) -> Found:
     left = f"epsilon {float(balance.remaining):.4g} of {float(balance.epsilon):g} is left"
     last = max((each.time for each in facts.paid), default=None)
     when = "nothing released yet" if last is None else f"last release {_ago(last)}"
+    if not balance.open:
+        return "done", f"The ledger holds; the budget is closed; {when}.", ""
     if not balance.remaining:
         return "open", f"The budget is used up; {when}.", "Close it with `sfumato ledger close`, or raise it."
     return "done", f"The ledger holds; {left}; {when}.", ""

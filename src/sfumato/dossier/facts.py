@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sfumato.catalog import Catalog, Role
-from sfumato.errors import InvalidParameter, LedgerTampered, SfumatoError
+from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, SfumatoError
+from sfumato.ledger.rules import declared
 from sfumato.loss import PrivacyLoss, compose
 from sfumato.schema import PrivacyUnit, PrivateTable
+from sfumato.session import declaration_of
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance, Budget, Ledger, Receipt
@@ -30,7 +32,7 @@ class Paid:
         analyst: Who asked, or None.
         question: The SQL, or None where it was asked in another way.
         mechanism: What drew the noise.
-        epsilon: Its price.
+        epsilon: Its price; None where the receipt has it in another currency alone.
         delta: The other half of the price.
         errors: By column, the half-width at 95 % confidence that was quoted, or words where it depends on
             the data.
@@ -42,8 +44,8 @@ class Paid:
     analyst: str | None
     question: str | None
     mechanism: str
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Fraction | None
+    delta: Fraction | None
     errors: Mapping[str, str]
     kept: bool
 
@@ -103,6 +105,7 @@ def facts(
 
     Raises:
         LedgerTampered: if the ledger does not verify: a dossier rests on it.
+        LedgerMismatch: if the file declares another unit or other bounds than are on record.
         InvalidParameter: if the ledger has no such dataset.
     """
     found = ledger.verify()
@@ -116,7 +119,15 @@ def facts(
         raise InvalidParameter(
             f"The ledger has nothing about {dataset[:40]!r}; ask a first question, or name another dataset."
         )
-    asked = None if session is None else session()
+    on_record = known[dataset].declaration
+    wanted = declared(declaration_of(catalog.members(dataset)))
+    if {**wanted, "version": None} != {**on_record, "version": None}:
+        raise LedgerMismatch(
+            f"{catalog.path.name} declares {dataset[:40]!r} otherwise than the ledger has it on record, and "
+            "a dossier tells what was promised; put the file back, or run `sfumato ledger redeclare`."
+        )
+    # A session would put a new version on record, and this only looks.
+    asked = None if session is None or wanted != on_record else session()
     tables, balance = catalog.members(dataset), ledger.balance(dataset)
     receipts = list(ledger.entries(dataset))
     kept = {each.memo.get("debit") for each in receipts if each.kind == "release"}
@@ -149,17 +160,25 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         receipt.analyst,
         str(question) if question else None,
         str(memo.get("mechanism", "")),
-        Fraction(memo.get("epsilon", 0)),
-        Fraction(memo.get("delta", 0)),
-        _errors(session, question, memo) if session is not None and question else {},
+        _amount(receipt, "epsilon"),
+        _amount(receipt, "delta"),
+        _errors(session, question, memo) if session is not None and question and "epsilon" in memo else {},
         receipt.number in kept,
     )
+
+
+def _amount(receipt: Receipt, name: str) -> Fraction | None:
+    """The price as it was asked for, or as the gate has it; None where neither says."""
+    told = receipt.memo.get(name)
+    return receipt.price.get(name) if told is None else Fraction(told)
 
 
 def _errors(session: Session, question: str, memo: Mapping[str, Any]) -> dict[str, str]:
     """The error that a free quote of the same question at the same price tells; nothing is spent."""
     try:
-        quote = session.sql(question).quote(epsilon=Fraction(memo["epsilon"]), delta=Fraction(memo["delta"]))
+        quote = session.sql(question).quote(
+            epsilon=Fraction(memo["epsilon"]), delta=Fraction(memo.get("delta", 0))
+        )
     except SfumatoError:  # declared otherwise since, or asked with parameters
         return {}
     told = {}

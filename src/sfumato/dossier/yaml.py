@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,17 +15,14 @@ _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
 def written(values: Mapping[str, Any]) -> str:
-    """The values as a YAML document. A key that begins with # is a comment."""
+    """The values as a YAML document."""
     return "\n".join(_mapping(values, "")) + "\n"
 
 
 def _mapping(values: Mapping[str, Any], indent: str) -> list[str]:
     lines: list[str] = []
     for name, value in values.items():
-        if str(name).startswith("# "):
-            lines.append(f"{indent}{name}")
-        else:
-            lines += _entry(f"{indent}{_key(str(name))}:", value, indent)
+        lines += _entry(f"{indent}{_key(str(name))}:", value, indent)
     return lines
 
 
@@ -51,8 +49,10 @@ def _key(name: str) -> str:
 
 def _scalar(value: Any) -> str:
     # JSON is YAML: a double-quoted text, a number, true, false or null mean the same in both.
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     if isinstance(value, float) and "e" in repr(value) and "." not in repr(value):
         return repr(value).replace("e", ".0e")  # YAML 1.1 reads 1e-06 as a text, and 1.0e-06 as a number
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)  # in ASCII: some characters end a line in YAML and not in JSON
