@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.commas import listed
 from sfumato.cli.output import emit_json, paragraph, say
 from sfumato.errors import InvalidParameter, SourceUnusable
 
@@ -65,17 +65,6 @@ SeedOption = Annotated[
 
 
 # ── what was asked for
-
-
-def listed(given: Sequence[str]) -> list[str]:
-    """Names with commas between, from options that may be repeated; `"a,b"` in double quotes is one name."""
-    found: list[str] = []
-    for each in given:
-        parts = each.split(",")
-        with suppress(csv.Error):
-            parts = next(csv.reader([each], skipinitialspace=True, strict=True), [])
-        found += [name.strip() for name in parts if name.strip()]
-    return found
 
 
 def price(epsilon: str) -> Fraction:
