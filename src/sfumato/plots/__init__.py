@@ -1,4 +1,4 @@
-"""Pictures from plain arrays: released values with their noise, budgets, attacks, deployments, anonymity.
+"""Pictures from plain arrays: released values with their noise, budgets, attacks, bounds, deployments.
 
 Every function returns a matplotlib figure that belongs to the caller alone, and writes a .png or .svg if a
 path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
@@ -9,11 +9,13 @@ from __future__ import annotations
 from sfumato.plots.anonymity import before_after
 from sfumato.plots.attacks import reconstruction_curve, success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
+from sfumato.plots.bounds import against_bound
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
 from sfumato.plots.raster import pixels
 
 __all__ = [
+    "against_bound",
     "before_after",
     "budget_bar",
     "deployments_chart",

@@ -1,0 +1,44 @@
+"""Neighbouring inputs of every game with a privacy claim, ready to be drawn from: what an auditor runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms.base import Side
+
+__all__ = ["Example", "examples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A game on two neighbouring inputs.
+
+    Every module whose results cost privacy lists some as `EXAMPLES`. The pair should come close to the claim,
+    so that a mechanism that keeps less is caught.
+
+    Attributes:
+        name: Short and unique.
+        loss: The claim.
+        draw: Gives `count` independent outputs, first axis `count`, for the "left" or the "right" input.
+        pmf: The exact law of one output for a side, as output → probability, where it is small enough to
+            list.
+    """
+
+    name: str
+    loss: PrivacyLoss
+    draw: Callable[[Side, int], NDArray[Any]]
+    pmf: Callable[[Side], Mapping[Any, float]] | None = None
+
+
+def examples() -> tuple[Example, ...]:
+    """The examples of all games of this package."""
+    root = importlib.import_module("sfumato.games")
+    homes = sorted(set(root._HOMES.values()))
+    modules = [importlib.import_module(f"sfumato.games.{home}") for home in homes]
+    return tuple(each for module in modules for each in getattr(module, "EXAMPLES", ()))
