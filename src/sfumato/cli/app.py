@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from sfumato.cli import (
+    allot,
     anonymity,
     ask,
     attack,
@@ -82,6 +83,8 @@ app.command("lab")(lab.lab)
 app.command("audit")(audit.audit)
 app.command("check")(dossier.check)
 app.command("card")(dossier.card)
+ledger.app.command("allot")(allot.allot)
+ledger.app.command("take-back")(allot.take_back)
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -12,6 +12,7 @@ import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import (
+    acting,
     dataset_named,
     exactly,
     ledger_place,
@@ -153,6 +154,7 @@ def adopt(
     json_: JsonOption = False,
 ) -> None:
     """Take the ledger over as it stands after its anchor was lost."""
+    acting()
     from sfumato.ledger import Ledger
     from sfumato.ledger.rules import reason_of
 
@@ -190,6 +192,7 @@ def raise_(
     json_: JsonOption = False,
 ) -> None:
     """Raise a dataset's budget to what the toml says, or to --epsilon and --delta."""
+    acting()
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
         declared = _declared_budget(config, dataset)
@@ -215,6 +218,7 @@ def close(
     json_: JsonOption = False,
 ) -> None:
     """Close a dataset's budget for good: nothing more can be asked of it."""
+    acting()
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         book.close_budget(dataset, reason=reason)
@@ -234,6 +238,7 @@ def limit(
     json_: JsonOption = False,
 ) -> None:
     """Set what one analyst may spend: as the toml says, or --epsilon and --delta."""
+    acting()
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
         listed = _limits(config, dataset)
@@ -270,6 +275,7 @@ def revoke(
     json_: JsonOption = False,
 ) -> None:
     """Take an analyst's leave to ask; a new limit gives it back."""
+    acting()
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
         if not force:
@@ -288,6 +294,7 @@ def redeclare(
     json_: JsonOption = False,
 ) -> None:
     """Put the toml's columns and bounds on record after something was spent."""
+    acting()
     from sfumato.session import declaration_of
 
     catalog = read_catalog(config, ledger)

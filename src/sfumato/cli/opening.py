@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli.output import unbroken
-from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch
+from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter, LedgerMismatch
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UnknownDataset",
+    "acting",
     "config_flag",
     "dataset_named",
     "exactly",
@@ -133,6 +134,22 @@ def limit_in_toml(analyst: str, epsilon: Fraction, delta: Fraction) -> str:
     if delta:
         figures += f", delta = {toml_number(exactly(delta))}"
     return f"{toml_key(analyst)} = {{ {figures} }}"
+
+
+def acting() -> None:
+    """Refuse a steward's act to somebody who works in an analyst's name.
+
+    A guard against slips. What keeps an analyst from the ledger is that they cannot read its key.
+
+    Raises:
+        AccessDenied: if SFUMATO_ANALYST is set.
+    """
+    who = os.environ.get("SFUMATO_ANALYST", "").strip()
+    if who:
+        raise AccessDenied(
+            f"This is the steward's to do, and SFUMATO_ANALYST says that you are {who[:40]}: as the steward, "
+            "unset it first."
+        )
 
 
 @contextmanager

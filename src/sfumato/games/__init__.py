@@ -11,12 +11,30 @@ auction.select([20.0, 35.0, 80.0])              # one price for everybody, chose
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+# Now, and not on first use: the name is the function's, and no longer its module's.
+from sfumato.games.grants import Grants, grants
+
+if TYPE_CHECKING:
+    from sfumato.games.allocation import Allocation, AllocationRule, Request, allocate
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
-_HOMES: dict[str, str] = {}
+_HOMES = {
+    "Allocation": "allocation",
+    "AllocationRule": "allocation",
+    "Request": "allocation",
+    "allocate": "allocation",
+}
 
-__all__: list[str] = []
+__all__ = [
+    "Allocation",
+    "AllocationRule",
+    "Grants",
+    "Request",
+    "allocate",
+    "grants",
+]
 
 
 def __getattr__(name: str) -> Any:

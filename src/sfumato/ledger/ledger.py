@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
+from sfumato.ledger.allotment import allot, latest, take_back
 from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Book
@@ -31,6 +32,7 @@ from sfumato.ledger.rules import (
     open_account,
     reason_of,
     same_unit,
+    within_cap,
 )
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
@@ -299,11 +301,7 @@ class Ledger:
         """
         with self._writing() as draft:
             account = open_account(draft.book, dataset)
-            wanted = comparable(budget, account)
-            if any(own > cap for own, cap in zip(wanted.limits, account.cap.limits, strict=True)):
-                raise LedgerMismatch(
-                    f"A limit lies within the dataset's budget, which is {account.cap} for {account.name!r}."
-                )
+            wanted = within_cap(comparable(budget, account), account)
             draft.add(
                 "limit",
                 account.name,
@@ -312,6 +310,29 @@ class Ledger:
                 reason=reason_of(reason),
             )
         return Receipt.of(draft.rows[0])
+
+    def allot(self, dataset: str, limits: Mapping[str, Budget | None], *, reason: str) -> list[Receipt]:
+        """Limits several analysts at once, all or none; `take_back` undoes it.
+
+        None in place of a budget revokes: that analyst may ask nothing more. What the others may still spend
+        fits together into what the dataset has left.
+        """
+        why = reason_of(reason)
+        with self._writing() as draft:
+            allot(draft, open_account(draft.book, dataset), limits, why)
+        return [Receipt.of(row) for row in draft.rows]
+
+    def take_back(self, dataset: str, *, reason: str) -> list[Receipt]:
+        """Undoes the last allotment: the limits before it are in force again, and what was spent stays spent.
+
+        Raises:
+            LedgerMismatch: if there is none, or one of its limits was changed since.
+        """
+        why = reason_of(reason)
+        with self._writing() as draft:
+            account = open_account(draft.book, dataset)
+            take_back(draft, account, latest(self._store, account.name), why)
+        return [Receipt.of(row) for row in draft.rows]
 
     def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
         """Lets an analyst ask nothing more, until a new limit is set."""

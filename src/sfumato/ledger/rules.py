@@ -25,6 +25,7 @@ __all__ = [
     "open_account",
     "reason_of",
     "same_unit",
+    "within_cap",
 ]
 
 
@@ -129,6 +130,15 @@ def comparable(budget: Budget, account: Account) -> Budget:
             f"by {budget.accountant!r}."
         )
     return budget.at_order_of(account.cap)
+
+
+def within_cap(limit: Budget, account: Account) -> Budget:
+    """An analyst's limit, refused where it is more than the dataset itself may spend."""
+    if any(own > cap for own, cap in zip(limit.limits, account.cap.limits, strict=True)):
+        raise LedgerMismatch(
+            f"A limit lies within the dataset's budget, which is {account.cap} for {account.name!r}."
+        )
+    return limit
 
 
 def named(units: tuple[str, ...], values: tuple[Fraction, ...]) -> dict[str, str]:

@@ -1,0 +1,220 @@
+"""One budget, several teams: who gets how much epsilon, so that asking for more than one needs is no use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from sfumato.errors import InvalidParameter
+from sfumato.ledger.chain import text
+from sfumato.numeric.exact import Rational, nonnegative, positive
+
+__all__ = ["Allocation", "AllocationRule", "Request", "Rule", "allocate"]
+
+Rule: TypeAlias = Literal["max_min", "weights", "auction"]
+Need: TypeAlias = Rational | tuple[Rational, Rational]
+"""What a team wants: an epsilon, or in an auction what each unit is worth to it, and an epsilon."""
+
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Request:
+    """What a team asks for.
+
+    Attributes:
+        team: Its name, as the ledger knows the analyst.
+        epsilon: The most that is of use to it.
+        weight: How much it counts under the rule "weights"; set by the steward, not by the team.
+        value: What each unit of epsilon is worth to it, in credits, under the rule "auction".
+    """
+
+    team: str
+    epsilon: Fraction
+    weight: Fraction
+    value: Fraction
+
+    def __init__(
+        self, team: str, epsilon: Rational, *, weight: Rational = 1, value: Rational | None = None
+    ) -> None:
+        """Take the numbers exactly.
+
+        Raises:
+            InvalidParameter: for a name that is none, or numbers that are not positive.
+        """
+        for name, given in {
+            "team": text(team, "team"),
+            "epsilon": positive(epsilon, "epsilon"),
+            "weight": positive(weight, "weight"),
+            "value": _ZERO if value is None else nonnegative(value, "value"),
+        }.items():
+            object.__setattr__(self, name, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Who gets how much.
+
+    Attributes:
+        rule: By which rule.
+        total: What there was to give.
+        shares: By team, exact. Together at most `total`.
+        payments: By team, the credits that the auction takes; 0 under the other rules.
+    """
+
+    rule: Rule
+    total: Fraction
+    shares: Mapping[str, Fraction]
+    payments: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Fraction:
+        """What nobody asked for."""
+        return self.total - sum(self.shares.values(), _ZERO)
+
+    def to_dict(self) -> dict[str, object]:
+        """The allocation as plain values; exact numbers as text."""
+        return {
+            "rule": self.rule,
+            "total": str(self.total),
+            "left": str(self.left),
+            "shares": {team: str(share) for team, share in self.shares.items()},
+            "payments": {team: str(paid) for team, paid in self.payments.items()},
+        }
+
+
+def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_min") -> Allocation:
+    """Divide an epsilon among teams.
+
+    - "max_min": nobody gets more than they asked for, and what is short is short for all alike: the smallest
+      share is as large as it can be, then the next (the uniform rule of Sprumont 1991).
+    - "weights": the same with shares in proportion to weights that the steward has set.
+    - "auction": to those to whom it is worth most, and each pays what its share would have been worth to
+      the others (Vickrey, Clarke, Groves), in credits of the house.
+
+    Under each of them no team gains by asking for another amount than it needs, or for what it is not worth
+    to it: under the first two because a share grows with the request only until the request is met, and
+    then not at all; in the auction because a team's own words never enter what it pays for what it gets.
+    To divide *in proportion to the requests* has neither property: whoever asks for more gets more. The first
+    two hold for coalitions, too; bidders in an auction can collude.
+
+    Args:
+        requests: One for each team.
+        total: What there is to give.
+        rule: How.
+
+    Raises:
+        InvalidParameter: without requests, for a team that asks twice, an unknown rule, an auction without
+            values or values without one.
+    """
+    there, asked = positive(total, "total"), list(requests)
+    if not asked or not all(isinstance(each, Request) for each in asked):
+        raise InvalidParameter("There is nobody to give to: pass a list of at least one Request.")
+    names = [each.team for each in asked]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidParameter(f"{twice[:60]} asks twice: give one Request for each team.")
+    if rule not in _RULES:
+        raise InvalidParameter(f"rule must be one of {', '.join(_RULES)}, not {str(rule)[:40]!r}.")
+    if rule == "auction" and not any(each.value for each in asked):
+        raise InvalidParameter("An auction needs to know what a unit of epsilon is worth: give value=….")
+    if rule != "auction" and any(each.value for each in asked):
+        raise InvalidParameter(f"The rule {rule!r} takes no values: leave them out, or hold an auction.")
+    return _RULES[rule](asked, there)
+
+
+def _filled(
+    requests: Sequence[Request], total: Fraction, weight: Callable[[Request], Fraction]
+) -> dict[str, Fraction]:
+    """Water-filling: min(request, weight · level), with the level at which all is given."""
+    shares: dict[str, Fraction] = {}
+    left, heavy = total, sum((weight(each) for each in requests), _ZERO)
+    # Whose request is met at the lowest level comes first; once one is not met, none after it is.
+    for each in sorted(requests, key=lambda each: (each.epsilon / weight(each), each.team)):
+        shares[each.team] = min(each.epsilon, left * weight(each) / heavy)
+        left -= shares[each.team]
+        heavy -= weight(each)
+    return {each.team: shares[each.team] for each in requests}
+
+
+def _max_min(requests: Sequence[Request], total: Fraction) -> Allocation:
+    return Allocation("max_min", total, _filled(requests, total, lambda _: Fraction(1)), _free(requests))
+
+
+def _weights(requests: Sequence[Request], total: Fraction) -> Allocation:
+    return Allocation("weights", total, _filled(requests, total, lambda each: each.weight), _free(requests))
+
+
+def _free(requests: Sequence[Request]) -> dict[str, Fraction]:
+    return {each.team: _ZERO for each in requests}
+
+
+def _auction(requests: Sequence[Request], total: Fraction) -> Allocation:
+    shares = _best(requests, total)
+    payments = {}
+    for each in requests:
+        others = [one for one in requests if one.team != each.team]
+        without = _best(others, total)
+        payments[each.team] = sum(
+            (one.value * (without[one.team] - shares[one.team]) for one in others), _ZERO
+        )
+    return Allocation("auction", total, shares, payments)
+
+
+def _best(requests: Sequence[Request], total: Fraction) -> dict[str, Fraction]:
+    """The most valuable division: the highest values first, as much as each asks for."""
+    shares, left = {each.team: _ZERO for each in requests}, total
+    for each in sorted(requests, key=lambda each: (-each.value, each.team)):
+        if each.value:
+            shares[each.team] = min(each.epsilon, left)
+            left -= shares[each.team]
+    return shares
+
+
+_RULES: dict[Rule, Callable[[Sequence[Request], Fraction], Allocation]] = {
+    "max_min": _max_min,
+    "weights": _weights,
+    "auction": _auction,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRule:
+    """A rule as a game: what a team gains whose words are not its needs.
+
+    A type is the epsilon that a team needs; in an auction a pair, what each unit is worth and the epsilon.
+    What a team gets beyond its needs is worth nothing to it.
+
+    Attributes:
+        total: What there is to give.
+        rule: How.
+        weights: Of the teams in their order, for the rule "weights".
+        top: The highest value of a unit, for the rule "auction".
+    """
+
+    total: Fraction
+    rule: Rule = "max_min"
+    weights: tuple[Rational, ...] = ()
+    top: Rational = 1
+
+    def payoff(self, reports: Sequence[Need], agent: int, truth: Need) -> float:
+        """What the share is worth to a team with this truth, over all that there could be to gain.
+
+        From 0 to 1; in an auction from −1, as one who overstates may pay more than the share is worth.
+        """
+        found = allocate(
+            [self._request(at, each) for at, each in enumerate(reports)], self.total, rule=self.rule
+        )
+        share, whose = found.shares[str(agent)], self._request(agent, truth)
+        useful = min(share, whose.epsilon)
+        if self.rule != "auction":
+            return float(useful / self.total)
+        gained = whose.value * useful - found.payments[str(agent)]
+        return float(gained / (positive(self.top, "top") * self.total))
+
+    def _request(self, at: int, need: Need) -> Request:
+        if isinstance(need, tuple):
+            return Request(str(at), need[1], value=need[0])
+        return Request(str(at), need, weight=self.weights[at] if self.weights else 1)

@@ -1,0 +1,137 @@
+"""Limits of several analysts at once: all or none, on record, and set back by the steward alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from fractions import Fraction
+
+import pytest
+
+from sfumato.errors import (
+    AccessDenied,
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerMismatch,
+    LedgerTampered,
+    LedgerUnusable,
+)
+from sfumato.ledger import Budget, Ledger
+from sfumato.loss import PureLoss
+
+F = Fraction
+DECLARED = {"unit": {"column": "user_id"}, "version": None}
+
+
+def pay(ledger, epsilon, analyst=None):
+    return ledger.debit("visits", PureLoss(epsilon), fingerprint="q", analyst=analyst)
+
+
+def opened(place, budget=None):
+    ledger = place.open()
+    ledger.register("visits", DECLARED, budget or Budget(2))
+    return ledger
+
+
+def limits(ledger, *analysts):
+    found = [ledger.balance("visits", each) for each in analysts]
+    return [each.epsilon if each.limited and each.open else None for each in found]
+
+
+def test_an_allotment_limits_everybody_and_is_taken_back(place):
+    with opened(place) as ledger:
+        ledger.limit("visits", "bob", Budget("0.3"), reason="a start")
+        ledger.revoke("visits", "eve", reason="left")
+        written = ledger.allot(
+            "visits", {"ada": Budget(1), "bob": Budget("0.5"), "eve": Budget("0.5")}, reason="spring"
+        )
+        assert [each.kind for each in written] == ["limit"] * 3
+        assert limits(ledger, "ada", "bob", "eve") == [1, F("0.5"), F("0.5")]
+        pay(ledger, "0.4", "ada")
+        with pytest.raises(BudgetExceeded, match="limit of 'ada'"):
+            pay(ledger, "0.7", "ada")
+    with place.open() as ledger:
+        ledger.take_back("visits", reason="summer")
+        assert limits(ledger, "bob") == [F("0.3")]
+        pay(ledger, "0.7", "ada")  # no limit but the budget's, and what was spent stays spent
+        assert ledger.balance("visits").spent == F("1.1")
+        with pytest.raises(AccessDenied, match="no longer ask"):
+            pay(ledger, "0.1", "eve")
+        assert ledger.verify().ok
+        with pytest.raises(LedgerMismatch, match="no allotment"):
+            ledger.take_back("visits", reason="again")
+
+
+def test_none_revokes_and_is_taken_back(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget(2), "bob": None}, reason="an auction")
+        with pytest.raises(AccessDenied):
+            pay(ledger, "0.1", "bob")
+        ledger.take_back("visits", reason="over")
+        pay(ledger, "0.1", "bob")
+
+
+def test_limits_that_do_not_fit_together_are_refused_and_nothing_is_written(place):
+    with opened(place) as ledger:
+        pay(ledger, "0.5", "ada")
+        before = len(list(ledger.entries()))
+        with pytest.raises(LedgerMismatch, match=r"leave epsilon 1.6 to spend, and 'visits' has 1.5 left"):
+            ledger.allot("visits", {"ada": Budget("1.1"), "bob": Budget(1)}, reason="too much")
+        with pytest.raises(LedgerMismatch, match="within the dataset's budget"):
+            ledger.allot("visits", {"bob": Budget("0.1"), "ada": Budget(3)}, reason="too much")
+        with pytest.raises(LedgerMismatch, match="gated by"):
+            ledger.allot("visits", {"bob": Budget("0.1", "1e-6", "zcdp")}, reason="another gate")
+        for wrong in ({}, None, ["ada"]):
+            with pytest.raises(InvalidParameter, match="at least one analyst"):
+                ledger.allot("visits", wrong, reason="nobody")
+        with pytest.raises(InvalidParameter, match="needs a reason"):
+            ledger.allot("visits", {"bob": Budget(1)}, reason=" ")
+        assert len(list(ledger.entries())) == before
+        # What ada has spent counts: 0.5 more for her and 1 for bob is all there is.
+        ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="just so")
+
+
+def test_a_later_act_is_not_overwritten(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="spring")
+        ledger.limit("visits", "bob", Budget("0.1"), reason="a slip")
+        with pytest.raises(LedgerMismatch, match="'bob' was changed since"):
+            ledger.take_back("visits", reason="summer")
+        assert limits(ledger, "ada", "bob") == [1, F("0.1")]
+
+
+def test_two_allotments_are_taken_back_one_by_one_where_they_do_not_meet(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget(1)}, reason="one")
+        ledger.allot("visits", {"bob": Budget("0.5")}, reason="two")
+        assert [each.analyst for each in ledger.take_back("visits", reason="x")] == ["bob"]
+        assert [each.analyst for each in ledger.take_back("visits", reason="x")] == ["ada"]
+
+
+def test_nobody_but_the_steward_undoes_it(tmp_path):
+    path = tmp_path / "visits.ledger"
+    with Ledger.open(path) as ledger:
+        ledger.register("visits", DECLARED, Budget(2))
+        ledger.allot("visits", {"ada": Budget("0.5")}, reason="spring")
+        # Not by registering again with more, which is all that a session of an analyst does.
+        with pytest.raises(LedgerMismatch, match="only the steward"):
+            ledger.register("visits", DECLARED, Budget(4))
+        with pytest.raises(BudgetExceeded):
+            pay(ledger, 1, "ada")
+    # Not without the key.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with pytest.raises(LedgerUnusable):
+        Ledger.open(path, state=elsewhere, create=False)
+    # Not by hand: the receipt cannot be edited or removed unnoticed.
+    database = sqlite3.connect(path)
+    tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    touched = 0
+    for name in tables:
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
+        if "kind" in columns:
+            touched += database.execute(f"DELETE FROM {name} WHERE kind = 'limit'").rowcount
+    database.commit()
+    database.close()
+    assert touched == 1
+    with pytest.raises(LedgerTampered):
+        Ledger.open(path)
