@@ -100,6 +100,19 @@ def test_the_books_composition_leaves_out_a_term():
     assert book.seq_comp(3, epsilon=0.1) == 0.3
 
 
+def test_averaging_k_answers_for_the_price_of_one_is_worse_than_one():
+    drawn, expected = twice(
+        lambda: book.avg_attack(42, "0.5", 9), lambda: Laplace("0.5", 9).release(np.full(9, 42.0)).mean()
+    )
+    assert drawn == expected
+    with seeded("averages"):
+        averages = np.array([book.avg_attack(0, 1, 100) for _ in range(2_000)])
+    # k draws of scale k/ε have a mean of variance 2k/ε²; its own spread is √(2 + 3/k) of that over √2000.
+    assert averages.var() == pytest.approx(200, rel=6 * (2.03 / 2_000) ** 0.5)
+    # The original: scale 1/ε each, which averages to nothing, and costs 100 epsilon.
+    assert averages.var() > 1_000 * 2 / 100
+
+
 def test_one_draw_for_a_whole_column_is_refused():
     for column in ([1.0, 2.0], np.array([1.0]), pd.Series([1.0]), np.array(1.0)):
         with pytest.raises(InvalidValue, match="one number; take the function that ends in _vec"):
@@ -117,6 +130,8 @@ def test_one_draw_for_a_whole_column_is_refused():
         (lambda: book.gaussian_mech_RDP_vec([1], 1, 1, 1), "alpha must exceed 1"),
         (lambda: book.adv_comp(0, epsilon=1, delta=1e-6), "k must be"),
         (lambda: book.gaussian_mech(1, 1, 1, 0), "delta must"),
+        (lambda: book.avg_attack(1, 1, 0), "k must be at least 1"),
+        (lambda: book.avg_attack(1, 1, 10**8), "at most ten million"),
     ],
 )
 def test_bad_parameters_are_refused_in_a_sentence(call, sentence):

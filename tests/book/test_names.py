@@ -43,6 +43,50 @@ PROMISED = {
     "ptr_avg",
     "saa_avg_age",
 }
+# What the originals are called with, in their order; where they read a global table, ours takes the data too.
+ORIGINALS = {
+    "laplace_mech": "v sensitivity epsilon",
+    "laplace_mech_vec": "vec sensitivity epsilon",
+    "gaussian_mech": "v sensitivity epsilon delta",
+    "gaussian_mech_vec": "vec sensitivity epsilon delta",
+    "gaussian_mech_RDP_vec": "vec sensitivity alpha epsilon_bar",
+    "gaussian_mech_zCDP_vec": "vec sensitivity rho",
+    "above_threshold": "queries df T epsilon",
+    "above_threshold_fail_signal": "queries df T epsilon",
+    "naive_above_threshold": "queries df T epsilon",
+    "sparse": "queries df c T epsilon",
+    "range_query_svt": "queries df c T epsilon",
+    "report_noisy_max": "x R u sensitivity epsilon",
+    "exponential": "x R u sensitivity epsilon",
+    "isKAnonymized": "df k",
+    "generalize": "df depths",
+    "score": "data option",
+    "avg_grad": "theta X y",
+    "L2_clip": "v b",
+    "noisy_gradient_descent": "iterations epsilon delta",
+    "rand_resp_sales": "response",
+    "encode": "response",
+    "perturb": "encoded_response",
+    "aggregate": "responses",
+    "auto_avg": "df epsilon",
+    "ptr_avg": "df u b epsilon delta logging",
+    "saa_avg_age": "k epsilon logging",
+    # Beyond those: what the chapters call on the way.
+    "avg_attack": "query epsilon k",
+    "ls_at_distance": "df u k",
+    "dist_to_high_ls": "df u b",
+    "gs_avg": "df u epsilon",
+    "naive_select_b": "query df epsilon",
+    "age_sum_query": "df b",
+    "create_query": "b",
+    "gradient_sum": "theta X y b",
+    "unary_epsilon": "p q",
+    "range_query": "df col a b",
+    "pct_error": "orig priv",
+    "adv_comp": "k",
+    "seq_comp": "k",
+}
+DATA = {"noisy_gradient_descent": {"X", "y"}, "saa_avg_age": {"df"}, "encode": {"domain"}}
 # Chapter 12 has a file of its own; what is there is checked, and nothing here depends on it.
 THERE = [n for n, home in book._HOMES.items() if importlib.util.find_spec(f"sfumato.book.{home}")]
 SPENDING = {"noisy_gradient_descent", "perturb_bit", *PRICED}
@@ -51,6 +95,16 @@ SPENDING = {"noisy_gradient_descent", "perturb_bit", *PRICED}
 def test_every_promised_name_has_a_home():
     assert set(book.__all__) >= PROMISED
     assert list(book._HOMES) == book.__all__ == sorted(set(book.__all__)) == dir(book)
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_arguments_are_those_of_the_original_in_its_order(name):
+    assert set(ORIGINALS) >= PROMISED
+    given = inspect.signature(getattr(book, name)).parameters.values()
+    placed = [each.name for each in given if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert placed == ORIGINALS[name].split()
+    needed = {each.name for each in given if each.kind is each.KEYWORD_ONLY and each.default is each.empty}
+    assert needed == DATA.get(name, needed & {"epsilon", "delta"})
 
 
 @pytest.mark.parametrize("name", THERE)

@@ -40,6 +40,13 @@ def test_some_facts_as_published(name, stated, kind):
     assert (one.stated, one.kind) == (stated, kind)
 
 
+@pytest.mark.parametrize("curator", ["U.S. Census Bureau", "Apple", "Google", "Meta", "LinkedIn"])
+def test_the_deployments_that_everybody_names_have_a_price_and_a_source(curator):
+    found = [one for one in deployments() if curator in one.curator]
+    assert found
+    assert all((one.epsilon or one.rho) and one.published for one in found)
+
+
 @pytest.mark.parametrize("unit", ["person", "user", "row", "event", "person and period", "organisation"])
 @pytest.mark.parametrize("model", ["central", "local"])
 def test_only_the_same_kind_is_near(unit, model):

@@ -27,12 +27,30 @@ TOLD = {
         r"spent: 0\.1 of 1",
     ],
     "reconstruction": [r"exact: 100\.0%", r"epsilon 1 in all.*No better than a guess"],
-    "desiderata": [r"a tenth swapped.*9\d\.\d%.*It works", r"ten releases: 1\.0"],
-    "portrait": [r"ratio is 3", r"turned back: \d\d\.\d%"],
-    "crowd": [r"1,000,000 +± 3 +± 1,\d{3}"],
+    "desiderata": [
+        *(rf"{one} +no +no +no +no " for one in ("anonymisation", "swapping", "minimisation")),
+        r"k-anonymity +no +no +no +partly",
+        r"differential +yes +yes +yes +yes",
+        r"a tenth swapped.*9\d\.\d%.*It works",
+        r"ten releases: 1\.0.*family of four: 0\.4",
+    ],
+    "portrait": [
+        r"ratio is 3, so epsilon is ln 3",
+        # The answers as they are lean towards one half; turned back they do not.
+        r"truly light: 77\.4%.*as answered: 6\d\.\d%\nturned back: 7\d\.\d%",
+    ],
+    "crowd": [r"10,000 +± 3 +± 19\d +6\d\n +1,000,000 +± 3 +± 1,8\d\d +6[23]\d\n"],  # √100 = 10
     "delta": [r"1/n: on average +[012]\.\d\d of 10,000"],
-    "individual": [r"sensitivity +0, +1 different", r"proven at least [3-9]"],
-    "buyers": [r"at 3\.01: 1 buy, revenue 3\.01", r"300 buyers: 29\d of 301|300 buyers: 30\d of 301"],
+    "individual": [
+        r"sensitivity +0, +1 different",
+        r"proven at least [3-9]",
+        r"50,000: epsilon 0\.1\n.*500,000: epsilon 1\.0",
+    ],
+    "buyers": [
+        r"noise +on the bids.*nothing sold in [67]\d%",
+        r"at 3\.01: 1 buy, revenue 3\.01",
+        r"300 buyers: 29\d of 301|300 buyers: 30\d of 301",
+    ],
 }
 
 

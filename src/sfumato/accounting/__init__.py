@@ -2,7 +2,7 @@
 
 `compare(losses, delta)` shows every accountant side by side. An accountant with `adaptive = False` is for a
 plan fixed in advance; budgets that react to answers are gated by a filter. `calibrate` and its relatives go
-from a target to the noise.
+from a target to the noise. `unit_loss` is what a release cost one unit, for the steward.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sfumato.accounting._calibrate import (
 from sfumato.accounting._filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter
 from sfumato.accounting._shuffle import shuffled, shuffled_closed_form, shuffled_delta, shuffled_response
 from sfumato.accounting._tally import Tally
+from sfumato.accounting._units import unit_loss
 
 __all__ = [
     "ACCOUNTANTS",
@@ -43,4 +44,5 @@ __all__ = [
     "shuffled_closed_form",
     "shuffled_delta",
     "shuffled_response",
+    "unit_loss",
 ]

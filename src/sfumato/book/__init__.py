@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sfumato.book.local_sensitivity import dist_to_high_ls, gs_avg, ls_at_distance, ptr_avg, saa_avg_age
     from sfumato.book.mechanisms import (
         adv_comp,
+        avg_attack,
         gaussian_mech,
         gaussian_mech_RDP_vec,
         gaussian_mech_vec,
@@ -84,6 +85,7 @@ _HOMES = {
     "age_sum_query": "queries",
     "aggregate": "survey",
     "auto_avg": "clipping",
+    "avg_attack": "mechanisms",
     "avg_grad": "learning",
     "create_age_range_query": "queries",
     "create_query": "queries",
@@ -136,6 +138,7 @@ __all__ = [
     "age_sum_query",
     "aggregate",
     "auto_avg",
+    "avg_attack",
     "avg_grad",
     "create_age_range_query",
     "create_query",

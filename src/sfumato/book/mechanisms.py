@@ -22,6 +22,7 @@ from sfumato.numeric.exact import Rational, as_integer, decimal_up, positive
 
 __all__ = [
     "adv_comp",
+    "avg_attack",
     "gaussian_mech",
     "gaussian_mech_RDP_vec",
     "gaussian_mech_vec",
@@ -32,6 +33,8 @@ __all__ = [
     "renyi_rho",
     "seq_comp",
 ]
+
+_MOST_ANSWERS = 10**7  # to average, held in memory together
 
 
 def laplace_mech(v: float, sensitivity: Rational, epsilon: Rational) -> float:
@@ -169,7 +172,7 @@ def adv_comp(k: int, *, epsilon: Rational, delta: Rational) -> float:
     """The least epsilon that k releases of (pure) epsilon each have together at this delta, rounded up.
 
     Traps of the original: `2ε√(2k·ln(1/δ))` leaves out the term kε(e^ε − 1) of the theorem that it quotes,
-    and promises too much: 859 for k = 10⁴ and ε = 1, where nothing below 4947 is true. The chapter also
+    and promises too much: 858 for k = 10⁴ and ε = 1, where nothing below 4947 is true. The chapter also
     calls 966 "much lower" than the 500 of k = 500 releases added up. The theorem has since been replaced by
     an exact one, which is never above the sum.
 
@@ -181,6 +184,31 @@ def adv_comp(k: int, *, epsilon: Rational, delta: Rational) -> float:
         InvalidParameter: if a parameter is out of range.
     """
     return min(optimal(epsilon, as_integer(k, "k"), delta), seq_comp(k, epsilon=epsilon))
+
+
+def avg_attack(query: float, epsilon: Rational, k: int) -> float:
+    """The average of k noisy answers to one question that moves by at most 1: for a contrast, not for use.
+
+    Trap of the original: every answer is paid for with epsilon, so that 500 of them at epsilon 1 cost 500,
+    and it reads as if the noise had been averaged away for 1. Here epsilon is the price of the whole, a share
+    of 1/k for each answer, and the average is √k times as far off as one answer for all of it would be.
+
+    Args:
+        query: The true answer; neighbours move it by at most 1.
+        epsilon: The price of the whole, by basic composition.
+        k: How often it is asked.
+
+    Privacy:
+        Total: epsilon (pure): k answers that move by 1 each are a vector that moves by k in L1.
+
+    Raises:
+        InvalidParameter: if epsilon is not a positive finite number, or k not a whole number up to 10⁷.
+        InvalidValue: if the answer is not one finite number.
+    """
+    times = as_integer(k, "k")
+    if times > _MOST_ANSWERS:
+        raise InvalidParameter("k must be at most ten million answers; √k tells what more of them would do.")
+    return float(np.mean(Laplace(epsilon, times).release(np.full(times, _one(query)))))
 
 
 def pct_error(orig: ArrayLike, priv: ArrayLike) -> Any:

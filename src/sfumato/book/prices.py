@@ -74,6 +74,7 @@ PRICED: Mapping[str, _Price] = {
     "above_threshold": _Price(("epsilon",), _threshold),
     "above_threshold_fail_signal": _Price(("epsilon",), _threshold),
     "auto_avg": _Price(("epsilon",), _thirds),
+    "avg_attack": _Price(("epsilon",), _laplace),
     "exponential": _Price(("epsilon",), lambda epsilon: Exponential(epsilon, 1).loss),
     "gaussian_mech": _Price(("epsilon", "delta"), _gaussian),
     "gaussian_mech_RDP_vec": _Price(("alpha", "epsilon_bar"), _renyi),

@@ -61,8 +61,8 @@ def delta_advice(delta: Rational, size: int) -> DeltaAdvice:
     Privacy:
         Claim: the mechanism that publishes each record independently with probability δ is (0, δ)-
         differentially private under add/remove, since one record more changes the law of the output by δ in
-        total variation; it reveals size·δ records on average. So a δ of 1/size allows to betray somebody in
-        every release. Source: Dwork, Roth 2014, Sec. 2.3.
+        total variation; it reveals size·δ records on average. So a δ of 1/size allows to betray one unit a
+        release on average. Source: Dwork, Roth 2014, Sec. 2.3.
     """
     exact, units = delta_of(delta), as_integer(size, "size")
     rule = max(0.0, -upper(-(ball(units) ** (-arb(11) / 10))))

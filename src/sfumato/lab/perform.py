@@ -87,7 +87,7 @@ def play(
             for line in cell.text.splitlines():
                 say(f"    {line}".rstrip())
             say("")
-        for line in cell.printed.splitlines():
+        for line in cell.printed.rstrip("\n").splitlines():
             say(line.rstrip())
         if cell.figure is not None:
             if place is None:
