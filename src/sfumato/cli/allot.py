@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +11,7 @@ import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.ledger import DatasetNeeded
-from sfumato.cli.opening import acting, dataset_named, exactly, open_ledger
+from sfumato.cli.opening import acting, dataset_named, declared_limits, exactly, limit_in_toml, open_ledger
 from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, table, unbroken
 from sfumato.errors import InvalidParameter
@@ -88,6 +88,8 @@ def allot(
         )
         return
     _show(planned, requests, written=write)
+    if write:
+        _to_the_toml(planned, declared_limits(config, name))
 
 
 @reported
@@ -178,6 +180,19 @@ def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> Non
         )
     else:
         paragraph("Nothing is written yet: add --write --reason … to put these limits on record.")
+
+
+def _to_the_toml(planned: Grants, listed: Mapping[str, Budget]) -> None:
+    """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
+    new = {team: each for team, each in planned.limits.items() if each is not None}
+    if not listed or all(listed.get(team) == each for team, each in new.items()):
+        return
+    paragraph(
+        "Now write them into the toml, too, which lists who may ask: in "
+        f"[datasets.{planned.dataset}.analysts]. Until then those teams are refused."
+    )
+    for team, each in new.items():
+        say(f"  {limit_in_toml(team, each.epsilon, each.delta)}")
 
 
 def _limit(limit: Budget | None) -> str:

@@ -14,6 +14,7 @@ from sfumato.cli.failures import reported
 from sfumato.cli.opening import (
     acting,
     dataset_named,
+    declared_limits,
     exactly,
     ledger_place,
     limit_in_toml,
@@ -241,7 +242,7 @@ def limit(
     acting()
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
-        listed = _limits(config, dataset)
+        listed = declared_limits(config, dataset)
         declared = listed.get(analyst)
         if epsilon is None and declared is None:
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
@@ -321,7 +322,7 @@ def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None
     balance = book.balance(dataset, analyst)
     if balance.limited or balance.entries or not (balance.open or balance.closed):
         return
-    listed = _limits(config, dataset)
+    listed = declared_limits(config, dataset)
     if analyst in listed:
         return
     known = {each.analyst for each in book.entries(dataset) if each.analyst} | set(listed)
@@ -329,16 +330,6 @@ def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None
         f"{dataset} has never seen an analyst {analyst[:40]!r}.{nearest(analyst, known)} To shut that name "
         "out all the same, add --force."
     )
-
-
-def _limits(config: Path | None, dataset: str) -> dict[str, Budget]:
-    """Who is listed in the toml, if there is one."""
-    try:
-        return dict(read_catalog(config).limits.get(dataset, {}))
-    except CatalogUnusable:
-        if config is not None:
-            raise
-        return {}
 
 
 def _declared_budget(config: Path | None, dataset: str) -> Budget | None:

@@ -23,6 +23,7 @@ __all__ = [
     "acting",
     "config_flag",
     "dataset_named",
+    "declared_limits",
     "exactly",
     "ledger_place",
     "limit_in_toml",
@@ -134,6 +135,16 @@ def limit_in_toml(analyst: str, epsilon: Fraction, delta: Fraction) -> str:
     if delta:
         figures += f", delta = {toml_number(exactly(delta))}"
     return f"{toml_key(analyst)} = {{ {figures} }}"
+
+
+def declared_limits(config: Path | None, dataset: str) -> dict[str, Budget]:
+    """Who is listed in the toml, if there is one."""
+    try:
+        return dict(read_catalog(config).limits.get(dataset, {}))
+    except CatalogUnusable:
+        if config is not None:
+            raise
+        return {}
 
 
 def acting() -> None:
