@@ -1,4 +1,4 @@
-"""Everything that makes a privacy claim, audited by name: mechanisms, clients, queries, floats."""
+"""Everything that makes a privacy claim, audited by name: mechanisms, clients, games, queries, floats."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ class Subject:
 
 
 def subjects() -> tuple[Subject, ...]:
-    """All that is registered: the examples of every mechanism and client, and some whole queries."""
+    """All that is registered: the examples of every mechanism, client and game, and some whole queries."""
     from sfumato import mechanisms
     from sfumato.audit.queries import QUERIES
+    from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
 
     found = [
@@ -63,6 +64,7 @@ def subjects() -> tuple[Subject, ...]:
         for each in mechanisms.examples()
     ]
     found += [Subject(each.name, "client", _opened(each.loss, each.draw)) for each in clients()]
+    found += [Subject(each.name, "game", _opened(each.loss, each.draw), _SLOW) for each in games()]
     found += [Subject(each.name, "query", _asked(each.pair), each.part) for each in QUERIES]
     return tuple(found)
 
@@ -125,7 +127,7 @@ def _chosen(known: Sequence[Subject], only: Sequence[str] | None) -> list[Subjec
         if not any(_answers_to(subject, name) for subject in known):
             raise InvalidParameter(
                 f"nothing registered is called {name[:60]!r}; say a mechanism such as laplace, or one of the "
-                "kinds mechanism, client and query."
+                "kinds mechanism, client, game and query."
             )
     return [subject for subject in known if any(_answers_to(subject, name) for name in names)]
 
