@@ -147,3 +147,41 @@ def test_a_missing_value_is_a_value():
 def test_what_cannot_be_attacked_is_refused(make, words):
     with pytest.raises(InvalidParameter, match=words):
         make()
+
+
+def twice(table):
+    return pa.concat_tables([table, table])
+
+
+@pytest.mark.parametrize("on", [ON, ["zip", "age"]])
+def test_to_write_each_row_twice_hides_nobody(on):
+    rows = RECORDS.drop_columns(["id"])
+    for given in ({}, {"control": OTHERS}):
+        once, doubled = (linkage(PEOPLE, each, on=on, **given) for each in (rows, twice(rows)))
+        assert doubled.works
+        assert doubled.to_dict() == once.to_dict() | {"detail": once.detail | {"rows": 1200}}
+    assert linkage(PEOPLE, twice(RECORDS), on=on, truth="id").reached == linkage(PEOPLE, rows, on=on).reached
+    # Nothing but what is known: strangers tell that these are copies, and without them nothing does.
+    assert linkage(PEOPLE, twice(rows).select(on), on=on, control=OTHERS).works
+    assert linkage(PEOPLE, twice(rows).select(on), on=on).reached.hits == 0
+
+
+def test_copies_of_some_rows_and_of_rows_with_lists_hide_nobody():
+    rows = RECORDS.drop_columns(["id"])
+    more = pa.concat_tables([twice(rows), rows.slice(0, 50)])
+    assert linkage(PEOPLE, more.slice(3), on=ON).rate > 0.7
+    listed = rows.append_column("visits", pa.array([[i, i + 1] for i in range(600)]))
+    assert linkage(PEOPLE, twice(listed), on=ON).reached == linkage(PEOPLE, rows, on=ON).reached
+
+
+def test_two_people_alike_in_all_columns_are_still_two():
+    alike = pa.table({"zip": ["1", "1", "2", "3"], "ill": ["a", "a", "b", "a"]})
+    assert linkage(alike, alike, on="zip").reached.hits == 2
+
+
+def test_a_private_table_written_twice_fits_members_as_often_as_strangers():
+    with seeded("linkage"):
+        private = marginal_table(PEOPLE, KNOWN, 1.0)
+    found = linkage(PEOPLE, twice(private), on=ON, control=OTHERS)
+    assert found.within
+    assert found.reached.hits > 10

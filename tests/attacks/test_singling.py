@@ -171,6 +171,7 @@ def test_missing_values_are_described_and_compared():
         (lambda: singling_out(PEOPLE, COPY, OTHERS, width=0), "width must be at least 1"),
         (lambda: singling_out(PEOPLE, COPY, OTHERS, attacks=2.5), "attacks must be a whole number"),
         (lambda: singling_out(PEOPLE, COPY, OTHERS, columns=[]), "at least one column"),
+        (lambda: singling_out(PEOPLE, COPY, OTHERS, attacks=10**9), "at most 100,000"),
         (lambda: singling_out(PEOPLE, COPY, OTHERS, columns=["sex"], width=1), "No description"),
         (lambda: singling_out(PEOPLE.drop_columns(["zip"]), COPY, OTHERS), 'no column "zip"'),
         (lambda: singling_out(PEOPLE, COPY, OTHERS.slice(0, 0)), "no rows"),
@@ -183,3 +184,21 @@ def test_missing_values_are_described_and_compared():
 def test_what_cannot_be_attacked_is_refused(make, words):
     with pytest.raises(InvalidParameter, match=words):
         make()
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_to_write_each_row_twice_hides_nobody(width):
+    exact = PEOPLE.slice(0, 400)
+    once, doubled = (
+        singling_out(PEOPLE, each, OTHERS, width=width, seed=0)
+        for each in (exact, pa.concat_tables([exact, exact]))
+    )
+    assert doubled.works
+    assert doubled.reached == once.reached
+    assert (doubled.detail["synthetic rows"], doubled.detail["different rows"]) == (800, 400)
+
+
+def test_a_private_table_written_twice_describes_strangers_as_often():
+    found = singling_out(PEOPLE, pa.concat_tables([PRIVATE, PRIVATE]), OTHERS, width=3, seed=0)
+    assert found.within
+    assert found.reached.hits > 10
