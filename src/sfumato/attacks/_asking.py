@@ -39,6 +39,7 @@ Bits: TypeAlias = npt.NDArray[np.bool_]
 Subset: TypeAlias = Callable[[Bits], Any]
 """Answers how many of a set of people, marked True, have the bit."""
 
+_LARGEST = 10**300  # of a tolerance, which is also shown as a float
 _PLAIN = (int, float, np.int64, np.float64)
 
 
@@ -104,8 +105,8 @@ def answers_of(ask: Ask, name: str, count: int) -> tuple[Fraction, ...]:
 def trials_given(trials: int, tolerance: Rational) -> tuple[int, Fraction]:
     """The number of trials and the tolerance, checked."""
     allowed = as_fraction(tolerance, "tolerance")
-    if allowed < 0:
-        raise InvalidParameter("tolerance must not be negative.")
+    if not 0 <= allowed <= _LARGEST:
+        raise InvalidParameter("tolerance must be at least 0, and at most 1e300.")
     return as_integer(trials, "trials"), allowed
 
 

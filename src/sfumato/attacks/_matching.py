@@ -35,6 +35,7 @@ __all__ = [
     "person_table",
     "read",
     "read_with_records",
+    "selected",
     "together_coded",
 ]
 
@@ -94,7 +95,7 @@ def read(table: Source, names: Sequence[str]) -> pa.Table:
         InvalidParameter: for a column that the table does not have, or a table without rows.
         SourceUnusable: if it cannot be read.
     """
-    return _selected(table, names)[0]
+    return selected(table, names)[0]
 
 
 def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Codes, bool]:
@@ -104,7 +105,7 @@ def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Co
         InvalidParameter: for a column that the table does not have, or a table without rows.
         SourceUnusable: if it cannot be read.
     """
-    chosen, found = _selected(table, names)
+    chosen, found = selected(table, names)
     return chosen, _records(found), found.num_columns > chosen.num_columns
 
 
@@ -129,7 +130,13 @@ def _codes(table: pa.Table, name: str) -> Codes:
         return found
 
 
-def _selected(table: Source, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+def selected(table: Source, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """These columns of all rows in their order, under these names, and all columns.
+
+    Raises:
+        InvalidParameter: for a column that the table does not have, or a table without rows.
+        SourceUnusable: if it cannot be read.
+    """
     found, shown, _ = whole(table)
     checked(found.num_rows, shown)
     places = columns_of(found.column_names, names, shown)

@@ -80,7 +80,7 @@ def differencing(
         values, chosen = _numbers(file, column, row, seed)
         count, truth = len(values), values[chosen]
         trials = math.ceil(_TRIALS / len(chosen))
-        noise = Laplace(epsilon=cost / 2, sensitivity=max(abs(low), abs(high), high - low))
+        noise = Laplace(epsilon=cost / 2, sensitivity=_reach(low, high, count))
         held = np.clip(values, float(low), float(high))
 
         def outcome(numbers: NDArray[np.float64], told: Callable[[Any], Any], is_private: bool) -> Any:
@@ -299,7 +299,9 @@ def _numbers(
     values = every[is_there]
     if len(values) < 3:
         raise InvalidParameter(f'Fewer than three rows have a number in "{column[:100]}"; give more.')
-    if not np.isfinite(np.abs(values).sum()):
+    with np.errstate(over="ignore"):
+        is_sum = np.isfinite(np.abs(values).sum())
+    if not is_sum:
         raise InvalidParameter(f'The numbers of "{column[:100]}" are too large to be added up.')
     if row is None:
         return values, simulation(seed).permutation(len(values))[:_TRIALS]
@@ -310,12 +312,24 @@ def _numbers(
     return values, np.array([int(is_there[: row - 1].sum())])
 
 
+def _reach(low: Fraction, high: Fraction, people: int) -> Fraction:
+    """By how much one person can move a total of that many people, each within these bounds.
+
+    Whoever comes or leaves moves it by what they have, and whoever has another value by the distance of the
+    bounds; the last term is more than the rounding of bounds and totals to floats on both sides.
+    """
+    most = max(abs(low), abs(high))
+    return max(most, high - low) + people * most / 2**50
+
+
 def _once(epsilon: Fraction, near: Fraction) -> float:
     """The probability that one count with two-sided geometric noise is this near."""
     if near < 0:
         return 0.0
     # 1 − 2α^(k + 1)/(1 + α) for k = ⌊near⌋ and α = e^−ε; a power may be too small for a float, and is 0 then.
-    step, reach = (math.exp(-min(float(each), 700.0)) for each in (epsilon, epsilon * (math.floor(near) + 1)))
+    step, reach = (
+        math.exp(-float(min(each, Fraction(700)))) for each in (epsilon, epsilon * (math.floor(near) + 1))
+    )
     return 1 - 2 * reach / (1 + step)
 
 
