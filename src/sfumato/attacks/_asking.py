@@ -105,8 +105,10 @@ def answers_of(ask: Ask, name: str, count: int) -> tuple[Fraction, ...]:
 def trials_given(trials: int, tolerance: Rational) -> tuple[int, Fraction]:
     """The number of trials and the tolerance, checked."""
     allowed = as_fraction(tolerance, "tolerance")
-    if not 0 <= allowed <= _LARGEST:
-        raise InvalidParameter("tolerance must be at least 0, and at most 1e300.")
+    if allowed < 0:
+        raise InvalidParameter("tolerance must not be negative.")
+    if allowed > _LARGEST:
+        raise InvalidParameter("tolerance must be at most 1e300.")
     return as_integer(trials, "trials"), allowed
 
 

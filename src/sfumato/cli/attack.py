@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from sfumato.cli import attack_numbers, attack_synthetic, attack_tables
@@ -10,7 +12,7 @@ from sfumato.cli.attacking import STEWARD
 __all__ = ["app"]
 
 app = typer.Typer(help="Attack your own tables and answers; for the steward.", no_args_is_help=True)
-for _name, _command in {
+_COMMANDS: dict[str, Callable[..., None]] = {
     "linkage": attack_tables.linkage,
     "homogeneity": attack_tables.homogeneity,
     "intersection": attack_tables.intersection,
@@ -20,5 +22,6 @@ for _name, _command in {
     "averaging": attack_numbers.averaging,
     "reconstruction": attack_numbers.reconstruction,
     "tracing": attack_numbers.tracing,
-}.items():
+}
+for _name, _command in _COMMANDS.items():
     app.command(_name, epilog=STEWARD)(_command)

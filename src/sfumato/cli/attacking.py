@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS",
+    "STEWARD",
     "EpsilonOption",
     "FileArgument",
     "PlotOption",
-    "STEWARD",
     "SeedOption",
     "at_epsilon",
     "binary_columns",
