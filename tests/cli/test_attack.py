@@ -343,6 +343,8 @@ def test_the_columns_share_the_price():
         (("differencing", *RUNS["differencing"], "--row", "8"), "no number"),
         (("differencing", *RUNS["differencing"], "--row", "201"), "beyond the last row"),
         (("differencing", "one.csv", "-c", "age", "--lower", "0", "--upper", "1"), "Fewer than three"),
+        (("differencing", "rows.csv", "-c", "salary", "--lower", "0", "--upper", "1e300"), "within 1e290"),
+        (("differencing", "rows.csv", "-c", "salary", "--lower", "0", "--upper", "1e-300"), "1e-290 apart"),
         (("averaging", "nothing.csv"), "does not exist"),
         (("averaging", "rows.csv", "--times", "2000000"), "at most 1,000,000"),
         (("reconstruction", "people.csv", "-c", "city"), "two values"),

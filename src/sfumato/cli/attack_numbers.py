@@ -40,6 +40,7 @@ _TRIALS = 100  # of differencing
 _SESSIONS, _ASKED = 10, 5  # a session has to be opened for each trial: fewer, and asked less often
 _FRESH = 20  # trials of an average of fresh answers
 _EACH = 8  # people of either kind without whom a coin could be as good as the attack
+_LARGEST = 10**290  # of a bound, so that its noise is a float
 _DELTA = Fraction(1, 10**6)
 _PRESENT = Fraction(1, 20)  # outsiders that may be taken for members
 
@@ -75,6 +76,8 @@ def differencing(
     picture(plot)
     if low >= high:
         raise InvalidParameter("--lower must be below --upper: they bound what anybody can have.")
+    if max(abs(low), abs(high)) > _LARGEST or (high - low) * _LARGEST < 1:
+        raise InvalidParameter("--lower and --upper must lie within 1e290 of zero, and 1e-290 apart.")
     near = (high - low) / 100 if tolerance is None else as_fraction(tolerance, "tolerance")
     with spinner("attacking", quiet=json_):
         values, chosen = _numbers(file, column, row, seed)
@@ -276,7 +279,8 @@ def tracing(
     note = (
         f"Averages of {attributes:,} columns over {count:,} members; {len(others):,} others, and "
         f"{len(reference):,} to know the population by. All private averages together cost this epsilon, and "
-        "a delta of one in a million. The more columns and the fewer members, the more is told."
+        "a delta of one in a million, with the number of members public. The more columns and the "
+        "fewer members, the more is told."
     )
     tell(found, note, title="Who is recognised in averages", plot=plot, json_=json_)
 
