@@ -13,6 +13,7 @@ import sfumato as sf
 from sfumato.attacks.averaging import averaging
 from sfumato.errors import InvalidParameter
 from sfumato.testing import seeded
+from verdicts import sure
 
 CITIES = [f"city {number:03d}" for number in range(200)]
 PEOPLE = 20  # in each
@@ -25,11 +26,6 @@ EPSILON = Fraction(1, 10)
 def repeatable():
     with seeded("averaging"):
         yield
-
-
-def sure(outcome):
-    """The same outcome, judged so that luck is one in a million."""
-    return replace(outcome, confidence=1 - 1e-6)
 
 
 def opened(budget):

@@ -1,6 +1,5 @@
 """Two averages give a person away, and private ones do not: against exact arithmetic and a real session."""
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,6 +11,7 @@ import sfumato as sf
 from sfumato.attacks.differencing import difference, differencing, differencing_totals
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.testing import seeded
+from verdicts import sure
 
 SIZES = {"first_size": 25, "second_size": 26}
 TOP = 1_000_000
@@ -22,11 +22,6 @@ COMPANIES = [f"company {number:03d}" for number in range(300)]
 def repeatable():
     with seeded("differencing"):
         yield
-
-
-def sure(outcome):
-    """The same outcome, judged so that luck is one in a million."""
-    return replace(outcome, confidence=1 - 1e-6)
 
 
 def test_the_newcomer_earns_630_000():
@@ -164,6 +159,12 @@ def test_a_uniform_guess_cannot_leave_the_bounds():
     assert known(0, (0, 10)) == pytest.approx(0.1)
     assert known(5, (0, 10)) == pytest.approx(0.2)
     assert known(5, (4.5, 5.5)) == 1
+
+
+def test_answers_and_misses_may_be_beyond_all_floats():
+    outcome = differencing_totals(lambda: 10**400, lambda: 0, truth=1, tolerance=1, trials=1)
+    assert outcome.rate == 0
+    assert outcome.detail["median_miss"] > 1e308
 
 
 @pytest.mark.parametrize(

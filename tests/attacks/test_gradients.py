@@ -10,6 +10,7 @@ from sfumato.book import learning
 from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.testing import seeded
+from verdicts import sure
 
 RECORDS, FEATURES, DECOYS = 200, 40, 49
 EPSILON, DELTA = 1, 1e-6
@@ -66,7 +67,7 @@ def test_a_private_gradient_is_not_told_from_others(world):
     X, y, _ = world
     with seeded(7):
         outcome = gradient_leakage(_private(sf.Gaussian(EPSILON, DELTA, sensitivity=2)), X, y, seed=1)
-    assert outcome.within
+    assert sure(outcome).within
     assert outcome.detail["read off"] == 0
     assert outcome.detail["epsilon at least"] <= EPSILON
 
@@ -99,12 +100,12 @@ def test_a_step_on_a_private_batch_is_not(world):
         outcome = gradient_leakage(
             _private(sf.Gaussian(EPSILON, DELTA, sensitivity=2)), X, y, candidates=others, batch=4, seed=1
         )
-    assert outcome.within
+    assert sure(outcome).within
 
 
 def test_a_gradient_that_says_nothing_is_a_guess(world):
     X, y, _ = world
-    assert gradient_leakage(lambda X, y: np.zeros(FEATURES), X, y, seed=1).within
+    assert sure(gradient_leakage(lambda X, y: np.zeros(FEATURES), X, y, seed=1)).within
 
 
 def test_what_cannot_be_used_is_refused_in_a_sentence(world):
@@ -138,5 +139,5 @@ def test_a_constant_gradient_tells_nothing_though_the_candidates_are_fixed():
             candidates=draw.normal(size=(1, 5)),
             seed=seed,
         )
-        assert outcome.within
+        assert sure(outcome).within
         assert "epsilon at least" not in outcome.detail

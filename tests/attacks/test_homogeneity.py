@@ -11,6 +11,7 @@ from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_2
 from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.testing import seeded
+from verdicts import sure
 
 QUASI = ["zip", "age"]
 BOTH = {"quasi": QUASI, "sensitive": "score"}
@@ -19,7 +20,13 @@ BOTH = {"quasi": QUASI, "sensitive": "score"}
 def test_the_printed_classes_are_diverse_until_scores_are_banded():
     exact = homogeneity(table_2(), **BOTH)
     assert exact.reached.hits == 0
-    assert exact.detail == {"classes": 2, "classes with one value": 0, "k": 4}
+    assert exact.detail == {
+        "classes": 2,
+        "classes with one value": 0,
+        "k": 4,
+        "people with a rarer value": 7,
+        "of them certain": 0,
+    }
     banded = homogeneity(table_2(), **BOTH, bands=SCORE_BANDS, target="Table 2")
     assert banded.reached.hits == banded.reached.trials == 8
     assert banded.baseline == 0.5
@@ -34,6 +41,69 @@ def test_people_in_their_thirties_are_found_to_be_fair():
     # Whose score is not what all others of the class have is not known, but mistaken.
     wrong = people.set_column(3, "score", pa.array([300] * 8))
     assert homogeneity(table_2(), **BOTH, bands=SCORE_BANDS, people=wrong).reached.hits == 0
+
+
+def wards(ill):
+    """Fifty wards of four, nearly all well: the ill of each ward."""
+    return pa.table(
+        {
+            "ward": [ward for ward in range(50) for _ in range(4)],
+            "ill": ["yes" if bed < ill.get(ward, 0) else "no" for ward in range(50) for bed in range(4)],
+        }
+    )
+
+
+WARDS = {"quasi": "ward", "sensitive": "ill"}
+
+
+def test_where_nearly_all_have_the_same_value_only_the_others_are_counted():
+    together = homogeneity(wards({7: 4, 8: 1}), **WARDS, target="the wards")
+    assert together.works
+    assert (together.reached.hits, together.reached.trials, together.baseline) == (4, 5, 0)
+    assert together.detail["people with a rarer value"] == 5
+    assert together.detail["of them certain"] == 4
+    text = " ".join(str(together).split())
+    assert "the class of a person with a rarer value has it alone in 4 of 5 (80.0%" in text
+    assert "A guess (the most frequent value of the column, which they do not have) reaches 0.0%" in text
+    # One in each of four wards: certain is only who is well, which everybody would have said.
+    apart = homogeneity(wards(dict.fromkeys(range(4), 1)), **WARDS)
+    assert (apart.reached.hits, apart.reached.trials) == (0, 4)
+    assert not apart.works
+    # Nobody is ill: nothing to learn.
+    well = homogeneity(wards({}), **WARDS)
+    assert (well.rate, well.baseline, well.works) == (1, 1, False)
+
+
+def test_the_same_holds_of_people_and_beside_a_control():
+    people, others = wards({7: 4, 8: 1}), wards({9: 4, 10: 1})
+    known = homogeneity(people, **WARDS, people=people)
+    assert known.works
+    assert (known.reached.hits, known.reached.trials, known.baseline) == (4, 5, 0)
+    assert known.success == "a person's rarer value is certain, and right"
+    beside = homogeneity(people, **WARDS, people=people, control=others, confidence=0.9)
+    assert (beside.reached.hits, beside.guess.hits, beside.guess.trials) == (4, 0, 5)
+    assert homogeneity(people, **WARDS, people=people, control=wards({})).reached.trials == 200
+    many, strangers = wards(dict.fromkeys(range(4), 4)), wards(dict.fromkeys(range(4, 8), 4))
+    found = homogeneity(many, **WARDS, people=many, control=strangers)
+    assert found.works
+    assert (found.guess.hits, found.guess.trials) == (0, 16)
+
+
+def test_a_private_table_of_rare_values_tells_no_more_than_of_strangers():
+    domains = {"ward": range(50), "ill": ["yes", "no"]}
+    people, others = (wards(dict.fromkeys(some, 4)) for some in (range(4), range(4, 8)))
+    with seeded("wards"):
+        private = marginal_table(people, domains, 1.0)
+    found = homogeneity(private, **WARDS, people=people, control=others, confidence=1 - 1e-6)
+    assert found.reached.trials == found.guess.trials == 16
+    assert sure(found).within
+
+
+def test_so_few_that_all_could_be_luck_are_judged_by_the_rarer_values():
+    few = pa.table({"zip": ["1", "1", "1", "2", "2"], "ill": ["a", "a", "a", "b", "b"]})
+    found = homogeneity(few, quasi="zip", sensitive="ill")
+    assert (found.reached.hits, found.reached.trials) == (2, 2)
+    assert found.works
 
 
 def test_marcia_has_613():
@@ -82,7 +152,7 @@ def test_two_private_tables_betray_strangers_as_often():
         tables = [marginal_table(each, domains, 1.0, seed=at) for at, each in enumerate((ONE, TWO))]
     known = {"quasi": "age", "sensitive": "ill", "truth": "ill"}
     found = intersection(tables, people=SHARED, **known, control=STRANGERS).outcome
-    assert found.within
+    assert sure(found).within
     assert found.detail["one remains"] >= 5
 
 
@@ -104,7 +174,7 @@ def test_pairs_often_agree_and_a_private_table_tells_no_more_than_of_strangers()
     with seeded("rich"):
         private = marginal_table(people, domains, 1.0)
     found = homogeneity(private, **known, people=people, control=others, target="epsilon 1")
-    assert found.within
+    assert sure(found).within
     assert found.reached.hits > 50
 
 
@@ -142,6 +212,7 @@ def test_secrets_of_different_types_meet_as_numbers():
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": (9, 7)}), "least first"),
         (lambda: homogeneity(table_2(), **BOTH, bands={}), "Each band needs"),
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": 5}), "Each band needs"),
+        (lambda: homogeneity(table_2(), **BOTH, confidence=2), "strictly between"),
         (lambda: intersection([table_2()], people=table_1(), **BOTH), "at least two"),
         (lambda: intersection(table_2(), people=table_1(), **BOTH), "at least two"),
         (lambda: intersection([table_2()] * 2, people=table_1(), control=table_1(), **BOTH), "needs truth"),

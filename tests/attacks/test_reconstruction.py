@@ -1,7 +1,6 @@
 """Subset counts give every bit away while their error is small, and none at a stated total epsilon."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,17 +20,13 @@ from sfumato.attacks.reconstruction import (
 )
 from sfumato.errors import InvalidParameter
 from sfumato.testing import seeded
+from verdicts import sure
 
 
 @pytest.fixture(autouse=True)
 def repeatable():
     with seeded("reconstruction"):
         yield
-
-
-def sure(outcome):
-    """The same outcome, judged so that luck is one in a million."""
-    return replace(outcome, confidence=1 - 1e-6)
 
 
 def balanced(n, seed=0):

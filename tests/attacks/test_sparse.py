@@ -11,6 +11,7 @@ from sfumato.attacks.linkage import sparse_linkage
 from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.testing import seeded
+from verdicts import sure
 
 USERS, FILMS, EACH, AWARE = 300, 400, 30, 6
 POPULAR = 1 / np.arange(1, FILMS + 1)
@@ -68,7 +69,7 @@ def test_a_private_table_finds_members_as_often_as_strangers():
         noisy = sf.Geometric(epsilon=1, sensitivity=EACH).release(counts)
     private = ratings(6, popular=np.maximum(noisy, 0) + 1e-9)
     found = sparse_linkage(AUX, private, **WHO, eccentricity=0.5, control=STRANGERS, target="epsilon 1")
-    assert found.within
+    assert sure(found).within
     assert found.reached.hits > 20
 
 

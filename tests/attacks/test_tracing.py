@@ -1,7 +1,6 @@
 """Means of many attributes give their members away, and private means do not."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +10,7 @@ import sfumato as sf
 from sfumato.attacks.tracing import trace_scores, tracing
 from sfumato.errors import InvalidParameter
 from sfumato.testing import seeded
+from verdicts import sure
 
 ATTRIBUTES, MEMBERS, OTHERS = 2_000, 100, 1_600
 
@@ -19,11 +19,6 @@ ATTRIBUTES, MEMBERS, OTHERS = 2_000, 100, 1_600
 def repeatable():
     with seeded("tracing"):
         yield
-
-
-def sure(outcome):
-    """The same outcome, judged so that luck is one in a million."""
-    return replace(outcome, confidence=1 - 1e-6)
 
 
 @pytest.fixture(scope="module")

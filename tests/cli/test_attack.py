@@ -3,8 +3,11 @@
 import datetime
 import functools
 import json
+import math
+import os
 import shutil
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,7 @@ import pytest
 import typer
 
 from sfumato.attacks import company_z, table_2
-from sfumato.cli.attack_numbers import _once
+from sfumato.cli.attack_numbers import _once, _reach
 from sfumato.cli.attack_tables import _person
 from sfumato.cli.attacking import private_rows
 from sfumato.random import simulation
@@ -340,6 +343,8 @@ def test_the_columns_share_the_price():
         (("differencing", *RUNS["differencing"], "--row", "8"), "no number"),
         (("differencing", *RUNS["differencing"], "--row", "201"), "beyond the last row"),
         (("differencing", "one.csv", "-c", "age", "--lower", "0", "--upper", "1"), "Fewer than three"),
+        (("differencing", "rows.csv", "-c", "salary", "--lower", "0", "--upper", "1e300"), "within 1e290"),
+        (("differencing", "rows.csv", "-c", "salary", "--lower", "0", "--upper", "1e-300"), "1e-290 apart"),
         (("averaging", "nothing.csv"), "does not exist"),
         (("averaging", "rows.csv", "--times", "2000000"), "at most 1,000,000"),
         (("reconstruction", "people.csv", "-c", "city"), "two values"),
@@ -349,6 +354,9 @@ def test_the_columns_share_the_price():
         (("tracing", "names.csv"), "No column has two values"),
         (("tracing", "rows.csv", "--people", "150"), "smaller --people"),
         (("averaging", "rows.csv", "--epsilon", "0"), "epsilon"),
+        (("averaging", "rows.csv", "--tolerance", "1e400"), "at most 1e300"),
+        (("differencing", *RUNS["differencing"], "--tolerance", "1e400"), "at most 1e300"),
+        (("singling-out", *THREE, "--attacks", "1000000000"), "at most 100,000"),
         (("reconstruction", "rows.csv", "-c", "smokes", "--plot", "found.jpg"), ".png or .svg"),
         (("reconstruction", "rows.csv", "-c", "smokes", "--plot", "away/found.png"), "no folder"),
     ],
@@ -378,3 +386,148 @@ def test_what_is_wrong_is_a_document_too(cli, folder):
 def test_a_file_that_is_damaged_is_a_failure_of_the_source(cli, folder):
     (folder / "broken.parquet").write_bytes(b"PAR1" + SECRET.encode())
     assert cli("attack", "averaging", "broken.parquet").code == 1
+
+
+# ── copies, rare secrets
+
+
+def test_each_row_twice_is_caught(cli, folder):
+    header, *rows = (folder / "rows.csv").read_text().splitlines()
+    (folder / "twice.csv").write_text("\n".join([header, *rows, *rows]))
+    run = ("attack", "linkage", "people.csv", "twice.csv", "--on", "zip,age,sex", "--seed", "1", "--json")
+    plain, private = cli(*run).json["outcomes"]
+    assert plain["works"]
+    assert (plain["detail"]["rows"], plain["detail"]["different rows"]) == (2 * ROWS, ROWS)
+    assert not private["works"]
+    half = pq.read_table(folder / THREE[0])
+    pq.write_table(pa.concat_tables([half, half]), folder / "halves.parquet")
+    named = ("attack", "linkage", THREE[0], "halves.parquet", "--on", "zip,age,sex", "--control", THREE[2])
+    assert cli(*named, "--json").json["outcomes"][0]["works"]
+    described = cli("attack", "singling-out", THREE[0], "halves.parquet", THREE[2], "--seed", "1", "--json")
+    assert described.code == 0, described.err
+    assert described.json["outcomes"][1]["works"]
+
+
+def test_a_class_with_a_rare_secret_is_caught(cli, folder):
+    ward = np.repeat(np.arange(50), 4)
+    pq.write_table(pa.table({"ward": ward, "ill": np.where(ward == 7, "yes", "no")}), folder / "ill.parquet")
+    found = cli("attack", "homogeneity", "ill.parquet", "--quasi", "ward", "--sensitive", "ill")
+    text = " ".join(found.out.split())
+    assert "the class of a person with a rarer value has it alone in 4 of 4" in text
+    assert "It works." in text
+
+
+# ── pictures that cannot be written
+
+
+def unwritable(folder):
+    """A path each: no folder, no folder but a file, a folder, a name that is too long, no place for files."""
+    (folder / "chart.png").mkdir()
+    paths = ["away/a.png", "rows.csv/a.png", "chart.png", "x" * 300 + ".svg"]
+    if Path("/proc/self").exists():
+        paths.append("/proc/a.png")
+    if os.geteuid() != 0:
+        (folder / "shut").mkdir(mode=0o500)
+        paths.append("shut/a.png")
+    return paths
+
+
+@pytest.mark.parametrize("attack", RUNS)
+def test_a_picture_that_cannot_be_written_is_told_before_anything_is_read(cli, folder, attack):
+    paths = unwritable(folder)
+    before = sorted(each.name for each in folder.iterdir())
+    # No file of the attack is there, which would be told otherwise.
+    run = [each.replace(".parquet", ".gone").replace(".csv", ".gone") for each in RUNS[attack]]
+    for path in paths:
+        found = cli("attack", attack, *run, "--plot", path)
+        assert (found.code, found.out) == (2, "")
+        said = " ".join(found.err.split())
+        assert said.startswith("sfumato: That setting cannot be used.")
+        assert any(text in said for text in ("no folder", "is a folder", "cannot be written there"))
+        assert sorted(each.name for each in folder.iterdir()) == before
+
+
+def test_a_picture_that_fails_in_the_end_is_told_too(cli, folder):
+    # Room for the name, and none for what is written beside it first.
+    path = "x" * 231 + ".png"
+    found = cli("attack", "reconstruction", *RUNS["reconstruction"], "--plot", path)
+    assert (found.code, found.out) == (2, "")
+    assert "cannot be written there" in " ".join(found.err.split())
+    assert not [each for each in folder.iterdir() if each.name.startswith((".x", "x"))]
+
+
+# ── what the noise is for
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reach"), [(0, 10, 10), (5, 10, 10), (-10, -5, 10), (-10, 10, 20), (-3, 10, 13)]
+)
+def test_one_person_moves_a_total_by_their_value_or_by_the_distance_of_the_bounds(low, high, reach):
+    found = _reach(Fraction(low), Fraction(high), 200)
+    # Brute force: anybody added, removed or exchanged, at the ends of the bounds.
+    ends = (low, high)
+    assert reach == max(*map(abs, ends), *(abs(one - other) for one in ends for other in ends))
+    assert reach < found <= reach * (1 + 1e-9)
+
+
+def test_rounding_to_floats_moves_a_total_by_no_more_than_is_allowed_for():
+    low, high = Fraction("0.1"), Fraction("0.3")
+    people = np.full(1000, float(high))
+    without = Fraction(math.fsum(people[1:]))
+    assert abs(Fraction(math.fsum(people)) - without) <= _reach(low, high, 1000)
+    assert abs(Fraction(math.fsum(people)) - Fraction(math.fsum([*people[1:], 0.1]))) <= _reach(
+        low, high, 1000
+    )
+
+
+def test_bounds_on_both_sides_of_zero_get_the_noise_of_their_distance(cli, folder):
+    bounds = ("--column", "salary", "--lower", "-1000000", "--upper", "1000000", "--totals", "--json")
+    misses = [
+        cli("attack", "differencing", "rows.csv", *bounds).json["outcomes"][1]["detail"]["median_miss"]
+        for _ in range(9)
+    ]
+    # Two totals at epsilon 1/2 and sensitivity 2,000,000: 1.15 · 4,000,000 between them (median of 900).
+    assert 3.2e6 < np.median(misses) < 6.2e6
+
+
+def test_private_rows_are_never_more_than_ten_million():
+    members = pa.table({"bit": [False, True]})
+    with seeded("a tiny epsilon"):
+        sizes = [
+            private_rows(members, names=["bit"], epsilon=Fraction(1, 10**12), seed=1).num_rows
+            for _ in range(4)
+        ]
+    # The noise is some 10^12, and one sum in two is below zero.
+    assert set(sizes) == {1, 10_000_000}
+
+
+# ── hostile files and settings
+
+
+def test_escapes_in_a_value_do_not_reach_the_terminal(cli, folder):
+    one = pa.table({"age": [31], "job": ["a\x1b[31mb\u202ec"]})
+    pq.write_table(pa.concat_tables([one, one]), folder / "escape.parquet")
+    run = (
+        "attack",
+        "intersection",
+        "escape.parquet",
+        "escape.parquet",
+        "--quasi",
+        "age",
+        "--sensitive",
+        "job",
+    )
+    shown = cli(*run, "--person", "age=31", "--show").out
+    assert "Left: a [31mb c." in shown
+
+
+def test_numbers_that_do_not_add_up_are_told(cli, folder):
+    pq.write_table(pa.table({"n": [1e308] * 20}), folder / "huge.parquet")
+    found = cli("attack", "differencing", "huge.parquet", "-c", "n", "--lower", "0", "--upper", "1")
+    assert found.code == 2
+    assert "too large to be added up" in " ".join(found.err.split())
+
+
+@pytest.mark.parametrize("attack", RUNS)
+def test_the_help_says_whom_it_is_for(cli, attack):
+    assert STEWARD in " ".join(cli("attack", attack, "--help").out.split())

@@ -39,6 +39,7 @@ Bits: TypeAlias = npt.NDArray[np.bool_]
 Subset: TypeAlias = Callable[[Bits], Any]
 """Answers how many of a set of people, marked True, have the bit."""
 
+_LARGEST = 10**300  # of a tolerance, which is also shown as a float
 _PLAIN = (int, float, np.int64, np.float64)
 
 
@@ -106,6 +107,8 @@ def trials_given(trials: int, tolerance: Rational) -> tuple[int, Fraction]:
     allowed = as_fraction(tolerance, "tolerance")
     if allowed < 0:
         raise InvalidParameter("tolerance must not be negative.")
+    if allowed > _LARGEST:
+        raise InvalidParameter("tolerance must be at most 1e300.")
     return as_integer(trials, "trials"), allowed
 
 

@@ -34,6 +34,8 @@ __all__ = [
     "one_name",
     "person_table",
     "read",
+    "read_with_records",
+    "selected",
     "together_coded",
 ]
 
@@ -93,9 +95,52 @@ def read(table: Source, names: Sequence[str]) -> pa.Table:
         InvalidParameter: for a column that the table does not have, or a table without rows.
         SourceUnusable: if it cannot be read.
     """
+    return selected(table, names)[0]
+
+
+def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Codes, bool]:
+    """These columns, for each row the number of its record, and whether the table has more columns.
+
+    Raises:
+        InvalidParameter: for a column that the table does not have, or a table without rows.
+        SourceUnusable: if it cannot be read.
+    """
+    chosen, found = selected(table, names)
+    return chosen, _records(found), found.num_columns > chosen.num_columns
+
+
+def _records(table: pa.Table) -> Codes:
+    """For each row the number of its record: copies of a row, alike in every column, are one.
+
+    Rows are copies where they stand in the table as often as most do. Where most rows stand once, two that
+    are alike are two people; where most stand twice, somebody wrote each of them twice.
+    """
+    alike = grouped([_codes(table, name) for name in table.column_names])
+    is_copied = alike.sizes <= int(np.median(alike.sizes))
+    found: Codes = np.where(is_copied[alike.of_row], alike.first[alike.of_row], np.arange(table.num_rows))
+    return found
+
+
+def _codes(table: pa.Table, name: str) -> Codes:
+    try:
+        return encode(table, name).codes
+    except InvalidParameter:  # lists and the like have no order, but are alike or not
+        texts = [str(value) for value in table.column(name).to_pylist()]
+        found: Codes = np.unique(np.array(texts, dtype=object), return_inverse=True)[1].astype(np.int64)
+        return found
+
+
+def selected(table: Source, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """These columns of all rows in their order, under these names, and all columns.
+
+    Raises:
+        InvalidParameter: for a column that the table does not have, or a table without rows.
+        SourceUnusable: if it cannot be read.
+    """
     found, shown, _ = whole(table)
     checked(found.num_rows, shown)
-    return found.select(columns_of(found.column_names, names, shown)).rename_columns(list(names))
+    places = columns_of(found.column_names, names, shown)
+    return found.select(places).rename_columns(list(names)), found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,6 +240,12 @@ class Matches:
     row: Codes
     low: Codes
     high: Codes
+
+    @property
+    def alone(self) -> Flags:
+        """Who has a match, and one secret in all of them."""
+        found: Flags = (self.counts > 0) & (self.low == self.high)
+        return found
 
 
 def matched(

@@ -6,6 +6,7 @@ averages over a crowd, and 26 · 505,000 − 25 · 500,000 = 630,000 is the pay 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import median
@@ -16,6 +17,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, show
 
 __all__ = ["difference", "differencing", "differencing_totals"]
+
+_FLOAT = Fraction(sys.float_info.max)  # a miss may be beyond all floats, and is told as the largest
 
 
 def difference(first: Rational, second: Rational, *, first_size: int, second_size: int) -> float:
@@ -222,7 +225,7 @@ def _differencing(
         guessing,
         target,
         confidence,
-        {"tolerance": float(allowed), "median_miss": float(median(misses))},
+        {"tolerance": float(allowed), "median_miss": float(min(median(misses), _FLOAT))},
     )
 
 

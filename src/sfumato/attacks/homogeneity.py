@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ __all__ = ["Intersection", "homogeneity", "intersection"]
 
 Bands = Mapping[str, tuple[float, float]]
 _MOST = 50_000_000  # cells of people by sensitive values
+_NEARLY = 0.9  # have the most frequent value: who the others are is what there is to learn
 
 
 def homogeneity(
@@ -65,6 +66,12 @@ def homogeneity(
     for synthetic and private tables (`.within` at epsilon = 1), since what a table teaches about strangers
     too is a fact about the population and harms nobody by being in it.
 
+    Rarer values: where more than nine in ten have the same value, what there is to learn is who the others
+    are. Then only people with a rarer value are counted, and the guess, which is wrong about each of them,
+    reaches none: one of them who is certain is one too many. So it is where people are so few that to be
+    certain of all would be no better than a guess, if one of the others is. `detail` has their numbers in
+    any case.
+
     Args:
         released: The table.
         quasi: What an outsider knows of a person.
@@ -90,38 +97,66 @@ def homogeneity(
         raise InvalidParameter("control needs people: the real people whom to compare it with.")
     rows = _banded(read(released, [*names, sensitive]), sensitive, bands)
     codes = encode(rows, sensitive).codes
-    common = float(np.bincount(codes).max()) / len(codes)
+    share = float(np.bincount(codes).max()) / len(codes)
     classes = grouped([encode(rows, name).codes for name in names])
     low, high = classes.extremes(codes)
     agree = low == high
-    detail: dict[str, Any] = {
-        "classes": len(agree),
-        "classes with one value": int(agree.sum()),
-        "k": int(classes.sizes.min()),
-    }
+
+    def readings(some: Source) -> _Certain:
+        who = _banded(read(some, [*names, sensitive]), sensitive, bands)
+        return _certain(who, rows, names, sensitive, hierarchies)
+
     if people is None:
-        hits, guess, guessing = agree[classes.of_row], common, "the most frequent value of the column"
-        reached, success = Tally(int(hits.sum()), len(hits)), "a person's class has one value alone"
+        own, words = _Certain(agree[classes.of_row], codes != np.bincount(codes).argmax()), _OF_CLASSES
     else:
+        own, words = readings(people), _OF_PEOPLE
+    others = None if control is None else readings(control)
+    found = Outcome(
+        "homogeneity",
+        words[0],
+        own.tally(),
+        share if others is None else others.tally(),
+        _MODE if others is None else _STRANGERS,
+        target,
+        confidence,
+        {
+            "classes": len(agree),
+            "classes with one value": int(agree.sum()),
+            "k": int(classes.sizes.min()),
+            "people with a rarer value": int(own.is_rarer.sum()),
+            "of them certain": int((own.hits & own.is_rarer).sum()),
+        },
+    )
+    are_there = all(each is None or each.is_rarer.any() for each in (own, others))
+    may_be_luck = found.baseline_interval[1] >= 1 and own.tally(rarer=are_there).hits > 0
+    if not are_there or (share <= _NEARLY and not may_be_luck):
+        return found
+    return replace(
+        found,
+        success=words[1],
+        reached=own.tally(rarer=True),
+        guess=0.0 if others is None else others.tally(rarer=True),
+        guessing=f"{_MODE}, which they do not have" if others is None else _STRANGERS,
+    )
 
-        def reading(some: Source) -> Tally:
-            who = _banded(read(some, [*names, sensitive]), sensitive, bands)
-            return _certain(who, rows, names, sensitive, hierarchies)
 
-        reached, success = reading(people), "a person's value is certain, and right"
-        if control is not None:
-            return Outcome(
-                "homogeneity",
-                success,
-                reached,
-                reading(control),
-                "the same attack on people who are not in the data",
-                target,
-                confidence,
-                detail,
-            )
-        guess, guessing = common, "the most frequent value of the column"
-    return Outcome("homogeneity", success, reached, guess, guessing, target, confidence, detail)
+_MODE = "the most frequent value of the column"
+_STRANGERS = "the same attack on people who are not in the data"
+_OF_CLASSES = "a person's class has one value alone", "the class of a person with a rarer value has it alone"
+_OF_PEOPLE = "a person's value is certain, and right", "a person's rarer value is certain, and right"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Certain:
+    """Whose secret is certain, and who has another than the most frequent one."""
+
+    hits: Flags
+    is_rarer: Flags
+
+    def tally(self, *, rarer: bool = False) -> Tally:
+        """How many of all people, or of those with a rarer value."""
+        counted = self.hits[self.is_rarer] if rarer else self.hits
+        return Tally(int(counted.sum()), len(counted))
 
 
 def _certain(
@@ -130,11 +165,11 @@ def _certain(
     names: Sequence[str],
     sensitive: str,
     hierarchies: Mapping[str, Hierarchy] | None,
-) -> Tally:
+) -> _Certain:
     secret = beside(who, rows, sensitive)
     found = matched(who, rows, names, secret=secret.second, labels=True, hierarchies=hierarchies)
-    hits = (found.counts > 0) & (found.low == found.high) & (found.low == secret.first)
-    return Tally(int(hits.sum()), len(hits))
+    hits = found.alone & (found.low == secret.first)
+    return _Certain(hits, secret.first != np.bincount(secret.second).argmax())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import encode
 from sfumato.attacks._matching import (
-    Flags,
+    Matches,
     beside,
     blocks,
     check_hierarchies,
@@ -20,11 +20,15 @@ from sfumato.attacks._matching import (
     one_name,
     person_table,
     read,
+    read_with_records,
 )
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.attacks.sparse import sparse_linkage
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["linkage", "narrowing", "sparse_linkage"]
 
@@ -41,7 +45,7 @@ def linkage(
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
-    """How many known people are found again: they match exactly one row of the released table.
+    """How many known people are found again: they match exactly one record of the released table.
 
     The attack of Sweeney (1997) on the governor: voter rolls with names on one side, hospital records without
     on the other, and zip code, date of birth and sex in both.
@@ -57,13 +61,17 @@ def linkage(
     attack on people of the same kind who are not in the data. That is the right one for synthetic and private
     tables: a row that looks like somebody is no harm if it looks like a stranger as often.
 
+    Copies: rows alike in every released column are one record where most rows stand there as often, so that
+    to write each row twice hides nobody. Where the table has no columns but `on`, rows that look alike may as
+    well be different people, and count one by one, unless there is a `control` to tell.
+
     Args:
         known: The people, with the columns `on`; names and others are not looked at.
         released: The table to find them in.
         on: The columns that both have. Values are equal as in a measure of anonymity: a missing value is one
             too; numbers are compared as numbers, and values of different types as they are written.
         truth: A column of both that says which row is whose, kept by the steward: then a hit is a person
-            whose only row is their own. Without it, a hit is a person with exactly one row.
+            whose every match is their own. Without it, a hit is a person who matches one record alone.
         control: People who are not in the data.
         labels: Whether the released values are labels that cover values, such as `19***` or `[30, 40)`.
         hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
@@ -81,18 +89,24 @@ def linkage(
     if truth is not None and truth in names:
         raise InvalidParameter("truth must not be among on: an attacker does not know whose row is whose.")
     own = [one_name(truth, "truth")] if truth is not None else []
-    people, rows = read(known, [*names, *own]), read(released, [*names, *own])
-    found = matched(people, rows, names, labels=labels, hierarchies=hierarchies)
-    alone: Flags = found.counts == 1
-    hits = alone
-    if truth is not None:
-        ids = beside(people, rows, truth)
-        hits = alone & (ids.first == ids.second[np.maximum(found.row, 0)])
-    guess: Tally | float = 1 / rows.num_rows
+    people = read(known, [*names, *own])
+    rows, record, more = read_with_records(released, [*names, *own])
+    ids = None if truth is None else beside(people, rows, truth)
+    if ids is not None:
+        record = ids.second
+    elif control is None and not more:
+        record = np.arange(rows.num_rows)
+
+    def matches(some: pa.Table) -> Matches:
+        return matched(some, rows, names, secret=record, labels=labels, hierarchies=hierarchies)
+
+    found = matches(people)
+    hits = found.alone if ids is None else found.alone & (found.low == ids.first)
+    distinct = len(np.unique(record))
+    guess: Tally | float = 1 / distinct
     if control is not None:
-        others = read(control, names)
-        strangers = matched(others, rows, names, labels=labels, hierarchies=hierarchies).counts
-        guess = Tally(int((strangers == 1).sum()), len(strangers))
+        strangers = matches(read(control, names)).alone
+        guess = Tally(int(strangers.sum()), len(strangers))
     return Outcome(
         "linkage",
         "a person's only match is their own row" if truth is not None else "a person matches one row alone",
@@ -103,9 +117,10 @@ def linkage(
         confidence,
         {
             "rows": rows.num_rows,
-            "matched one": int(alone.sum()),
+            "different rows": distinct,
+            "matched one": int(found.alone.sum()),
             "matched none": int((found.counts == 0).sum()),
-            "matched several": int((found.counts > 1).sum()),
+            "matched several": int(((found.counts > 0) & ~found.alone).sum()),
         },
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.anonymity._codes import Codes
 from sfumato.anonymity._given import whole
-from sfumato.attacks._matching import Flags, named, one_name, read
+from sfumato.attacks._matching import Flags, named, one_name, read, read_with_records
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["inference", "linkability", "singling_out"]
 
 _ORIGINAL, _SYNTHETIC, _CONTROL = 0, 1, 2
+_MOST = 100_000  # descriptions
 _TRIES = 20  # rows looked at for each predicate wanted
 _BLOCK = 2_000_000  # pairs of a description and a person that are looked at together
 _BEYOND = float(np.finfo(np.float64).max)
@@ -51,7 +52,8 @@ def singling_out(
 
     A predicate is made from a synthetic row that it singles out there: a category is equal, a number at
     least as large if it lies above the median and at most as large otherwise (`width` columns at random).
-    With a width of 1, it is a value that occurs once, or beyond the least or largest number.
+    With a width of 1, it is a value that occurs once, or beyond the least or largest number. Copies
+    of a synthetic row, alike in every column where most rows stand as often, are one row.
 
     ```python
     singling_out(people, copied, others).works            # rows copied with a little noise
@@ -75,25 +77,31 @@ def singling_out(
         confidence: Of all intervals.
 
     Raises:
-        InvalidParameter: for a column that is not there, no rows, or if no predicate singles out a
-            synthetic row.
+        InvalidParameter: for a column that is not there, no rows, more than 100,000 attacks, or if no
+            predicate singles out a synthetic row.
         SourceUnusable: if a table cannot be read.
     """
     wide, most = as_integer(width, "width"), as_integer(attacks, "attacks")
+    if most > _MOST:
+        raise InvalidParameter(f"attacks must be at most {_MOST:,}; a thousand show it as well.")
     names = whole(synthetic)[0].column_names if columns is None else named(columns, "columns")
-    tables = _three(original, synthetic, control, names)
+    made, record, _ = read_with_records(synthetic, names)
+    # A table with each row twice hides nobody: copies are looked at once.
+    once = np.unique(record, return_index=True)[1]
+    tables = [read(original, names), made, read(control, names)]
     random = simulation(seed)
     size = min(tables[_ORIGINAL].num_rows, tables[_CONTROL].num_rows)
-    rows = [random.permutation(table.num_rows)[:size] for table in tables]
+    counts = (tables[_ORIGINAL].num_rows, len(once), tables[_CONTROL].num_rows)
+    rows = [random.permutation(count)[:size] for count in counts]
     # Descriptions fit one of a large crowd less often than one of a small one: both have the same size.
-    held = [each.take([rows[0], None, rows[2]]) for each in mixed(tables, names)]
+    held = [each.take([rows[0], once, rows[2]]) for each in mixed(tables, names)]
     if wide == 1:
         found = _single(held)
         found = found.take(random.permutation(len(found.columns))[:most])
     else:
         tries = _TRIES * most
         chosen = random.random((tries, len(held))).argsort(axis=1)[:, :wide]
-        found = _several(held, random.integers(tables[_SYNTHETIC].num_rows, size=tries), chosen, most)
+        found = _several(held, random.integers(len(once), size=tries), chosen, most)
     if not len(found.columns):
         raise InvalidParameter(
             "No description singles out a synthetic row; give more columns or a larger width."
@@ -107,7 +115,12 @@ def singling_out(
         _STRANGERS,
         target,
         confidence,
-        {"width": min(wide, len(held)), "people": size, "synthetic rows": tables[_SYNTHETIC].num_rows},
+        {
+            "width": min(wide, len(held)),
+            "people": size,
+            "synthetic rows": tables[_SYNTHETIC].num_rows,
+            "different rows": len(once),
+        },
     )
 
 

@@ -11,7 +11,7 @@ from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import encode
 from sfumato.anonymity._given import whole
 from sfumato.anonymity.tables import checked, columns_of
-from sfumato.attacks._matching import beside, matched, named, one_name, read
+from sfumato.attacks._matching import beside, matched, named, one_name, read, read_with_records
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -73,8 +73,9 @@ def swapping(
 ) -> Outcome:
     """How often what a swapped table says of a person is true: about 1 less the share that was swapped.
 
-    The attacker knows `on`, takes the people who match exactly one row, and believes what it says. Swapping
-    makes it deniable, hardly doubtful: with one row in ten swapped, nine of ten readings are right.
+    The attacker knows `on`, takes the people who match exactly one row, or copies of one (see `linkage`), and
+    believes what it says. Swapping makes it deniable, hardly doubtful: with one row in ten swapped, nine of
+    ten readings are right.
 
     ```python
     swapped = swap(people, sensitive="income", share=0.1)
@@ -106,10 +107,19 @@ def swapping(
     names = named(on, "on")
     if one_name(sensitive, "sensitive") in names:
         raise InvalidParameter("sensitive must not be among on: what is known need not be read.")
-    rows = read(released, [*names, sensitive])
+    rows, record, _ = read_with_records(released, [*names, sensitive])
 
     def readings(some: Source) -> Tally:
-        return _readings(read(some, [*names, sensitive]), rows, names, sensitive, labels, hierarchies)
+        who = read(some, [*names, sensitive])
+        alone = matched(who, rows, names, secret=record, labels=labels, hierarchies=hierarchies).alone
+        if not alone.any():
+            raise InvalidParameter(
+                "Nobody matches exactly one row, so nothing can be read; name more columns in on."
+            )
+        secret = beside(who, rows, sensitive)
+        found = matched(who, rows, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
+        right = found.low[alone] == secret.first[alone]
+        return Tally(int(right.sum()), int(alone.sum()))
 
     reached = readings(people)
     if control is None:
@@ -129,22 +139,3 @@ def swapping(
         confidence,
         detail,
     )
-
-
-def _readings(
-    people: pa.Table,
-    rows: pa.Table,
-    names: Sequence[str],
-    sensitive: str,
-    labels: bool,
-    hierarchies: Mapping[str, Hierarchy] | None,
-) -> Tally:
-    secret = beside(people, rows, sensitive)
-    found = matched(people, rows, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
-    alone = found.counts == 1
-    if not alone.any():
-        raise InvalidParameter(
-            "Nobody matches exactly one row, so nothing can be read; name more columns in on."
-        )
-    right = found.low[alone] == secret.first[alone]
-    return Tally(int(right.sum()), int(alone.sum()))

@@ -40,6 +40,7 @@ _TRIALS = 100  # of differencing
 _SESSIONS, _ASKED = 10, 5  # a session has to be opened for each trial: fewer, and asked less often
 _FRESH = 20  # trials of an average of fresh answers
 _EACH = 8  # people of either kind without whom a coin could be as good as the attack
+_LARGEST = 10**290  # of a bound, so that its noise is a float
 _DELTA = Fraction(1, 10**6)
 _PRESENT = Fraction(1, 20)  # outsiders that may be taken for members
 
@@ -75,12 +76,14 @@ def differencing(
     picture(plot)
     if low >= high:
         raise InvalidParameter("--lower must be below --upper: they bound what anybody can have.")
+    if max(abs(low), abs(high)) > _LARGEST or (high - low) * _LARGEST < 1:
+        raise InvalidParameter("--lower and --upper must lie within 1e290 of zero, and 1e-290 apart.")
     near = (high - low) / 100 if tolerance is None else as_fraction(tolerance, "tolerance")
     with spinner("attacking", quiet=json_):
         values, chosen = _numbers(file, column, row, seed)
         count, truth = len(values), values[chosen]
         trials = math.ceil(_TRIALS / len(chosen))
-        noise = Laplace(epsilon=cost / 2, sensitivity=max(abs(low), abs(high), high - low))
+        noise = Laplace(epsilon=cost / 2, sensitivity=_reach(low, high, count))
         held = np.clip(values, float(low), float(high))
 
         def outcome(numbers: NDArray[np.float64], told: Callable[[Any], Any], is_private: bool) -> Any:
@@ -276,7 +279,8 @@ def tracing(
     note = (
         f"Averages of {attributes:,} columns over {count:,} members; {len(others):,} others, and "
         f"{len(reference):,} to know the population by. All private averages together cost this epsilon, and "
-        "a delta of one in a million. The more columns and the fewer members, the more is told."
+        "a delta of one in a million, with the number of members public. The more columns and the "
+        "fewer members, the more is told."
     )
     tell(found, note, title="Who is recognised in averages", plot=plot, json_=json_)
 
@@ -299,7 +303,9 @@ def _numbers(
     values = every[is_there]
     if len(values) < 3:
         raise InvalidParameter(f'Fewer than three rows have a number in "{column[:100]}"; give more.')
-    if not np.isfinite(np.abs(values).sum()):
+    with np.errstate(over="ignore"):
+        is_sum = np.isfinite(np.abs(values).sum())
+    if not is_sum:
         raise InvalidParameter(f'The numbers of "{column[:100]}" are too large to be added up.')
     if row is None:
         return values, simulation(seed).permutation(len(values))[:_TRIALS]
@@ -310,12 +316,24 @@ def _numbers(
     return values, np.array([int(is_there[: row - 1].sum())])
 
 
+def _reach(low: Fraction, high: Fraction, people: int) -> Fraction:
+    """By how much one person can move a total of that many people, each within these bounds.
+
+    Whoever comes or leaves moves it by what they have, and whoever has another value by the distance of the
+    bounds; the last term is more than the rounding of bounds and totals to floats on both sides.
+    """
+    most = max(abs(low), abs(high))
+    return max(most, high - low) + people * most / 2**50
+
+
 def _once(epsilon: Fraction, near: Fraction) -> float:
     """The probability that one count with two-sided geometric noise is this near."""
     if near < 0:
         return 0.0
     # 1 − 2α^(k + 1)/(1 + α) for k = ⌊near⌋ and α = e^−ε; a power may be too small for a float, and is 0 then.
-    step, reach = (math.exp(-min(float(each), 700.0)) for each in (epsilon, epsilon * (math.floor(near) + 1)))
+    step, reach = (
+        math.exp(-float(min(each, Fraction(700)))) for each in (epsilon, epsilon * (math.floor(near) + 1))
+    )
     return 1 - 2 * reach / (1 + step)
 
 

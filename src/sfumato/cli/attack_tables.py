@@ -20,6 +20,7 @@ from sfumato.cli.attacking import (
     columns_in,
     divided,
     listed,
+    part_and_whole,
     picture,
     price,
     private_rows,
@@ -29,6 +30,7 @@ from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
 from sfumato.cli.output import spinner
 from sfumato.errors import InvalidParameter
+from sfumato.render import key
 
 if TYPE_CHECKING:
     from sfumato.attacks import Intersection
@@ -80,12 +82,14 @@ def linkage(
     if truth is not None and control is not None:
         raise InvalidParameter("Give --truth or --control, not both: people of the control have no true row.")
     with spinner("attacking", quiet=json_):
-        people, rows = columns_in(known, [*names, *own]), columns_in(released, [*names, *own])
+        people = columns_in(known, [*names, *own])
+        # The attack sees all columns: only rows that are alike in each of them are copies.
+        rows, all_columns = part_and_whole(released, [*names, *own])
         strangers = None if control is None else columns_in(control, names)
         from sfumato import attacks
 
         plain = attacks.linkage(
-            people, rows, on=names, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS
+            people, all_columns, on=names, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS
         )
         members, others = divided(rows, seed)
         private = attacks.linkage(
@@ -239,7 +243,7 @@ def _remaining(found: Intersection, *, show: bool) -> str:
         f"intersection against {found.outcome.target}: each table alone leaves {alone} and "
         f"{found.alone[0][-1]:,} values; together {remain}."
     )
-    return text if not show or not left else f"{text} Left: {', '.join(map(str, left[:20]))}."
+    return text if not show or not left else f"{text} Left: {', '.join(map(key, left[:20]))}."
 
 
 def _after(seed: int | None, place: int) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS",
+    "STEWARD",
     "EpsilonOption",
     "FileArgument",
     "PlotOption",
@@ -34,6 +36,7 @@ __all__ = [
     "divided",
     "listed",
     "names_in",
+    "part_and_whole",
     "picture",
     "price",
     "private_rows",
@@ -41,7 +44,7 @@ __all__ = [
     "two_valued",
 ]
 
-_STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
+STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
 COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
 _MOST_ROWS = 10_000_000  # a tiny epsilon may ask for any number of them
 _APART = 1 << 32
@@ -89,16 +92,31 @@ def picture(path: Path | None) -> None:
     """Refuse a path that no picture can be written to, before anything is read.
 
     Raises:
-        InvalidParameter: if it has another ending, or there is no such folder.
+        InvalidParameter: if it has another ending, there is no such folder, or nothing can be written there.
     """
     if path is None:
         return
     if path.suffix.lower() not in _PICTURES:
         raise InvalidParameter("--plot draws a picture: give a file that ends in .png or .svg.")
-    if not Path(os.path.abspath(path)).parent.is_dir():
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
         raise InvalidParameter(f"There is no folder for {path.name[:100]}; make it first.")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InvalidParameter(f"{path.name[:100]} is a folder; name a file for the picture.")
+    # Only to write tells: rights, a full disk, a name that is too long. Gone again at once.
+    with _writing(path), tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=".part"):
+        pass
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say in one sentence that a picture cannot be written."""
+    try:
+        yield
+    except OSError:
+        raise InvalidParameter(
+            f"{path.name[:100]} cannot be written there; check the folder, its rights and its room."
+        ) from None
 
 
 # ── columns of files
@@ -111,10 +129,20 @@ def columns_in(file: str, names: Sequence[str]) -> pa.Table:
         InvalidParameter: if there is no such file, no such column, or no row.
         SourceUnusable: if the file cannot be read.
     """
-    from sfumato.attacks._matching import read
+    return part_and_whole(file, names)[0]
+
+
+def part_and_whole(file: str, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """These columns of a file under these names, and all of its columns; all rows in their order.
+
+    Raises:
+        InvalidParameter: if there is no such file, no such column, or no row.
+        SourceUnusable: if the file cannot be read.
+    """
+    from sfumato.attacks._matching import selected
 
     _located(file)
-    return read(file, names)
+    return selected(file, names)
 
 
 def names_in(file: str) -> list[str]:
@@ -233,7 +261,7 @@ def private_rows(
         weights = np.maximum(noisy, 0.0)
         weights = weights if weights.any() else np.ones_like(weights)
         chosen = draw.choice(len(weights), size=rows, p=weights / weights.sum())
-        made[name] = pa.array([coded.values[place] for place in chosen.tolist()])
+        made[name] = pa.array(coded.values).take(pa.array(chosen))
     return pa.table(made)
 
 
@@ -263,7 +291,8 @@ def tell(
     from sfumato.attacks import compare
 
     if plot is not None:
-        compare(outcomes, title=title, path=plot)
+        with _writing(plot):
+            compare(outcomes, title=title, path=plot)
     if json_:
         found = {"outcomes": [each.to_dict() for each in outcomes], "steward_only": True}
         drawn = {} if plot is None else {"plot": str(plot)}
@@ -286,4 +315,4 @@ def tell(
     if plot is not None:
         say(f"Wrote {plot}.", style="good")
         say()
-    paragraph(_STEWARD, style="dim")
+    paragraph(STEWARD, style="dim")
