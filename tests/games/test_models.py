@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue, UnsupportedLoss
 from sfumato.games import models
 from sfumato.games.models import EXAMPLES, ModelSelection, RandomStopping
@@ -149,6 +150,13 @@ def test_the_best_of_ten_at_the_price_of_one_is_a_broken_claim():
     stopping = RandomStopping("0.5", "0.1")
     ratio = largest_ratio(stopping.probabilities(left), stopping.probabilities(right))
     assert 2 * 0.5 < ratio <= float(stopping.loss.pure) <= 3 * 0.5
+
+
+def test_the_auditor_refutes_the_best_of_ten_from_samples():
+    draw = np.random.default_rng(11)
+    laws = split_law(0.5, 0.05)
+    left, right = (draw.choice(3, (20_000, 10), p=law).max(axis=1) for law in laws)
+    assert lower_bound(left, right, confidence=0.999999).epsilon > 1.0  # twice the claim
 
 
 def test_showing_how_many_runs_there_were_gives_the_price_away():

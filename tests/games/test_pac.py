@@ -1,7 +1,9 @@
 """Private PAC learning: counts, prices, and measured errors under the promised ones at every size."""
 
+import importlib.util
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ def test_a_class_that_predicts_is_asked_in_blocks(monkeypatch):
 
 def test_millions_of_thresholds_and_examples_are_learned():
     draw = np.random.default_rng(4)
-    rows = draw.uniform(0, 1, 500_000)
+    rows = draw.uniform(0, 1, 200_000)
     learner = PrivateLearner(1, thresholds(np.arange(10**6) / 10**6))
     with seeded(5):
         place = learner.select(rows, rows >= 0.3)
@@ -234,6 +236,23 @@ def test_the_realizable_promise_is_true_of_the_exact_binomial():
         return beta * share + (size - 1) * tail
 
     assert min(fails(k / 64) for k in range(1, 64)) <= beta
+
+
+def test_the_example_tells_its_story_in_eighty_columns(capsys, tmp_path):
+    path = Path(__file__).parents[2] / "examples" / "games" / "pac.py"
+    spec = importlib.util.spec_from_file_location("example_pac", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    picture = tmp_path / "curve.png"
+    with seeded(10):
+        found = script.measure((200, 3_200), repeats=20)
+        script.main(str(picture), sizes=(200, 800), repeats=5)
+    told = capsys.readouterr().out
+    assert max(len(row) for row in told.splitlines()) <= 80
+    assert "examples" in told
+    assert picture.stat().st_size > 10_000
+    assert np.all(found["private"] < found["promise"])
+    assert found["private mean"][1] < found["private mean"][0] / 4
 
 
 # ── bad input
