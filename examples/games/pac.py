@@ -85,7 +85,7 @@ def tuning() -> None:
     print("  best of 10, claimed at the price of one   0.50   (a lie: it can cost 5.00)")
     for gamma in ("0.1", "0.01"):
         stopping = RandomStopping("0.5", gamma)
-        runs, price = stopping.expected_runs, float(stopping.loss.pure)
+        runs, price = stopping.expected_runs, stopping.loss.epsilon(0)
         top = f"top {stopping.reached('0.9'):.0%} of runs with 90 %"
         print(f"  {runs:3.0f} runs on average, their number hidden    {price:.2f}   ({top})")
 

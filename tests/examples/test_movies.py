@@ -18,7 +18,7 @@ sys.modules["movies"] = movies  # a dataclass looks its module up
 spec.loader.exec_module(movies)
 
 # Anything may stand in the data: stars out of range, one film rated again and again.
-ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(-9, 9)), max_size=25)
+ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(-1, 7)), max_size=15)
 
 
 def table(rows):
@@ -26,7 +26,7 @@ def table(rows):
 
 
 @settings(max_examples=60)
-@given(ratings, st.integers(1, 6))
+@given(ratings, st.integers(1, 3))
 def test_no_viewer_moves_a_score_by_more_than_the_sensitivity(rows, floor):
     data = table(rows)
     for make in (lambda r: movies.by_likes(r, "1"), lambda r: movies.by_average(r, "1", floor)):
@@ -41,7 +41,7 @@ def test_the_sensitivity_with_a_floor_is_nearly_reached():
     # Two who loved a film, and a third who hated it, at a floor of two: 2 falls to 2/3, by 4/(F + 1).
     data = table([(0, 0, 5), (1, 0, 5), (2, 0, 1)])
     (choice, with_them), (_, without) = (movies.by_average(r, "1", 2) for r in (data, data.without(2)))
-    assert np.abs(with_them - without).max() >= choice.sensitivity - 2
+    assert choice.sensitivity - 2 <= np.abs(with_them - without).max() <= choice.sensitivity
 
 
 def test_the_careless_average_moves_by_stars_and_gives_the_viewer_away():

@@ -61,6 +61,8 @@ def test_the_sizes_and_rules_are_those_of_the_textbook():
     assert np.array_equal(parities(3)[0b101](rows), (rows[:, 0] + rows[:, 2]) % 2 == 1)
     # Base 3 digits 1, 0, 2: the first must be 1, the last must be 0.
     assert np.array_equal(conjunctions(3)[1 * 9 + 2](rows), (rows[:, 0] == 1) & (rows[:, 2] == 0))
+    assert repr(thresholds(range(99))) == "thresholds(99 points from 0 to 98)"
+    assert repr(decision_stumps(CUTS)) == "decision_stumps(10 rules on 3 columns)"
     with pytest.raises(IndexError):
         thresholds([1, 2])[3]
 

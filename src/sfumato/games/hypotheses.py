@@ -193,7 +193,7 @@ def _sorted_points(points: ArrayLike, name: str) -> NDArray[np.float64]:
     return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class thresholds:  # noqa: N801  (read as a function: thresholds(points))
     """Rules "x ≥ t" on the line for every public point t, and last the rule that says 0 to all.
 
@@ -210,6 +210,9 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
 
     def __init__(self, points: ArrayLike) -> None:
         object.__setattr__(self, "points", _sorted_points(points, "points"))
+
+    def __repr__(self) -> str:
+        return f"thresholds({len(self.points)} points from {self.points[0]:g} to {self.points[-1]:g})"
 
     def __len__(self) -> int:
         return len(self.points) + 1
@@ -327,7 +330,7 @@ class conjunctions:  # noqa: N801
         return np.asarray(np.count_nonzero(labels) + table.reshape(-1), np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class decision_stumps:  # noqa: N801
     """Rules on one column: "column j ≥ t", then "column j < t", for every public cut t of every column.
 
@@ -342,6 +345,9 @@ class decision_stumps:  # noqa: N801
             _sorted_points(each, "cuts") if np.size(each) else np.zeros(0, np.float64) for each in cuts
         )
         object.__setattr__(self, "cuts", found)
+
+    def __repr__(self) -> str:
+        return f"decision_stumps({len(self)} rules on {len(self.cuts)} columns)"
 
     def __len__(self) -> int:
         return 2 * sum(len(each) for each in self.cuts)

@@ -203,7 +203,7 @@ class RandomStopping:
             run: one private run, hyper-parameters drawn anew: gives (score, result), a higher score is
                 better. It must not fail: an error tells how far the runs came. A NaN counts as the lowest.
         """
-        best, top = run(), -math.inf
+        best = run()
         top = _level(best[0])
         while not random.bernoulli(self.gamma):
             found = run()
