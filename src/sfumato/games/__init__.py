@@ -18,22 +18,50 @@ from sfumato.games.grants import Grants, grants
 
 if TYPE_CHECKING:
     from sfumato.games.allocation import Allocation, AllocationRule, Request, allocate
+    from sfumato.games.models import ModelSelection, RandomStopping
+    from sfumato.games.pac import (
+        PrivateLearner,
+        conjunctions,
+        decision_stumps,
+        error_promised,
+        examples_needed,
+        parities,
+        thresholds,
+    )
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
 _HOMES = {
     "Allocation": "allocation",
     "AllocationRule": "allocation",
+    "ModelSelection": "models",
+    "PrivateLearner": "pac",
+    "RandomStopping": "models",
     "Request": "allocation",
     "allocate": "allocation",
+    "conjunctions": "pac",
+    "decision_stumps": "pac",
+    "error_promised": "pac",
+    "examples_needed": "pac",
+    "parities": "pac",
+    "thresholds": "pac",
 }
 
 __all__ = [
     "Allocation",
     "AllocationRule",
     "Grants",
+    "ModelSelection",
+    "PrivateLearner",
+    "RandomStopping",
     "Request",
     "allocate",
+    "conjunctions",
+    "decision_stumps",
+    "error_promised",
+    "examples_needed",
     "grants",
+    "parities",
+    "thresholds",
 ]
 
 
