@@ -10,11 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_integer, delta_of, probability
 from sfumato.numeric.shares import clopper_pearson
 
-__all__ = ["Bound", "Direction", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
+__all__ = ["Bound", "Direction", "asked_at", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
 
 Direction: TypeAlias = Literal["left over right", "right over left"]
+
+
+def asked_at(delta: Rational, confidence: Rational) -> tuple[float, float]:
+    """Delta and confidence as floats, to be checked before anything is drawn, trained or read.
+
+    Raises:
+        InvalidParameter: unless 0 <= delta < 1 and 0 < confidence < 1.
+    """
+    return float(delta_of(delta)), float(probability(confidence, "confidence"))
 
 
 def epsilon_floor(
@@ -91,9 +101,7 @@ def familywise(confidence: float, tests: int) -> float:
 
     Bonferroni: right whatever the dependence between the tests.
     """
-    if not 0 < confidence < 1 or tests < 1:
-        raise InvalidParameter("a family needs a confidence strictly between 0 and 1 and at least one test.")
-    return 1 - (1 - confidence) / tests
+    return 1 - (1 - float(probability(confidence, "confidence"))) / as_integer(tests, "tests")
 
 
 def resolution(epsilon: float, samples: int, *, delta: float = 0.0, confidence: float = 0.999) -> float:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from sfumato.audit.bounds import asked_at
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 
-__all__ = ["FAMILIES", "Family", "OneRun", "one_run", "one_run_fdp", "one_run_p_value"]
+__all__ = ["FAMILIES", "Family", "OneRun", "check_family", "one_run", "one_run_fdp", "one_run_p_value"]
 
 _HALVINGS = 60
 _LARGEST = 700.0  # e^-epsilon is still a normal number
@@ -101,7 +102,7 @@ def one_run(
     Raises:
         InvalidParameter: if the counts do not fit each other, or delta or confidence is out of range.
     """
-    _check(correct, guesses, canaries, delta, confidence)
+    correct, guesses, canaries, delta, confidence = _checked(correct, guesses, canaries, delta, confidence)
 
     def rejected(epsilon: float) -> bool:
         p = one_run_p_value(correct, guesses, canaries, epsilon=epsilon, delta=delta)
@@ -163,14 +164,8 @@ def one_run_fdp(
     Raises:
         InvalidParameter: if the counts do not fit each other, or a number or the family is not known.
     """
-    _check(correct, guesses, canaries, delta, confidence)
-    if family not in FAMILIES:
-        raise InvalidParameter(f"family is one of {', '.join(map(repr, FAMILIES))}.")
-    curves = FAMILIES[family]
-    if family == "gaussian" and delta == 0:
-        raise InvalidParameter(
-            "a Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
-        )
+    correct, guesses, canaries, delta, confidence = _checked(correct, guesses, canaries, delta, confidence)
+    curves = check_family(family, delta)
     number = _largest(
         lambda size: _impossible(
             lambda y: curves.falls_to(size, y), correct, guesses, canaries, 1 - confidence
@@ -210,14 +205,29 @@ def _largest(rejected: Callable[[float], bool]) -> float:
     return low
 
 
-def _check(correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> None:
-    counts = [as_integer(each, "a count", least=0) for each in (correct, guesses, canaries)]
-    if not counts[0] <= counts[1] <= counts[2] or counts[2] == 0:
+def _checked(
+    correct: int, guesses: int, canaries: int, delta: float, confidence: float
+) -> tuple[int, int, int, float, float]:
+    known = {"correct": correct, "guesses": guesses, "canaries": canaries}
+    right, made, tossed = (as_integer(each, name, least=0) for name, each in known.items())
+    if not right <= made <= tossed or tossed == 0:
         raise InvalidParameter("there are at most as many right guesses as guesses, and as many as canaries.")
-    if not 0 <= delta < 1:
-        raise InvalidParameter("delta must be at least 0 and below 1.")
-    if not 0 < confidence < 1:
-        raise InvalidParameter("confidence must lie strictly between 0 and 1.")
+    return right, made, tossed, *asked_at(delta, confidence)
+
+
+def check_family(family: str, delta: float) -> Family:
+    """The family of that name, if it has an epsilon at this delta.
+
+    Raises:
+        InvalidParameter: if it has none, or there is no such family.
+    """
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise InvalidParameter(f"family is one of {', '.join(map(repr, FAMILIES))}.")
+    if family == "gaussian" and delta == 0:
+        raise InvalidParameter(
+            "a Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
+        )
+    return FAMILIES[family]
 
 
 def _gaussian_falls(mu: float, y: float) -> float:

@@ -192,7 +192,7 @@ def saa_avg_age(
 
 
 def _mean(part: NDArray[Any]) -> float:
-    """The average of a part that is not empty, whose sum cannot overflow: a warning would tell about the data.
+    """The average of a part that is not empty, by a sum that cannot overflow: a warning would tell of data.
 
     Each value is first made smaller by a power of two above the number of rows, which is exact but for values
     so near to 0 that no average shows them. An average is at most the largest value, so that the way back
