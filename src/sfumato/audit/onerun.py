@@ -88,6 +88,9 @@ def one_run(
 ) -> OneRun:
     """The epsilon that right guesses prove, whatever the mechanism: one training run is enough.
 
+    It assumes that each canary was put in or left out by a fair coin of its own that the guesser did not see,
+    and nothing about the mechanism; the result says so, too.
+
     Args:
         correct: how many guesses were right.
         guesses: how many were made; fewer than canaries where some were not sure enough.
@@ -140,7 +143,9 @@ def one_run_fdp(
 ) -> OneRun:
     """The epsilon that right guesses prove about a mechanism whose trade-off curve is of a known family.
 
-    It is larger than `one_run` gives, because a curve says more than one pair (epsilon, delta).
+    It is larger than `one_run` gives, because a curve says more than one pair (epsilon, delta). It assumes
+    what `one_run` does, and that the mechanism is at least as private as one of the family; the result says
+    so, too.
 
     Args:
         correct: how many guesses were right.
