@@ -13,7 +13,10 @@ from sfumato.cli.app import app
 from sfumato.cli.opening import open_session
 from sfumato.demo import SQL, prepare
 from sfumato.dossier import card, check, facts
+from sfumato.dossier.unopened import Unopened
 from sfumato.dossier.yaml import written
+from sfumato.engines import DuckDB
+from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.ledger import Ledger
 
 run = CliRunner().invoke
@@ -235,3 +238,93 @@ def test_a_closed_budget_is_no_gap(folder):
         book.close_budget("visits", reason="the study is over")
     step = check(_facts(folder))[11]
     assert (step.verdict, "closed" in step.evidence) == ("done", True)
+
+
+CSV = """
+[datasets.shop]
+epsilon = 2
+delta = 1e-6
+
+[tables.people]
+source = "people.csv"
+unit = "person_id"
+dataset = "shop"
+size = 400
+
+[tables.people.columns]
+person_id = { type = "int", lower = 0, upper = 999, nullable = false, role = "identifier" }
+city = { type = "enum", values = ["Lyon", "Nice"], role = "quasi-identifier" }
+
+[tables.orders]
+source = "orders.csv"
+unit = { via = "people", on = "person_id" }
+dataset = "shop"
+max_rows = 3
+
+[tables.orders.columns]
+person_id = { type = "int", lower = 0, upper = 999, nullable = false, role = "identifier" }
+total = { type = "int", lower = 0, upper = 100, role = "sensitive" }
+"""
+JOINED = "SELECT city, SUM(total) AS spent FROM orders JOIN people USING (person_id) GROUP BY city"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """Orders that belong to whom another table says, both in CSV files, and one release about them."""
+    (tmp_path / "people.csv").write_text("person_id,city\n1,Lyon\n2,Nice\n")
+    (tmp_path / "orders.csv").write_text("person_id,total\n1,10\n2,20\n2,30\n")
+    (tmp_path / "sfumato.toml").write_text(CSV)
+    with open_session(Catalog.read(tmp_path / "sfumato.toml"), "shop") as session:
+        session.sql(JOINED).release(epsilon=1)
+    return tmp_path
+
+
+def test_tables_joined_by_via_are_one_dataset_with_their_links_allowed(shop):
+    shown = run(app, ["check", "shop", "--json", "--config", str(shop / "sfumato.toml")])
+    assert shown.exit_code == 0, shown.output
+    steps = json.loads(shown.output)["steps"]
+    # The ids that link the tables are identifiers, and are asked for by no question but the link itself.
+    assert (steps[0]["verdict"], steps[1]["verdict"]) == ("done", "done")
+    assert "3 rows of orders" in steps[1]["evidence"]
+    label = run(app, ["card", "shop", "--config", str(shop / "sfumato.toml")]).output
+    assert "one person_id with all its rows" in label
+    assert "orders, each unit" in label
+
+
+def test_an_identifier_that_links_nothing_is_a_gap_all_the_same(shop):
+    toml = shop / "sfumato.toml"
+    toml.write_text(toml.read_text().replace('role = "sensitive"', 'role = "identifier"'))
+    shown = run(app, ["check", "shop", "--json", "--config", str(toml)])
+    assert shown.exit_code == 4
+    assert "orders.total" in json.loads(shown.output)["steps"][0]["fix"]
+
+
+@pytest.mark.parametrize("command", ["card", "check"])
+@pytest.mark.parametrize("spoil", ["gone", "another", "a folder"])
+def test_no_private_file_is_opened(shop, command, spoil):
+    given = [command, "shop", "--json", "--config", str(shop / "sfumato.toml")]
+    before = run(app, given).output
+    for name in ("people.csv", "orders.csv"):
+        (shop / name).unlink()
+        if spoil == "another":
+            (shop / name).write_bytes(b"\xff\x00 no header of this")
+        elif spoil == "a folder":
+            (shop / name).mkdir()
+    assert r"\u00b1 899.2" in before  # the error of the release, quoted again
+    assert run(app, given).output == before
+
+
+def test_a_session_that_only_quotes_answers_nothing(shop):
+    catalog = Catalog.read(shop / "sfumato.toml")
+    with DuckDB() as inner, Ledger.open(catalog.ledger, create=False) as book:
+        engine = Unopened(inner, public=[])
+        session = sf.Session(
+            *catalog.members("shop"), budget=catalog.budgets["shop"], ledger=book, engine=engine
+        )
+        assert session.sql(JOINED).quote(epsilon=1).columns[1].half_width > 0
+        with pytest.raises(EngineFailed, match="not opened"):
+            session.sql("SELECT COUNT(*) AS n FROM people").release(epsilon="0.1")
+        with pytest.raises(EngineFailed, match="not opened"):
+            engine.values("people", "city", 10)
+        with pytest.raises(SourceUnusable, match="not opened"):
+            engine.schema(str(shop / "people.csv"))

@@ -77,7 +77,7 @@ def _list(*, json_: bool) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Make the folder where there is none, and refuse one that nothing can be put into, before a scene is run.
+    """Make the folder where there is none, and refuse one that nothing can be put into, before any scene.
 
     Raises:
         InvalidParameter: if it cannot be made or written to.
