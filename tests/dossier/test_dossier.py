@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from sfumato.dossier import card, check, facts
 from sfumato.dossier.unopened import Unopened
 from sfumato.dossier.yaml import written
 from sfumato.engines import DuckDB
+from sfumato.engines.prepare import prepare as prepare_table
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.ledger import Ledger
 
@@ -111,6 +113,44 @@ def test_the_registry_entry_has_what_a_registry_asks(made):
 def test_yaml_quotes_what_would_be_read_otherwise():
     text = written({"no": "yes", "a: b": [], "n": {"x": 1e-6, "y": 2.0}, "l": [{"q": "a\n- b"}, "#"]})
     assert text == '"no": "yes"\n"a: b": []\n"n":\n  x: 1.0e-06\n  "y": 2\nl:\n  - q: "a\\n- b"\n  - "#"\n'
+
+
+STEPS = """
+Data classification
+Data preparation
+Define privacy budget
+Data analysis requirements
+Implement differential privacy
+Noise generation
+Testing and verification
+Performance evaluation
+Documentation and compliance
+Additional security measures
+User education
+Continuous monitoring and maintenance
+"""
+
+
+def test_the_twelve_steps_are_there_in_their_order_each_with_evidence(made):
+    steps = check(_facts(made))
+    assert [step.name for step in steps] == STEPS.strip().splitlines()
+    assert all(step.evidence.endswith(".") for step in steps)
+    told = {  # what each rests on, from the ledger and the file of this very hospital
+        1: "5 columns that may be asked for have a role",
+        2: "at most 6 rows of visits",
+        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is far below 1/5,000",
+        4: "1 different questions",
+        5: "All 1 releases were debited before they were read",
+        6: "so far laplace",
+        7: "receipts verify",
+        8: "Receipt #",
+        9: "1 acts of the steward",
+        10: "readable by their owner alone",
+        11: "sfumato lab",
+        12: "epsilon 2.2 of 3 is left; last release today",
+    }
+    for step in steps:
+        assert told[step.number] in step.evidence, step
 
 
 def test_twelve_steps_and_none_of_them_shows_a_gap(made):
@@ -328,3 +368,22 @@ def test_a_session_that_only_quotes_answers_nothing(shop):
             engine.values("people", "city", 10)
         with pytest.raises(SourceUnusable, match="not opened"):
             engine.schema(str(shop / "people.csv"))
+
+
+def test_a_prepared_file_is_quoted_as_it_is_asked(folder):
+    table = Catalog.read(folder / "sfumato.toml").tables[0]
+    path = folder / "visits.duckdb"
+    prepare_table(table, path, group_by="ward")
+    prepared = replace(table, source=str(path))
+    ask, errors = "SELECT ward, SUM(cost) AS spent FROM visits GROUP BY ward", []
+    with DuckDB() as inner:
+        for engine in (inner, Unopened(inner, public=[])):
+            session = sf.Session(prepared, budget=sf.Budget(1), engine=engine)
+            quote = session.sql(ask).quote(epsilon=1)
+            errors.append((quote.measured.bounding, quote.columns[1].half_width))
+            session.close()
+        assert errors[0] == errors[1]
+        assert errors[0][0] == "grouped"
+        path.unlink()  # one that is gone is told, and not taken for one without ranks
+        with pytest.raises(SourceUnusable):
+            sf.Session(prepared, budget=sf.Budget(1), engine=Unopened(inner, public=[]))
