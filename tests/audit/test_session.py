@@ -11,6 +11,7 @@ import sfumato as sf
 from sfumato.audit import query_bound
 from sfumato.audit.queries import QUERIES
 from sfumato.audit.session import query_pair
+from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.extras import PricedQuantiles
@@ -235,6 +236,28 @@ def test_the_registered_pairs_are_neighbours():
 def test_nothing_is_read_for_parameters_that_are_refused(wrong, whole):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         query_bound(*both(), lambda _: pytest.fail("asked"), epsilon=1, whole=whole, **wrong)
+
+
+def test_prepared_sides_have_one_salt_or_are_refused(tmp_path):
+    # Everybody has two rows and counts with one, which the salt chose when the file was made: with a salt for
+    # each side an honest query would be called broken.
+    unit = sf.PrivacyUnit("person")
+    many = [(each, ("Lyon", "Nice")[at], "east") for each in range(300) for at in range(2)]
+    sides = visits([*many, (999, "Lyon", "east")], unit), visits(many, unit)
+
+    def prepared(side, salt):
+        path = tmp_path / f"{side}-{salt}.duckdb"
+        prepare(sides[side], path, salt=salt.encode())
+        return replace(sides[side], source=str(path))
+
+    given = {"epsilon": 1, "samples": 10_000, "confidence": SURE}
+    first = prepared(0, "one")
+    for other in (prepared(1, "another"), sides[1]):
+        with pytest.raises(InvalidParameter, match="prepared with different salts"):
+            query_bound(first, other, BY_CITY, **given)
+    with seeded("prepared"):
+        bound = query_bound(prepared(0, "alike"), prepared(1, "alike"), BY_CITY, **given)
+    assert 0.2 < bound.epsilon <= 1.0
 
 
 def test_unusable_input_is_refused():

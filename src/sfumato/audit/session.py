@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.audit._prepared import salt_of
 from sfumato.audit.blackbox import LEAST, lower_bound
 from sfumato.audit.bounds import Bound, asked_at
 from sfumato.errors import InvalidParameter
@@ -281,9 +282,14 @@ def _tables(data: Data) -> tuple[Any, ...]:
 
 
 def _check_alike(left: Sequence[Any], right: Sequence[Any]) -> None:
-    """Refuse sides whose declarations differ in more than the source: their claims would differ, too."""
+    """Refuse sides whose declarations differ in more than the source, or whose rows were chosen apart."""
     if [each.declaration() for each in left] != [each.declaration() for each in right]:
         raise InvalidParameter("the two sides must have the same declaration: only their source may differ.")
+    if [salt_of(each.source) for each in left] != [salt_of(each.source) for each in right]:
+        raise InvalidParameter(
+            "the two sides were prepared with different salts, which choose other rows of everybody: prepare "
+            "both with one, as in prepare(…, salt=…), or give the files that they were prepared from."
+        )
 
 
 def _is_number(kind: pa.DataType) -> bool:
