@@ -203,6 +203,15 @@ def test_no_dossier_rests_on_a_ledger_that_does_not_verify(folder):
         assert "verif" in shown.output or "broken" in shown.output or "chain" in shown.output
 
 
+def test_no_dossier_rests_on_an_answer_that_was_changed(folder):
+    with sqlite3.connect(folder / "demo.ledger") as database:
+        database.execute("UPDATE sfumato_payloads SET payload = x'00'")
+    shown = run(app, ["card", "--config", str(folder / "sfumato.toml")])
+    assert shown.exit_code == 4
+    text = " ".join(shown.output.split())
+    assert "missing or was changed), and a dossier rests on it; run `sfumato ledger verify`" in text
+
+
 def test_the_commands(folder, tmp_path):
     given = ["--config", str(folder / "sfumato.toml")]
     assert run(app, ["card", *given]).output.startswith("Privacy label: visits")

@@ -13,7 +13,16 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_integer, delta_of, probability
 from sfumato.numeric.shares import clopper_pearson
 
-__all__ = ["Bound", "Direction", "asked_at", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
+__all__ = [
+    "Bound",
+    "Direction",
+    "asked_at",
+    "below",
+    "clopper_pearson",
+    "epsilon_floor",
+    "familywise",
+    "resolution",
+]
 
 Direction: TypeAlias = Literal["left over right", "right over left"]
 
@@ -25,6 +34,15 @@ def asked_at(delta: Rational, confidence: Rational) -> tuple[float, float]:
         InvalidParameter: unless 0 <= delta < 1 and 0 < confidence < 1.
     """
     return float(delta_of(delta)), float(probability(confidence, "confidence"))
+
+
+def below(value: float, limit: float = 1.0) -> str:
+    """A number below a limit in six digits, or as many more as it takes not to be rounded up to the limit.
+
+    A confidence of 0.9999999 must not be told as 1.
+    """
+    shown = (f"{value:.{digits}g}" for digits in range(6, 18))
+    return next((text for text in shown if float(text) < limit), f"{value!r}")
 
 
 def epsilon_floor(
@@ -90,7 +108,8 @@ class Bound:
 
     def __str__(self) -> str:
         return (
-            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} with confidence {self.confidence:.6g}: "
+            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
+            f"with confidence {below(self.confidence)}: "
             f"{self.event} ({self.direction}: {self.inside} of {self.trials} "
             f"against {self.inside_other} of {self.trials_other})"
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from sfumato.audit.bounds import asked_at
+from sfumato.audit.bounds import asked_at, below
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 
@@ -51,7 +51,8 @@ class OneRun:
 
     def __str__(self) -> str:
         return (
-            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} with confidence {self.confidence:.6g}: "
+            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
+            f"with confidence {below(self.confidence)}: "
             f"{self.correct} of {self.guesses} guesses about {self.canaries} canaries were right. "
             f"{self.assumption}"
         )

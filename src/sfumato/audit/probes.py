@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.audit.blackbox import LEAST, support_bound
-from sfumato.audit.bounds import Bound, Direction, asked_at, epsilon_floor
+from sfumato.audit.bounds import Bound, Direction, asked_at, below, epsilon_floor
 from sfumato.audit.outputs import is_numeric, normal
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Side
@@ -61,7 +61,7 @@ class Timing:
         )
         if not self.tells:
             return (
-                f"Run time does not tell the inputs apart at confidence {self.bound.confidence:.6g} "
+                f"Run time does not tell the inputs apart at confidence {below(self.bound.confidence)} "
                 f"({medians}). That proves nothing about other inputs, more runs or another machine."
             )
         return (
