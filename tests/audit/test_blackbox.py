@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.audit import Feature, lower_bound, support_bound
+from sfumato.audit import Feature, lower_bound, lower_bounds, support_bound
 from sfumato.errors import InvalidParameter
 
 
@@ -163,3 +163,42 @@ def test_unusable_input_is_refused(rng):
         support_bound(["a"] * 200, ["b"] * 200)
     with pytest.raises(InvalidParameter, match="cannot be compared"):
         lower_bound([bytearray(b"x")] * 200, [bytearray(b"y")] * 200)
+
+
+def test_what_is_counted_has_no_say_in_what_outputs_are_taken_for(rng):
+    # The event is learned from two fifths. A None among the others makes no categories of all numbers: it
+    # would let held-out samples choose between two events, each of which alone has the stated confidence.
+    left, right = (rng.laplace(mean, 1, 1000).tolist() for mean in (0.0, 8.0))
+    plain = lower_bound(left, right)
+    left[3], right[999] = None, "late"
+    found = lower_bound(left, right)
+    assert found.event == plain.event
+    assert (found.trials, found.trials_other) == (600, 600)
+    assert found.inside in (plain.inside, plain.inside - 1)
+    assert found.epsilon > 3
+
+
+def test_rows_of_more_axes_are_counted_as_they_were_learned(rng):
+    left = rng.integers(0, 2, (500, 2, 2))
+    right = [tuple(row) for row in rng.integers(0, 2, (500, 4)).tolist()]  # tuples: so all are categories
+    found = lower_bound(left, right, confidence=1 - 1e-7)
+    assert found.epsilon == 0
+    assert found.inside + found.inside_other > 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"samples": 99}, "samples"), ({"samples": 2e5}, "samples"), ({"delta": "x"}, "delta")],
+)
+def test_nothing_is_drawn_for_parameters_that_are_refused(wrong, words):
+    with pytest.raises(InvalidParameter, match=words):
+        lower_bound(lambda count: pytest.fail("drawn"), [0.0] * 200, **wrong)
+    with pytest.raises(InvalidParameter, match="at least one delta"):
+        lower_bounds([0.0] * 200, [0.0] * 200, deltas=[])
+
+
+def test_numbers_of_numpy_are_numbers(rng):
+    found = lower_bound(
+        lambda count: rng.random(count), lambda count: rng.random(count), samples=np.int64(500)
+    )
+    assert found.trials == 300

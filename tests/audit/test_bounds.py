@@ -5,8 +5,8 @@ import math
 import pytest
 from scipy import stats
 
-from sfumato.audit import Bound, clopper_pearson, familywise, resolution
-from sfumato.audit.bounds import epsilon_floor
+from sfumato.audit import Audit, Bound, Finding, clopper_pearson, familywise, one_run, resolution
+from sfumato.audit.bounds import below, epsilon_floor
 from sfumato.errors import InvalidParameter
 
 
@@ -83,3 +83,17 @@ def test_resolution_grows_with_samples_and_stays_below_the_truth():
     assert resolution(1.05, 10**6) > 1.0  # so that a claim of 1 for a true 1.05 falls with a million samples
     with pytest.raises(InvalidParameter):
         resolution(0.0, 1000)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "told"),
+    [(0.95, "0.95"), (0.999, "0.999"), (1 - 1e-7, "0.9999999"), (math.nextafter(1, 0), "0.9999999999999999")],
+)
+def test_no_confidence_is_told_as_certainty(confidence, told):
+    assert below(confidence) == told
+    bound = Bound.of_counts(
+        (9, 10), (1, 10), delta=0, confidence=confidence, event="e", direction="left over right"
+    )
+    assert f"with confidence {told}:" in str(bound)
+    assert f"with confidence {told}:" in str(one_run(9, 10, 10, confidence=confidence))
+    assert "100 %" not in str(Audit((Finding.of("x", "query", 9.0, bound, samples=10),), confidence))

@@ -135,5 +135,51 @@ def test_unusable_input_is_refused():
     for guesses in (0, COUNT + 1, []):
         with pytest.raises(InvalidParameter, match="guesses"):
             canary_audit(leaky, score, CANARIES, guesses=guesses)
-    with pytest.raises(InvalidParameter, match="not a number"):
-        canary_audit(leaky, lambda model, canary: float("nan"), CANARIES)
+    for answer in (float("nan"), "high", None, [1.0, 2.0]):
+        with pytest.raises(InvalidParameter, match="not a number"):
+            canary_audit(leaky, lambda model, canary, answer=answer: answer, CANARIES)
+
+
+def never(*_):
+    pytest.fail("a training run is dear: parameters are checked before it")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"family": "normal", "delta": 1e-5}, "family is one of"),
+        ({"family": ["gaussian"], "delta": 1e-5}, "family is one of"),
+        ({"family": "gaussian"}, "no finite epsilon at delta 0"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": None}, "delta must be"),
+        ({"confidence": 1.0}, "confidence must lie"),
+        ({"confidence": "much"}, "confidence must be"),
+        ({"guesses": 2.0}, "guesses must be a whole number"),
+        ({"guesses": True}, "guesses must be a whole number"),
+        ({"guesses": [5, COUNT + 1]}, "guesses must be between"),
+    ],
+)
+def test_nothing_is_trained_for_parameters_that_are_refused(wrong, words):
+    with pytest.raises(InvalidParameter, match=words):
+        canary_audit(never, never, CANARIES, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"runs": 99}, "runs must be at least 100"), ({"delta": -1}, "delta"), ({"confidence": 0}, "confid")],
+)
+def test_no_run_of_many_is_started_for_parameters_that_are_refused(wrong, words):
+    with pytest.raises(InvalidParameter, match=words):
+        many_runs(never, never, "canary", **wrong)
+    with pytest.raises(InvalidParameter, match="must be functions"):
+        many_runs("train", never, "canary")
+
+
+@pytest.mark.parametrize("guesses", [np.int64(200), np.array([200]), (np.int32(200),), range(200, 201)])
+def test_numbers_of_numpy_are_numbers(guesses):
+    with seeded("numpy"):
+        expected = canary_audit(leaky, score, np.arange(COUNT), guesses=200, delta=1e-5)
+    with seeded("numpy"):
+        found = canary_audit(leaky, score, iter(CANARIES), guesses=guesses, delta=np.float64(1e-5))
+    assert found == expected
+    assert type(found.guesses) is int

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import special, stats
 
@@ -159,3 +160,18 @@ def test_unusable_families_are_refused():
         one_run_fdp(9, 10, 10, delta=1e-5, family="cauchy")
     with pytest.raises(InvalidParameter, match="no finite epsilon at delta 0"):
         one_run_fdp(9, 10, 10)
+
+
+def test_numbers_of_numpy_are_numbers():
+    plain = one_run(90, 100, 200, delta=1e-5)
+    found = one_run(np.int64(90), np.int32(100), np.uint16(200), delta=np.float64(1e-5))
+    assert found == plain
+    assert {type(each) for each in (found.correct, found.guesses, found.canaries)} == {int}
+    curve = one_run_fdp(np.int64(90), np.int64(100), np.int64(200), delta="1e-5")
+    assert curve == one_run_fdp(90, 100, 200, delta=1e-5)
+
+
+@pytest.mark.parametrize("count", [90.0, True, "90", None])
+def test_what_is_no_count_is_refused(count):
+    with pytest.raises(InvalidParameter, match="correct must be a whole number"):
+        one_run(count, 100, 200)

@@ -113,3 +113,13 @@ def test_low_bits_need_floats():
     counts = Example.of_release("geometric", sf.Geometric(epsilon=1, sensitivity=1), 0, 1)
     with pytest.raises(InvalidParameter, match="no floats"):
         floats(counts, samples=500)
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 1}, {"confidence": 0}, {"samples": 10}])
+def test_no_float_is_drawn_for_parameters_that_are_refused(wrong):
+    class Never:
+        def draw(self, side, count):
+            pytest.fail("drawn")
+
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        floats(Never(), **wrong)

@@ -186,6 +186,22 @@ def test_a_loss_without_a_verb_is_refused():
         audit_mechanism(sf.Laplace(1, 1), 0.0, 1.0, samples=100)
 
 
+@pytest.mark.parametrize("wrong", [{"confidence": 1}, {"samples": 600.0}])
+def test_nothing_is_drawn_for_parameters_that_are_refused(wrong):
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        audit_mechanism(sf.Laplace(1, 1), 0.0, 1.0, draw=lambda *_: pytest.fail("drawn"), **wrong)
+
+
+def test_answers_that_are_missing_on_one_side_are_outputs_too():
+    # None on one side alone: no low bits to look at, and nothing that ends in an error.
+    def draw(value, count):
+        return [value + at % 7 / 8 if value or at % 3 else None for at in range(count)]
+
+    with seeded("missing"):
+        found = audit_mechanism(sf.Laplace(1, 1), 0.0, 1.0, samples=np.int64(600), draw=draw)
+    assert (found.verdict, found.samples) == ("broken", 600)
+
+
 def finding(**more):
     plain = {
         "name": "laplace: small epsilon, odd sensitivity, and a name that has no end",

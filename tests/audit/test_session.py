@@ -1,13 +1,20 @@
 """Whole queries, audited through the data path: honest ones are cleared, a wrong unit is caught."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
 from sfumato.audit import query_bound
+from sfumato.audit.queries import QUERIES
 from sfumato.audit.session import query_pair
+from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.extras import PricedQuantiles
 from sfumato.testing import seeded
 
 SURE = 1 - 1e-7
@@ -134,6 +141,122 @@ def test_several_tables_are_a_side():
     left, right = both()
     with seeded("join"):
         bound = query_bound([left, towns], [right, towns], ask, epsilon=1, samples=5_000, confidence=SURE)
+    assert 0.2 < bound.epsilon <= 1.0
+
+
+def halved(monkeypatch):
+    """The classical bug: noise for half of what one unit can change."""
+    from sfumato.plan import price
+
+    true = price.sensitivity_in
+
+    def planted(*given):
+        found = true(*given)
+        return replace(found, l1=found.l1 // 2, l2_squared=found.l2_squared // 4)
+
+    monkeypatch.setattr(price, "sensitivity_in", planted)
+
+
+@pytest.mark.parametrize(
+    ("ask", "accountant", "delta"),
+    [(COUNT, "basic", 0), (BY_CITY, "basic", 0), (COUNT, "zcdp", "0.01"), (COUNT, "rdp", "0.01")],
+)
+def test_half_the_sensitivity_is_caught_and_the_honest_twin_is_cleared(monkeypatch, ask, accountant, delta):
+    given = {"epsilon": 1, "delta": delta, "accountant": accountant, "samples": 10_000, "confidence": SURE}
+    with seeded(f"{ask} {accountant}"):
+        honest = query_bound(*both(), ask, **given)
+    halved(monkeypatch)
+    with seeded(f"{ask} {accountant}"):
+        planted = query_bound(*both(), ask, **given)
+    assert not honest.refutes(1.0)
+    assert honest.delta == planted.delta == float(delta)
+    assert planted.refutes(1.0)
+
+
+def test_quantiles_for_too_small_a_weight_are_caught_and_the_honest_twin_is_cleared(monkeypatch):
+    ask = "SELECT MEDIAN(visit) AS middle FROM visits"
+    given = {"epsilon": 2, "samples": 300, "confidence": SURE}
+    with seeded("median"):
+        honest = query_bound(*numbered(), ask, **given)
+    monkeypatch.setattr(PricedQuantiles, "_weight", property(lambda self: 1))
+    with seeded("median"):
+        planted = query_bound(*numbered(), ask, **given)
+    assert not honest.refutes(2.0)
+    assert planted.refutes(2.0)
+
+
+def numbered():
+    unit = sf.PrivacyUnit("person", max_rows=8)
+    return tuple(
+        sf.PrivateTable(
+            "visits",
+            source=pa.table({"person": people, "visit": values}),
+            unit=unit,
+            schema={"visit": sf.Int(0, 7)},
+        )
+        for people, values in (([1, 2, *[99] * 8], [0, 0, *[7] * 8]), ([1, 2], [0, 0]))
+    )
+
+
+def test_groups_that_are_kept_too_readily_are_caught(monkeypatch):
+    ask, unit = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", sf.PrivacyUnit("person")
+    sides = visits([*OTHERS, ALICE[0]], unit), visits(OTHERS, unit)  # west is there with her alone
+    given = {"epsilon": 1, "delta": "0.01", "samples": 600, "confidence": SURE}
+    with seeded("kept"):
+        honest = query_bound(*sides, ask, **given)
+    true = PartitionSelection.release
+    monkeypatch.setattr(
+        PartitionSelection, "release", lambda self, units: (np.asarray(units) > 0, true(self, units)[1])
+    )
+    with seeded("kept"):
+        planted = query_bound(*sides, ask, **given)
+    assert not honest.refutes(1.0)
+    assert planted.refutes(1.0)
+
+
+def test_the_registered_pairs_are_neighbours():
+    # Whole units: what one side has more than the other belongs to one person, or to one row.
+    for each in QUERIES:
+        left, right = Counter(each.left), Counter(each.right)
+        more, fewer = left - right, right - left
+        people = {row[0] for row in (*more, *fewer)}
+        assert len(people) == 1, each.name
+        if each.unit.adjacency == "exchange":
+            assert more.total() > 0 < fewer.total(), each.name
+        else:
+            assert not fewer, each.name
+        if each.unit.is_row:
+            assert more.total() == 1, each.name
+        else:  # all rows of that person, on a side that has any
+            assert not people & {row[0] for row in left & right}, each.name
+
+
+@pytest.mark.parametrize("wrong", [{"samples": 50}, {"confidence": 1}, {"samples": 1e5}])
+@pytest.mark.parametrize("whole", [False, True])
+def test_nothing_is_read_for_parameters_that_are_refused(wrong, whole):
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        query_bound(*both(), lambda _: pytest.fail("asked"), epsilon=1, whole=whole, **wrong)
+
+
+def test_prepared_sides_have_one_salt_or_are_refused(tmp_path):
+    # Everybody has two rows and counts with one, which the salt chose when the file was made: with a salt for
+    # each side an honest query would be called broken.
+    unit = sf.PrivacyUnit("person")
+    many = [(each, ("Lyon", "Nice")[at], "east") for each in range(300) for at in range(2)]
+    sides = visits([*many, (999, "Lyon", "east")], unit), visits(many, unit)
+
+    def prepared(side, salt):
+        path = tmp_path / f"{side}-{salt}.duckdb"
+        prepare(sides[side], path, salt=salt.encode())
+        return replace(sides[side], source=str(path))
+
+    given = {"epsilon": 1, "samples": 10_000, "confidence": SURE}
+    first = prepared(0, "one")
+    for other in (prepared(1, "another"), sides[1]):
+        with pytest.raises(InvalidParameter, match="prepared with different salts"):
+            query_bound(first, other, BY_CITY, **given)
+    with seeded("prepared"):
+        bound = query_bound(prepared(0, "alike"), prepared(1, "alike"), BY_CITY, **given)
     assert 0.2 < bound.epsilon <= 1.0
 
 

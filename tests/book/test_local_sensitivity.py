@@ -134,6 +134,41 @@ def test_sample_and_aggregate_draws_from_its_mechanism():
     assert answer == expected
 
 
+MOST = np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize("ages", [[MOST] * 50, [-MOST] * 50, [MOST, -MOST, 40.0] * 9, [MOST], [5e-324], []])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ages: book.saa_avg_age(4, 1, df=ages),
+        lambda ages: book.gs_avg(ages, 100, 1),
+        lambda ages: book.ptr_avg(ages, 100, "0.05", 1, 1e-6),
+        lambda ages: book.auto_avg(ages, 1, lower=-1.7e308, bs=[10]),
+        lambda ages: book.create_query(-1.7e308)(ages),
+    ],
+    ids=["saa", "gs", "ptr", "auto", "create"],
+)
+def test_extreme_ages_neither_warn_nor_fail(ask, ages):
+    # A warning or an error is an answer that nobody paid for: the suite turns the first into the second.
+    with seeded("extreme"), np.errstate(over="raise", invalid="raise"):
+        answer = ask(np.array(ages, dtype=np.float64))
+    assert answer is None or math.isfinite(answer)
+
+
+def test_extreme_parts_count_as_the_bounds():
+    with seeded("bounds"):
+        high, low = (book.saa_avg_age(4, 50, df=[sign * MOST] * 60) for sign in (1, -1))
+    assert abs(high - 100) < 20
+    assert abs(low) < 20
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max <= MOST, reason="no wider floats on this machine")
+def test_floats_wider_than_the_usual_are_refused_without_a_warning():
+    with pytest.raises(InvalidValue, match="finite"):
+        book.gs_avg(np.array([np.finfo(np.longdouble).max]), 100, 1)
+
+
 def test_slicing_by_position_changes_every_chunk():
     def answers(rows, k):
         size = math.ceil(len(rows) / k)

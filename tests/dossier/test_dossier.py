@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +14,11 @@ from sfumato.cli.app import app
 from sfumato.cli.opening import open_session
 from sfumato.demo import SQL, prepare
 from sfumato.dossier import card, check, facts
+from sfumato.dossier.unopened import Unopened
 from sfumato.dossier.yaml import written
+from sfumato.engines import DuckDB
+from sfumato.engines.prepare import prepare as prepare_table
+from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.ledger import Ledger
 
 run = CliRunner().invoke
@@ -110,6 +115,44 @@ def test_yaml_quotes_what_would_be_read_otherwise():
     assert text == '"no": "yes"\n"a: b": []\n"n":\n  x: 1.0e-06\n  "y": 2\nl:\n  - q: "a\\n- b"\n  - "#"\n'
 
 
+STEPS = """
+Data classification
+Data preparation
+Define privacy budget
+Data analysis requirements
+Implement differential privacy
+Noise generation
+Testing and verification
+Performance evaluation
+Documentation and compliance
+Additional security measures
+User education
+Continuous monitoring and maintenance
+"""
+
+
+def test_the_twelve_steps_are_there_in_their_order_each_with_evidence(made):
+    steps = check(_facts(made))
+    assert [step.name for step in steps] == STEPS.strip().splitlines()
+    assert all(step.evidence.endswith(".") for step in steps)
+    told = {  # what each rests on, from the ledger and the file of this very hospital
+        1: "5 columns that may be asked for have a role",
+        2: "at most 6 rows of visits",
+        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is far below 1/5,000",
+        4: "1 different questions",
+        5: "All 1 releases were debited before they were read",
+        6: "so far laplace",
+        7: "receipts verify",
+        8: "Receipt #",
+        9: "1 acts of the steward",
+        10: "readable by their owner alone",
+        11: "sfumato lab",
+        12: "epsilon 2.2 of 3 is left; last release today",
+    }
+    for step in steps:
+        assert told[step.number] in step.evidence, step
+
+
 def test_twelve_steps_and_none_of_them_shows_a_gap(made):
     steps = check(_facts(made))
     assert [step.number for step in steps] == list(range(1, 13))
@@ -158,6 +201,15 @@ def test_no_dossier_rests_on_a_ledger_that_does_not_verify(folder):
         shown = run(app, [command, "--config", str(folder / "sfumato.toml")])
         assert shown.exit_code == 4, shown.output
         assert "verif" in shown.output or "broken" in shown.output or "chain" in shown.output
+
+
+def test_no_dossier_rests_on_an_answer_that_was_changed(folder):
+    with sqlite3.connect(folder / "demo.ledger") as database:
+        database.execute("UPDATE sfumato_payloads SET payload = x'00'")
+    shown = run(app, ["card", "--config", str(folder / "sfumato.toml")])
+    assert shown.exit_code == 4
+    text = " ".join(shown.output.split())
+    assert "missing or was changed), and a dossier rests on it; run `sfumato ledger verify`" in text
 
 
 def test_the_commands(folder, tmp_path):
@@ -235,3 +287,112 @@ def test_a_closed_budget_is_no_gap(folder):
         book.close_budget("visits", reason="the study is over")
     step = check(_facts(folder))[11]
     assert (step.verdict, "closed" in step.evidence) == ("done", True)
+
+
+CSV = """
+[datasets.shop]
+epsilon = 2
+delta = 1e-6
+
+[tables.people]
+source = "people.csv"
+unit = "person_id"
+dataset = "shop"
+size = 400
+
+[tables.people.columns]
+person_id = { type = "int", lower = 0, upper = 999, nullable = false, role = "identifier" }
+city = { type = "enum", values = ["Lyon", "Nice"], role = "quasi-identifier" }
+
+[tables.orders]
+source = "orders.csv"
+unit = { via = "people", on = "person_id" }
+dataset = "shop"
+max_rows = 3
+
+[tables.orders.columns]
+person_id = { type = "int", lower = 0, upper = 999, nullable = false, role = "identifier" }
+total = { type = "int", lower = 0, upper = 100, role = "sensitive" }
+"""
+JOINED = "SELECT city, SUM(total) AS spent FROM orders JOIN people USING (person_id) GROUP BY city"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """Orders that belong to whom another table says, both in CSV files, and one release about them."""
+    (tmp_path / "people.csv").write_text("person_id,city\n1,Lyon\n2,Nice\n")
+    (tmp_path / "orders.csv").write_text("person_id,total\n1,10\n2,20\n2,30\n")
+    (tmp_path / "sfumato.toml").write_text(CSV)
+    with open_session(Catalog.read(tmp_path / "sfumato.toml"), "shop") as session:
+        session.sql(JOINED).release(epsilon=1)
+    return tmp_path
+
+
+def test_tables_joined_by_via_are_one_dataset_with_their_links_allowed(shop):
+    shown = run(app, ["check", "shop", "--json", "--config", str(shop / "sfumato.toml")])
+    assert shown.exit_code == 0, shown.output
+    steps = json.loads(shown.output)["steps"]
+    # The ids that link the tables are identifiers, and are asked for by no question but the link itself.
+    assert (steps[0]["verdict"], steps[1]["verdict"]) == ("done", "done")
+    assert "3 rows of orders" in steps[1]["evidence"]
+    label = run(app, ["card", "shop", "--config", str(shop / "sfumato.toml")]).output
+    assert "one person_id with all its rows" in label
+    assert "orders, each unit" in label
+
+
+def test_an_identifier_that_links_nothing_is_a_gap_all_the_same(shop):
+    toml = shop / "sfumato.toml"
+    toml.write_text(toml.read_text().replace('role = "sensitive"', 'role = "identifier"'))
+    shown = run(app, ["check", "shop", "--json", "--config", str(toml)])
+    assert shown.exit_code == 4
+    assert "orders.total" in json.loads(shown.output)["steps"][0]["fix"]
+
+
+@pytest.mark.parametrize("command", ["card", "check"])
+@pytest.mark.parametrize("spoil", ["gone", "another", "a folder"])
+def test_no_private_file_is_opened(shop, command, spoil):
+    given = [command, "shop", "--json", "--config", str(shop / "sfumato.toml")]
+    before = run(app, given).output
+    for name in ("people.csv", "orders.csv"):
+        (shop / name).unlink()
+        if spoil == "another":
+            (shop / name).write_bytes(b"\xff\x00 no header of this")
+        elif spoil == "a folder":
+            (shop / name).mkdir()
+    assert r"\u00b1 899.2" in before  # the error of the release, quoted again
+    assert run(app, given).output == before
+
+
+def test_a_session_that_only_quotes_answers_nothing(shop):
+    catalog = Catalog.read(shop / "sfumato.toml")
+    with DuckDB() as inner, Ledger.open(catalog.ledger, create=False) as book:
+        engine = Unopened(inner, public=[])
+        session = sf.Session(
+            *catalog.members("shop"), budget=catalog.budgets["shop"], ledger=book, engine=engine
+        )
+        assert session.sql(JOINED).quote(epsilon=1).columns[1].half_width > 0
+        with pytest.raises(EngineFailed, match="not opened"):
+            session.sql("SELECT COUNT(*) AS n FROM people").release(epsilon="0.1")
+        with pytest.raises(EngineFailed, match="not opened"):
+            engine.values("people", "city", 10)
+        with pytest.raises(SourceUnusable, match="not opened"):
+            engine.schema(str(shop / "people.csv"))
+
+
+def test_a_prepared_file_is_quoted_as_it_is_asked(folder):
+    table = Catalog.read(folder / "sfumato.toml").tables[0]
+    path = folder / "visits.duckdb"
+    prepare_table(table, path, group_by="ward")
+    prepared = replace(table, source=str(path))
+    ask, errors = "SELECT ward, SUM(cost) AS spent FROM visits GROUP BY ward", []
+    with DuckDB() as inner:
+        for engine in (inner, Unopened(inner, public=[])):
+            session = sf.Session(prepared, budget=sf.Budget(1), engine=engine)
+            quote = session.sql(ask).quote(epsilon=1)
+            errors.append((quote.measured.bounding, quote.columns[1].half_width))
+            session.close()
+        assert errors[0] == errors[1]
+        assert errors[0][0] == "grouped"
+        path.unlink()  # one that is gone is told, and not taken for one without ranks
+        with pytest.raises(SourceUnusable):
+            sf.Session(prepared, budget=sf.Budget(1), engine=Unopened(inner, public=[]))

@@ -8,17 +8,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.audit.bounds import Bound
+from sfumato.audit.bounds import Bound, asked_at
 from sfumato.audit.events import Feature, best_events, features_of
-from sfumato.audit.outputs import Outputs, is_numeric, listed, normal
+from sfumato.audit.outputs import Outputs, alike, gathered, is_numeric, listed, normal
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_integer
 
-__all__ = ["Source", "lower_bound", "lower_bounds", "support_bound"]
+__all__ = ["LEAST", "Source", "lower_bound", "lower_bounds", "support_bound"]
 
 Source: TypeAlias = Sequence[Any] | NDArray[Any] | Callable[[int], Any]
 """Independent outputs of a mechanism on one input, or a function that draws so many of them."""
 
-_LEAST = 100
+LEAST = 100
+"""The fewest outputs a side that are worth an audit."""
 
 
 def lower_bound(
@@ -144,13 +146,12 @@ def _both(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return exponent * 8192 + _lowest_bit(values)
 
 
-def _drawn(source: Source, samples: int, name: str) -> Outputs:
-    outputs = normal(source(samples) if callable(source) else source)
-    if len(outputs) < _LEAST:
-        raise InvalidParameter(
-            f"an audit needs at least {_LEAST} outputs a side; {name} gave {len(outputs)}."
-        )
-    return outputs
+def _fifths(source: Source, samples: int, name: str) -> list[Any]:
+    """The outputs in five parts, as they came."""
+    given = gathered(source(samples) if callable(source) else source)
+    if len(given) < LEAST:
+        raise InvalidParameter(f"an audit needs at least {LEAST} outputs a side; {name} gave {len(given)}.")
+    return [given[part::5] for part in range(5)]
 
 
 def _bounds(
@@ -161,24 +162,26 @@ def _bounds(
     samples: int,
     features: Callable[[Outputs, Outputs], list[Feature]],
 ) -> tuple[Bound, ...]:
-    if not deltas or not all(0 <= delta < 1 for delta in deltas):
-        raise InvalidParameter("delta must be at least 0 and below 1.")
-    if not 0 < confidence < 1:
-        raise InvalidParameter("confidence must lie strictly between 0 and 1.")
-    sides = [_drawn(left, samples, "left"), _drawn(right, samples, "right")]
-    if sides[0].shape[1:] != sides[1].shape[1:] or is_numeric(sides[0]) != is_numeric(sides[1]):
-        # The shape itself tells the inputs apart: compare whole outputs as categories.
-        sides = [listed(side) for side in sides]
-    first, second = ([side[part::5] for part in range(5)] for side in sides)
-    fit = (first[0], second[0])
+    if not len(deltas):
+        raise InvalidParameter("give at least one delta at which epsilon is asked for.")
+    levels = [asked_at(delta, confidence)[0] for delta in deltas]
+    _, confidence = asked_at(levels[0], confidence)
+    count = as_integer(samples, "samples", least=LEAST) if callable(left) or callable(right) else 0
+    first, second = _fifths(left, count, "left"), _fifths(right, count, "right")
+    fit, choose = _learning(first, second)
+    # What is counted has no say in anything before, not even in whether outputs are numbers: one that is
+    # not, where those that were learned from are, lies outside of every event.
+    shape = fit[0].shape[1:] if is_numeric(fit[0]) else None
+    held = [[(alike(part, shape), len(part)) for part in side[2:]] for side in (first, second)]
     found = []
     for delta, learned in zip(
-        deltas,
-        best_events(fit, (first[1], second[1]), features=features(*fit), deltas=deltas, alpha=1 - confidence),
+        levels,
+        best_events(fit, choose, features=features(*fit), deltas=levels, alpha=1 - confidence),
         strict=True,
     ):
         counts = [
-            (sum(map(learned.event.count, parts[2:])), sum(map(len, parts[2:]))) for parts in (first, second)
+            (sum(learned.event.count(part) for part, _ in side), sum(size for _, size in side))
+            for side in held
         ]
         over, under = counts if learned.direction == "left over right" else counts[::-1]
         words, way = learned.event.words, learned.direction
@@ -186,3 +189,14 @@ def _bounds(
             Bound.of_counts(over, under, delta=delta, confidence=confidence, event=words, direction=way)
         )
     return tuple(found)
+
+
+def _learning(
+    first: Sequence[Any], second: Sequence[Any]
+) -> tuple[tuple[Outputs, Outputs], tuple[Outputs, Outputs]]:
+    """The two parts of each side that an event is learned from, all in one representation."""
+    parts = [normal(part) for part in (first[0], second[0], first[1], second[1])]
+    if len({(part.shape[1:], is_numeric(part)) for part in parts}) > 1:
+        # The shape itself tells the inputs apart: compare whole outputs as categories.
+        parts = [listed(part) for part in parts]
+    return (parts[0], parts[1]), (parts[2], parts[3])

@@ -10,11 +10,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_integer, delta_of, probability
 from sfumato.numeric.shares import clopper_pearson
 
-__all__ = ["Bound", "Direction", "clopper_pearson", "epsilon_floor", "familywise", "resolution"]
+__all__ = [
+    "Bound",
+    "Direction",
+    "asked_at",
+    "below",
+    "clopper_pearson",
+    "epsilon_floor",
+    "familywise",
+    "resolution",
+]
 
 Direction: TypeAlias = Literal["left over right", "right over left"]
+
+
+def asked_at(delta: Rational, confidence: Rational) -> tuple[float, float]:
+    """Delta and confidence as floats, to be checked before anything is drawn, trained or read.
+
+    Raises:
+        InvalidParameter: unless 0 <= delta < 1 and 0 < confidence < 1.
+    """
+    return float(delta_of(delta)), float(probability(confidence, "confidence"))
+
+
+def below(value: float, limit: float = 1.0) -> str:
+    """A number below a limit in six digits, or as many more as it takes not to be rounded up to the limit.
+
+    A confidence of 0.9999999 must not be told as 1.
+    """
+    shown = (f"{value:.{digits}g}" for digits in range(6, 18))
+    return next((text for text in shown if float(text) < limit), f"{value!r}")
 
 
 def epsilon_floor(
@@ -80,7 +108,8 @@ class Bound:
 
     def __str__(self) -> str:
         return (
-            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} with confidence {self.confidence:.6g}: "
+            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
+            f"with confidence {below(self.confidence)}: "
             f"{self.event} ({self.direction}: {self.inside} of {self.trials} "
             f"against {self.inside_other} of {self.trials_other})"
         )
@@ -91,9 +120,7 @@ def familywise(confidence: float, tests: int) -> float:
 
     Bonferroni: right whatever the dependence between the tests.
     """
-    if not 0 < confidence < 1 or tests < 1:
-        raise InvalidParameter("a family needs a confidence strictly between 0 and 1 and at least one test.")
-    return 1 - (1 - confidence) / tests
+    return 1 - (1 - float(probability(confidence, "confidence"))) / as_integer(tests, "tests")
 
 
 def resolution(epsilon: float, samples: int, *, delta: float = 0.0, confidence: float = 0.999) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
-from sfumato.audit.blackbox import lower_bound
-from sfumato.audit.bounds import Bound, familywise
-from sfumato.audit.onerun import FAMILIES, Family, OneRun, one_run, one_run_fdp, one_run_p_value
+from sfumato.audit.blackbox import LEAST, lower_bound
+from sfumato.audit.bounds import Bound, asked_at, familywise
+from sfumato.audit.onerun import (
+    FAMILIES,
+    Family,
+    OneRun,
+    check_family,
+    one_run,
+    one_run_fdp,
+    one_run_p_value,
+)
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 
@@ -64,21 +72,22 @@ def canary_audit(
         for: for the steward.
 
     Raises:
-        InvalidParameter: if there are fewer than 2 canaries or a number of guesses does not fit them.
+        InvalidParameter: if there are fewer than 2 canaries, a number of guesses does not fit them, or
+            another parameter is out of range: before anything is trained; after it, if a score is no number.
     """
-    total = len(canaries)
+    records = list(canaries)
+    total = len(records)
     if total < 2:
         raise InvalidParameter("an audit in one run needs at least 2 canaries, better some hundred.")
-    tried = [total] if guesses is None else [guesses] if isinstance(guesses, int) else list(guesses)
-    sizes = [as_integer(each, "guesses", least=1) for each in tried]
-    if not sizes or max(sizes) > total:
-        raise InvalidParameter("guesses must be between 1 and the number of canaries.")
+    _check_functions(train, score)
+    sizes = _sizes(guesses, total)
+    delta, confidence = asked_at(delta, confidence)
+    if family is not None:
+        check_family(family, delta)
     share = familywise(confidence, len(sizes))
     coins = random.bernoulli(Fraction(1, 2), total)
-    model = train([canary for canary, inside in zip(canaries, coins.tolist(), strict=True) if inside])
-    scores = np.array([score(model, canary) for canary in canaries], dtype=np.float64)
-    if np.isnan(scores).any():
-        raise InvalidParameter("a score is not a number; let score give a float for every canary.")
+    model = train([canary for canary, inside in zip(records, coins.tolist(), strict=True) if inside])
+    scores = _scores(score, model, records)
     order = np.argsort(-scores, kind="stable")
 
     def proven(size: int) -> OneRun:
@@ -89,6 +98,33 @@ def canary_audit(
 
     best = max((proven(size) for size in sizes), key=lambda each: each.epsilon)
     return replace(best, confidence=confidence)
+
+
+def _check_functions(train: object, score: object) -> None:
+    if not callable(train) or not callable(score):
+        raise InvalidParameter("train and score must be functions: of canaries, and of a model and a canary.")
+
+
+def _sizes(guesses: int | Sequence[int] | None, total: int) -> list[int]:
+    """How many guesses to make, one number for each try."""
+    tried = [total] if guesses is None else guesses if isinstance(guesses, Iterable) else [guesses]
+    sizes = [as_integer(each, "guesses") for each in tried]
+    if not sizes or max(sizes) > total:
+        raise InvalidParameter("guesses must be between 1 and the number of canaries.")
+    return sizes
+
+
+def _scores(
+    score: Callable[[Any, Canary], float], model: Any, canaries: Sequence[Canary]
+) -> NDArray[np.float64]:
+    given = [score(model, canary) for canary in canaries]
+    try:
+        scores = np.array(given, dtype=np.float64).reshape(len(given))
+    except (TypeError, ValueError):
+        scores = np.array([np.nan])
+    if np.isnan(scores).any():
+        raise InvalidParameter("a score is not a number; let score give a float for every canary.")
+    return scores
 
 
 def _right(ranked: NDArray[np.bool_], size: int) -> int:
@@ -122,9 +158,14 @@ def many_runs(
 
     Privacy:
         The claim of `lower_bound`: runs must be independent (Jagielski, Ullman and Oprea 2020).
+
+    Raises:
+        InvalidParameter: if a parameter is out of range: before anything is trained.
     """
+    _check_functions(train, score)
+    count = as_integer(runs, "runs", least=LEAST)
 
     def scores(inside: list[Canary]) -> Callable[[int], NDArray[np.float64]]:
         return lambda count: np.array([score(train(list(inside)), canary) for _ in range(count)], float)
 
-    return lower_bound(scores([canary]), scores([]), delta=delta, confidence=confidence, samples=runs)
+    return lower_bound(scores([canary]), scores([]), delta=delta, confidence=confidence, samples=count)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from sfumato.audit.bounds import Bound
+from sfumato.audit.bounds import Bound, below
 from sfumato.render import text_table
 
 __all__ = ["Audit", "Finding", "Kind", "Verdict"]
@@ -69,7 +69,7 @@ class Finding:
     def __str__(self) -> str:
         return (
             f"{self.name}: claims epsilon {self.claimed:.4g} at delta {self.delta:g}; "
-            f"at least {self.proven:.4g} is proven with confidence {self.confidence:.7g} "
+            f"at least {self.proven:.4g} is proven with confidence {below(self.confidence)} "
             f"by {self.event}: {self.verdict}"
         )
 
@@ -120,7 +120,7 @@ class Audit:
     @property
     def words(self) -> str:
         """What the table says, in a few sentences."""
-        sure = f"{self.confidence * 100:.6g} %"
+        sure = f"{below(self.confidence * 100, 100)} %"
         if not self.broken:
             return (
                 f"All {len(self)} claims hold: with so many samples none is refuted. A lower bound proves "

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from sfumato.audit.bounds import asked_at, below
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 
-__all__ = ["FAMILIES", "Family", "OneRun", "one_run", "one_run_fdp", "one_run_p_value"]
+__all__ = ["FAMILIES", "Family", "OneRun", "check_family", "one_run", "one_run_fdp", "one_run_p_value"]
 
 _HALVINGS = 60
 _LARGEST = 700.0  # e^-epsilon is still a normal number
@@ -50,7 +51,8 @@ class OneRun:
 
     def __str__(self) -> str:
         return (
-            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} with confidence {self.confidence:.6g}: "
+            f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
+            f"with confidence {below(self.confidence)}: "
             f"{self.correct} of {self.guesses} guesses about {self.canaries} canaries were right. "
             f"{self.assumption}"
         )
@@ -87,6 +89,9 @@ def one_run(
 ) -> OneRun:
     """The epsilon that right guesses prove, whatever the mechanism: one training run is enough.
 
+    It assumes that each canary was put in or left out by a fair coin of its own that the guesser did not see,
+    and nothing about the mechanism; the result says so, too.
+
     Args:
         correct: how many guesses were right.
         guesses: how many were made; fewer than canaries where some were not sure enough.
@@ -101,7 +106,7 @@ def one_run(
     Raises:
         InvalidParameter: if the counts do not fit each other, or delta or confidence is out of range.
     """
-    _check(correct, guesses, canaries, delta, confidence)
+    correct, guesses, canaries, delta, confidence = _checked(correct, guesses, canaries, delta, confidence)
 
     def rejected(epsilon: float) -> bool:
         p = one_run_p_value(correct, guesses, canaries, epsilon=epsilon, delta=delta)
@@ -139,7 +144,9 @@ def one_run_fdp(
 ) -> OneRun:
     """The epsilon that right guesses prove about a mechanism whose trade-off curve is of a known family.
 
-    It is larger than `one_run` gives, because a curve says more than one pair (epsilon, delta).
+    It is larger than `one_run` gives, because a curve says more than one pair (epsilon, delta). It assumes
+    what `one_run` does, and that the mechanism is at least as private as one of the family; the result says
+    so, too.
 
     Args:
         correct: how many guesses were right.
@@ -163,14 +170,8 @@ def one_run_fdp(
     Raises:
         InvalidParameter: if the counts do not fit each other, or a number or the family is not known.
     """
-    _check(correct, guesses, canaries, delta, confidence)
-    if family not in FAMILIES:
-        raise InvalidParameter(f"family is one of {', '.join(map(repr, FAMILIES))}.")
-    curves = FAMILIES[family]
-    if family == "gaussian" and delta == 0:
-        raise InvalidParameter(
-            "a Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
-        )
+    correct, guesses, canaries, delta, confidence = _checked(correct, guesses, canaries, delta, confidence)
+    curves = check_family(family, delta)
     number = _largest(
         lambda size: _impossible(
             lambda y: curves.falls_to(size, y), correct, guesses, canaries, 1 - confidence
@@ -210,14 +211,29 @@ def _largest(rejected: Callable[[float], bool]) -> float:
     return low
 
 
-def _check(correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> None:
-    counts = [as_integer(each, "a count", least=0) for each in (correct, guesses, canaries)]
-    if not counts[0] <= counts[1] <= counts[2] or counts[2] == 0:
+def _checked(
+    correct: int, guesses: int, canaries: int, delta: float, confidence: float
+) -> tuple[int, int, int, float, float]:
+    known = {"correct": correct, "guesses": guesses, "canaries": canaries}
+    right, made, tossed = (as_integer(each, name, least=0) for name, each in known.items())
+    if not right <= made <= tossed or tossed == 0:
         raise InvalidParameter("there are at most as many right guesses as guesses, and as many as canaries.")
-    if not 0 <= delta < 1:
-        raise InvalidParameter("delta must be at least 0 and below 1.")
-    if not 0 < confidence < 1:
-        raise InvalidParameter("confidence must lie strictly between 0 and 1.")
+    return right, made, tossed, *asked_at(delta, confidence)
+
+
+def check_family(family: str, delta: float) -> Family:
+    """The family of that name, if it has an epsilon at this delta.
+
+    Raises:
+        InvalidParameter: if it has none, or there is no such family.
+    """
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise InvalidParameter(f"family is one of {', '.join(map(repr, FAMILIES))}.")
+    if family == "gaussian" and delta == 0:
+        raise InvalidParameter(
+            "a Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
+        )
+    return FAMILIES[family]
 
 
 def _gaussian_falls(mu: float, y: float) -> float:

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Outputs", "hashable", "is_numeric", "listed", "normal"]
+__all__ = ["Outputs", "alike", "gathered", "hashable", "is_numeric", "listed", "normal"]
 
 Outputs: TypeAlias = NDArray[Any]
 """Outputs along the first axis: numbers, rows of numbers, or hashable values in a 1-D object array."""
+
+_NUMBERS = {bool, int, float, np.float64, np.int64, np.bool_}
 
 
 def hashable(value: Any) -> Hashable:
@@ -51,27 +53,55 @@ def is_numeric(outputs: Outputs) -> bool:
     return outputs.dtype != object
 
 
+def gathered(samples: Any) -> Any:
+    """The samples as they came, in an array or a list.
+
+    Raises:
+        InvalidParameter: if there are none, or it is a single one.
+    """
+    if not isinstance(samples, Iterable) or (isinstance(samples, np.ndarray) and samples.ndim == 0):
+        raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
+    found = samples if isinstance(samples, np.ndarray) else list(samples)
+    if len(found) == 0:
+        raise InvalidParameter("there are no samples to compare.")
+    return found
+
+
 def normal(samples: Any) -> Outputs:
     """The samples along one axis, as numbers where they are numbers and as hashable categories elsewhere.
 
     Raises:
         InvalidParameter: if there are no samples.
     """
-    if not isinstance(samples, Iterable) or (isinstance(samples, np.ndarray) and samples.ndim == 0):
-        raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
+    samples = gathered(samples)
     if not isinstance(samples, np.ndarray):
-        samples = list(samples)
         plain = {type(value) for value in samples[:1000]}
-        numbers = {bool, int, float, np.float64, np.int64, np.bool_}
-        if plain <= numbers and {type(value) for value in samples} <= numbers:
+        if plain <= _NUMBERS and {type(value) for value in samples} <= _NUMBERS:
             samples = np.asarray(samples)
         else:
             samples = listed(samples)
     outputs: Outputs = samples
-    if len(outputs) == 0:
-        raise InvalidParameter("there are no samples to compare.")
     if outputs.dtype.kind not in "biuf":
         return listed(outputs)
     if outputs.dtype.kind == "b":
         outputs = outputs.astype(np.int8)
     return outputs.reshape(len(outputs), -1) if outputs.ndim > 1 else outputs
+
+
+def alike(samples: Any, shape: tuple[int, ...] | None) -> Outputs:
+    """More samples, in a representation that was fixed without them; what has no place in it is left out.
+
+    Args:
+        samples: an array, or a list.
+        shape: that of one numeric output; None for categories.
+    """
+    if shape is None:
+        return listed(normal(samples))
+    if not isinstance(samples, np.ndarray):
+        samples = [value for value in samples if _is_number(value)]
+    outputs = normal(samples) if len(samples) else np.empty((0, *shape))
+    return outputs if is_numeric(outputs) and outputs.shape[1:] == shape else np.empty((0, *shape))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in _NUMBERS and (type(value) is not int or -(2**63) <= value < 2**63)

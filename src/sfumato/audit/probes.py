@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
-from sfumato.audit.blackbox import support_bound
-from sfumato.audit.bounds import Bound, Direction, epsilon_floor
+from sfumato.audit.blackbox import LEAST, support_bound
+from sfumato.audit.bounds import Bound, Direction, asked_at, below, epsilon_floor
 from sfumato.audit.outputs import is_numeric, normal
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Side
@@ -61,7 +61,7 @@ class Timing:
         )
         if not self.tells:
             return (
-                f"Run time does not tell the inputs apart at confidence {self.bound.confidence:.6g} "
+                f"Run time does not tell the inputs apart at confidence {below(self.bound.confidence)} "
                 f"({medians}). That proves nothing about other inputs, more runs or another machine."
             )
         return (
@@ -106,10 +106,7 @@ def timing(
         InvalidParameter: if there are fewer than 20 repeats, or delta or confidence is out of range.
     """
     count = as_integer(repeats, "repeats", least=_LEAST)
-    if not 0 <= delta < 1:
-        raise InvalidParameter("delta must be at least 0 and below 1.")
-    if not 0 < confidence < 1:
-        raise InvalidParameter("confidence must lie strictly between 0 and 1.")
+    delta, confidence = asked_at(delta, confidence)
     inputs = (left, right)
     for _ in range(_WARM):
         for each in inputs:
@@ -176,9 +173,11 @@ def floats(
         The claim of `support_bound`.
 
     Raises:
-        InvalidParameter: if the outputs are not floating-point numbers.
+        InvalidParameter: if the outputs are not floating-point numbers, or a number is out of range.
     """
-    left, right = example.draw("left", samples), example.draw("right", samples)
+    delta, confidence = asked_at(delta, confidence)
+    count = as_integer(samples, "samples", least=LEAST)
+    left, right = example.draw("left", count), example.draw("right", count)
     outputs = normal(left)
     if not is_numeric(outputs) or outputs.dtype.kind != "f":
         raise InvalidParameter("this mechanism gives no floats, so that its low bits have nothing to tell.")

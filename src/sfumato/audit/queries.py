@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sfumato.audit.session import QueryPair, query_pair
+from sfumato.ledger.budget import Accountant
 from sfumato.schema import ColumnType, Enum, Int, PrivacyUnit, PrivateTable, Text
 
 __all__ = ["QUERIES", "QueryExample"]
@@ -35,6 +36,7 @@ class QueryExample:
         epsilon: its price.
         delta: what of delta it may use.
         part: one answer is drawn for so many of a plain mechanism, since each takes as much longer.
+        accountant: what keeps the budget, which decides on the noise.
     """
 
     name: str
@@ -45,6 +47,7 @@ class QueryExample:
     epsilon: float
     delta: float = 0.0
     part: int = 1
+    accountant: Accountant = "basic"
 
     def pair(self) -> QueryPair:
         """The question, paid for and read once about each table."""
@@ -54,6 +57,7 @@ class QueryExample:
             self.sql,
             epsilon=self.epsilon,
             delta=self.delta,
+            accountant=self.accountant,
         )
 
 
@@ -89,6 +93,16 @@ def _queries() -> tuple[QueryExample, ...]:
             "SELECT city, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY city",
             1,
             0.01,
+        ),
+        QueryExample(
+            "query: zcdp",
+            (*others, *alice),
+            others,
+            PrivacyUnit("person"),
+            by_city,
+            1,
+            0.01,
+            accountant="zcdp",
         ),
         QueryExample(
             "query: wards that are found",

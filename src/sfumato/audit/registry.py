@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from sfumato.audit.blackbox import lower_bounds, support_bound
 from sfumato.audit.bounds import Bound, familywise
 from sfumato.audit.findings import Audit, Finding, Kind
-from sfumato.audit.outputs import is_numeric, normal
+from sfumato.audit.outputs import Outputs, gathered, is_numeric, normal
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import as_integer
@@ -176,7 +176,7 @@ def examined(subject: Subject, *, samples: int, share: float) -> tuple[Finding, 
 
 def _held(name: str, kind: Kind, loss: Any, drawn: Sequence[Any], share: float) -> tuple[Finding, ...]:
     """The claim against the outputs, at all deltas where they could tell, and against their low bits."""
-    left, right = map(normal, drawn)
+    left, right = map(gathered, drawn)
     count = min(len(left), len(right))
     priced = {delta: float(loss.epsilon(delta)) for delta in _deltas(loss, count)}
     claims = {delta: claim for delta, claim in priced.items() if math.isfinite(claim)}
@@ -190,11 +190,15 @@ def _held(name: str, kind: Kind, loss: Any, drawn: Sequence[Any], share: float) 
         return Finding.of(name, kind, claim, bound, samples=count)
 
     found = [max(map(of, claims.values(), bounds), key=_worst)]
-    if kind == "mechanism" and is_numeric(left) and left.dtype.kind == "f":
+    if kind == "mechanism" and all(_are_floats(normal(side)) for side in (left, right)):
         delta = next(iter(claims))
         bits = support_bound(left, right, delta=delta, confidence=share)
         found.append(Finding.of(name, "floats", claims[delta], bits, samples=count))
     return tuple(found)
+
+
+def _are_floats(outputs: Outputs) -> bool:
+    return is_numeric(outputs) and outputs.dtype.kind == "f"
 
 
 def _worst(finding: Finding) -> tuple[bool, float, float]:
@@ -244,7 +248,8 @@ def audit_mechanism(
         `confidence`. The finding is the one that came closest to breaking the claim.
 
     Raises:
-        InvalidParameter: if it is no mechanism, or there are fewer than 500 samples.
+        InvalidParameter: if it is no mechanism, there are fewer than 500 samples, or it claims no finite
+            epsilon at a delta that so many can see.
     """
     verb = next((verb for verb in _VERBS if callable(getattr(mechanism, verb, None))), None)
     loss = getattr(mechanism, "loss", None)
@@ -254,9 +259,9 @@ def audit_mechanism(
             f"loss (a PrivacyLoss) and one of the verbs {', '.join(_VERBS)}."
         )
     count = as_integer(samples, "samples", least=_LEAST)
+    share = familywise(confidence, _TESTS)
     take = _drawing(mechanism, str(verb)) if draw is None else draw
     sides = [take(value, count) for value in (left, right)]
-    share = familywise(confidence, _TESTS)
     called = type(mechanism).__name__ if name is None else name
     findings = _held(called, "mechanism", loss, sides, share)
     return max(findings, key=lambda each: (each.verdict == "broken", each.kind == "mechanism"))

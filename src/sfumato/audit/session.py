@@ -8,15 +8,18 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.audit.blackbox import lower_bound
-from sfumato.audit.bounds import Bound
+from sfumato.audit._prepared import salt_of
+from sfumato.audit.blackbox import LEAST, lower_bound
+from sfumato.audit.bounds import Bound, asked_at
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, Ledger
+from sfumato.ledger.budget import Accountant
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, delta_of, positive
+from sfumato.numeric.exact import Rational, as_integer, delta_of, positive
 from sfumato.plan.quote import Quote
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.session import Query, Session
@@ -31,6 +34,7 @@ Data: TypeAlias = PrivateTable | Sequence[PrivateTable | PublicTable]
 """One private table, or all the tables of a session."""
 Ask: TypeAlias = str | Callable[[Session], Query]
 _BLOCK = 1 << 20  # numbers privatised in one call
+_PLENTY, _MOST = 1000, Fraction(99, 100)
 
 
 class QueryPair:
@@ -79,7 +83,15 @@ class QueryPair:
         return [*wide.ravel().tolist(), *extras]
 
 
-def query_pair(left: Data, right: Data, ask: Ask, *, epsilon: Rational, delta: Rational = 0) -> QueryPair:
+def query_pair(
+    left: Data,
+    right: Data,
+    ask: Ask,
+    *,
+    epsilon: Rational,
+    delta: Rational = 0,
+    accountant: Accountant = "basic",
+) -> QueryPair:
     """The question about both tables, each paid for and read once, ready to be drawn from.
 
     Args:
@@ -88,13 +100,14 @@ def query_pair(left: Data, right: Data, ask: Ask, *, epsilon: Rational, delta: R
         ask: the question: SQL, or a function from a session to a query.
         epsilon: the price of the question.
         delta: what of delta the question may use.
+        accountant: what keeps the budget, which decides on the noise that is chosen.
 
     Raises:
         InvalidParameter: if the two sides are not declared alike, or the question cannot be audited so.
     """
     sides = [_tables(left), _tables(right)]
     _check_alike(*sides)
-    budget = _budget(epsilon, delta, 2)
+    budget = _budget(epsilon, delta, accountant)
     with closing(Ledger.open(None)) as ledger:
         # One ledger for both: the salt that chooses groups is the dataset's, and neighbours share it.
         quotes, found = [], []
@@ -119,6 +132,7 @@ def query_bound(
     samples: int = 100_000,
     confidence: float = 0.999,
     whole: bool = False,
+    accountant: Accountant = "basic",
 ) -> Bound:
     """The epsilon that answers to one query about two neighbouring tables prove, through the whole data path.
 
@@ -135,28 +149,34 @@ def query_bound(
 
     Args:
         left: one table, or all tables of a session.
-        right: the same declaration with a source that differs in one privacy unit: a whole person, say.
+        right: the same declaration with a source that differs in one privacy unit: a whole person with all
+            rows added or removed, or, where the unit's adjacency is "exchange", put in the place of another.
         ask: the question: SQL, or a function from a session to a query.
         epsilon: the price of the question.
         delta: what of delta the question may use; the bound is for the delta that its quote says.
         samples: how many answers to draw a side.
         confidence: the probability that the bound is true.
         whole: whether to open a session, pay and read for every single answer.
+        accountant: what keeps the budget: "zcdp", say, chooses Gaussian noise where there is a delta.
 
     Privacy:
-        The claim of `lower_bound` for the query on this pair. The two sources are read and the bound is
+        The claim of `lower_bound` for the query on this pair, at the delta of its quote. Condition: nobody
+        checks that the two sources are neighbours; a pair that differs in more than one unit, in the sense
+        of its adjacency, says nothing about the claim. The two sources are read and the bound is
         about them: made-up neighbours are for everyone, real ones for the steward.
 
     Raises:
-        InvalidParameter: if the two sides are not declared alike.
+        InvalidParameter: if the two sides are not declared alike, or a number is out of range.
         QueryRefused: if the query is.
     """
+    _, confidence = asked_at(0, confidence)
+    samples = as_integer(samples, "samples", least=LEAST)
     if whole:
         sides = [_tables(left), _tables(right)]
         _check_alike(*sides)
-        first, second = (_Whole(tables, ask, epsilon, delta) for tables in sides)
+        first, second = (_Whole(tables, ask, epsilon, delta, accountant) for tables in sides)
         return lower_bound(first.draw, second.draw, delta=first.delta, confidence=confidence, samples=samples)
-    pair = query_pair(left, right, ask, epsilon=epsilon, delta=delta)
+    pair = query_pair(left, right, ask, epsilon=epsilon, delta=delta, accountant=accountant)
     return lower_bound(
         lambda count: pair.draw("left", count),
         lambda count: pair.draw("right", count),
@@ -204,27 +224,41 @@ class _Readings:
 class _Whole:
     """Answers of sessions that are opened for one of them each."""
 
-    def __init__(self, tables: tuple[Any, ...], ask: Ask, epsilon: Rational, delta: Rational) -> None:
+    def __init__(
+        self,
+        tables: tuple[Any, ...],
+        ask: Ask,
+        epsilon: Rational,
+        delta: Rational,
+        accountant: Accountant,
+    ) -> None:
         self._tables, self._ask, self._price, self._delta = tables, ask, epsilon, delta
+        self._budget = _budget(epsilon, delta, accountant)
         with self._query() as query:
-            self.delta = float(query.quote(epsilon, delta=delta).delta)
+            quote = query.quote(epsilon, delta=delta)
+        self.delta = float(quote.delta)
+        report = quote.report
+        self._is_even = (
+            quote.selection is None and report.having is None and report.limit is None and not report.offset
+        )
 
     @contextmanager
     def _query(self) -> Iterator[Query]:
-        budget = _budget(self._price, self._delta, 1)
-        with Session(*self._tables, budget=budget, ledger=None) as session:
+        with Session(*self._tables, budget=self._budget, ledger=None) as session:
             yield _query(session, self._ask)
 
     def draw(self, count: int) -> Any:
-        """The columns of the released table, one tuple an answer."""
+        """The columns of the released table, one tuple an answer; numbers where their places are public.
+
+        What they are taken for follows from the question, and from no answer: see `lower_bound`.
+        """
         rows = []
         for _ in range(count):
             with self._query() as query:
                 table = query.release(self._price, delta=self._delta).table
-            rows.append(tuple(value for column in table.columns for value in column.to_pylist()))
-        numbers = all(isinstance(x, int | float) for row in rows for x in row)
-        same = len({len(row) for row in rows}) == 1 and rows[0]
-        return np.array(rows, dtype=np.float64) if numbers and same else rows
+            columns = [column for column in table.columns if not self._is_even or _is_number(column.type)]
+            rows.append(tuple(value for column in columns for value in column.to_pylist()))
+        return np.array(rows, dtype=np.float64) if self._is_even and rows[0] else rows
 
 
 def _stacked(found: Reading, quote: Quote, count: int) -> NDArray[Any]:
@@ -248,14 +282,26 @@ def _tables(data: Data) -> tuple[Any, ...]:
 
 
 def _check_alike(left: Sequence[Any], right: Sequence[Any]) -> None:
-    """Refuse sides whose declarations differ in more than the source: their claims would differ, too."""
+    """Refuse sides whose declarations differ in more than the source, or whose rows were chosen apart."""
     if [each.declaration() for each in left] != [each.declaration() for each in right]:
         raise InvalidParameter("the two sides must have the same declaration: only their source may differ.")
+    if [salt_of(each.source) for each in left] != [salt_of(each.source) for each in right]:
+        raise InvalidParameter(
+            "the two sides were prepared with different salts, which choose other rows of everybody: prepare "
+            "both with one, as in prepare(…, salt=…), or give the files that they were prepared from."
+        )
 
 
-def _budget(epsilon: Rational, delta: Rational, times: int) -> Budget:
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _budget(epsilon: Rational, delta: Rational, accountant: Accountant) -> Budget:
+    """One that never runs out: what is audited is a price, not what is left."""
     price, slack = positive(epsilon, "epsilon"), delta_of(delta)
-    return Budget(price * times, min(slack * times, Fraction(99, 100)))
+    if accountant == "basic":
+        return Budget(_PLENTY * price, min(_PLENTY * slack, _MOST))
+    return Budget(_PLENTY * price, _MOST, accountant, aside=_MOST / 2 if accountant == "zcdp" else 0)
 
 
 def _query(session: Session, ask: Ask) -> Query:

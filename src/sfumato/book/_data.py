@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._grid import floor_log2
 
-__all__ = ["Floats", "column_of", "floats_of", "items_of", "levels_of", "many", "numbers_of"]
+__all__ = ["Floats", "above", "column_of", "floats_of", "items_of", "levels_of", "many", "numbers_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -60,10 +60,20 @@ def numbers_of(df: Any, name: str = "Age") -> Floats:
         raise InvalidValue(
             "Values must be a flat column of numbers, one for each row: drop or fill missing ones first."
         )
-    numbers = array.astype(np.float64)
+    with np.errstate(over="ignore"):  # wider floats than these: refused below, without a warning
+        numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise InvalidValue("Values must be finite: drop or fill missing ones first.")
     return numbers
+
+
+def above(values: Floats, floor: float) -> Floats:
+    """How far each value lies above `floor`; infinite beyond all floats, which every clamp takes.
+
+    Without a word: whether a difference overflows depends on the data, and a warning would tell.
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values - floor)
 
 
 def floats_of(values: Any, name: str) -> Floats:

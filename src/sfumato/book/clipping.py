@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.book._data import Floats, numbers_of
+from sfumato.book._data import Floats, above, numbers_of
 from sfumato.book.local_sensitivity import average
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.above_threshold import AboveThreshold
@@ -100,7 +100,7 @@ def auto_avg(
     share, floor = positive(epsilon, "epsilon") / 3, float(as_fraction(lower, "lower"))
     bounds = _bounds(bs)
     finder = bound_finder(share)
-    values = numbers_of(df, column) - floor
+    values = above(numbers_of(df, column), floor)
     found = finder.first(-_beyond(values, bounds))
     bound = bounds[-1 if found is None else found]
     return floor + average(values, Fraction(bound), sum_price=share, count_price=share)

@@ -6,6 +6,7 @@ to 0 … u; the originals clamp from above alone, so that one negative value mov
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -191,7 +192,19 @@ def saa_avg_age(
 
 
 def _mean(part: NDArray[Any]) -> float:
-    return float(part.mean())
+    """The average of a part that is not empty, by a sum that cannot overflow: a warning would tell of data.
+
+    Each value is first made smaller by a power of two above the number of rows, which is exact but for values
+    so near to 0 that no average shows them. An average is at most the largest value, so that the way back
+    stays finite but for a last rounding, which `math.ldexp` would call an error.
+    """
+    shift = len(part).bit_length()
+    with np.errstate(under="ignore"):
+        small = float(np.ldexp(part, -shift).sum()) / len(part)
+    try:
+        return math.ldexp(small, shift)
+    except OverflowError:
+        return math.copysign(math.inf, small)
 
 
 def _rows(df: Any, column: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.book._data import levels_of, numbers_of
+from sfumato.book._data import above, levels_of, numbers_of
 from sfumato.numeric.exact import Rational, as_fraction, positive
 
 __all__ = ["age_range_query", "age_sum_query", "create_age_range_query", "create_query", "range_query"]
@@ -52,7 +52,7 @@ def create_query(b: Rational) -> Callable[[Any], float]:
     bound = float(as_fraction(b, "b"))
 
     def query(df: Any) -> float:
-        levels, _, step = levels_of(numbers_of(df) - bound, Fraction(1))
+        levels, _, step = levels_of(above(numbers_of(df), bound), Fraction(1))
         return -float(int(levels.sum()) * step)
 
     return query

@@ -106,8 +106,9 @@ def card(
 
 @contextmanager
 def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iterator[Facts]:
-    """What is on record, with quotes where the tables can still be described; nothing is spent or read."""
+    """What is on record, with quotes of what was asked; nothing is spent, and no private file is opened."""
     from sfumato.dossier import facts
+    from sfumato.dossier.unopened import Unopened
     from sfumato.engines import DuckDB
     from sfumato.ledger import Ledger
     from sfumato.session import Session
@@ -124,10 +125,10 @@ def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iter
                     *catalog.public,
                     budget=catalog.budgets[name],
                     ledger=book,
-                    engine=engine,
+                    engine=Unopened(engine, public=[table.name for table in catalog.public]),
                 )
             except SfumatoError:
-                return None  # another budget is on record, or a file is gone: no quotes, then
+                return None  # another budget is on record, or a public file is gone: no quotes, then
 
         try:
             yield facts(catalog, book, name, session=session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -41,11 +42,11 @@ def lab(
         _list(json_=json_)
         return
     chosen = scenes() if names == ["all"] else tuple(scene(name) for name in names)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
     if notebook:
-        _write([each.name for each in chosen], folder, json_=json_)
+        _write(list(dict.fromkeys(each.name for each in chosen)), folder, json_=json_)
         return
+    if folder is not None:
+        _make(folder)
     told = []
     for place, each in enumerate(chosen):
         lines: list[str] = []
@@ -75,22 +76,49 @@ def _list(*, json_: bool) -> None:
     paragraph("Tell one: sfumato lab portrait --folder pictures. All of them: sfumato lab all.", style="dim")
 
 
+def _make(folder: Path) -> None:
+    """Make the folder where there is none, and refuse one that nothing can be put into, before any scene.
+
+    Raises:
+        InvalidParameter: if it cannot be made or written to.
+    """
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InvalidParameter(f"{folder.name[:100]} is not a folder; give --folder another name.")
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidParameter(
+            f"The folder {folder.name[:100]} cannot be written to; give --folder a place of your own."
+        )
+
+
 def _write(names: list[str], folder: Path | None, *, json_: bool) -> None:
     from sfumato.lab import notebook
 
     if folder is None:
         raise InvalidParameter("--notebook needs --folder, where to write.")
-    written = []
-    for name in names:
-        path = folder / f"{name}.ipynb"
-        if path.exists():
+    paths = {name: folder / f"{name}.ipynb" for name in names}
+    for path in paths.values():  # all of them before the first is written
+        if os.path.lexists(path):
             raise InvalidParameter(f"{path.name} is there already; give a new folder.")
-        text = json.dumps(notebook(name), indent=1, ensure_ascii=False) + "\n"
-        draft = path.with_suffix(f".{os.getpid()}.part")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+    _make(folder)
+    written = []
+    for name, path in paths.items():
+        _save(path, json.dumps(notebook(name), indent=1, ensure_ascii=False) + "\n")
         written.append(str(path))
         if not json_:
             say(f"Wrote {path}.")
     if json_:
         emit_json({"written": written})
+
+
+def _save(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    draft = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise InvalidParameter(f"{path.name} cannot be written there; give --folder another place.") from None

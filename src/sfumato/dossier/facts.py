@@ -111,7 +111,7 @@ def facts(
     found = ledger.verify()
     if not found.ok:
         raise LedgerTampered(
-            f"The ledger does not verify ({found.problems[0]}), and a dossier rests on it; "
+            f"The ledger does not verify ({found.problems[0].rstrip('.')}), and a dossier rests on it; "
             "run `sfumato ledger verify` for all that is wrong."
         )
     known = {each.name: each for each in ledger.datasets()}

@@ -67,7 +67,7 @@ def play(
         say: takes the lines.
 
     Raises:
-        InvalidParameter: if there is no such scene, or no such folder.
+        InvalidParameter: if there is no such scene or no such folder, or a picture cannot be written there.
     """
     chosen = scene(name)
     place = None if folder is None else Path(folder)
@@ -94,10 +94,19 @@ def play(
                 say("(A picture is drawn here; give a folder to keep it.)")
             else:
                 path = place / f"{chosen.name}-{len(written) + 1}.png"
-                cell.figure.savefig(path)
+                _save(cell.figure, path)
                 written.append(path)
                 say(f"Picture: {path}")
     return written
+
+
+def _save(figure: Any, path: Path) -> None:
+    try:
+        figure.savefig(path)
+    except OSError:
+        raise InvalidParameter(
+            f"The picture {path.name} cannot be written there; give another folder, or none."
+        ) from None
 
 
 def _prose(text: str, say: Callable[[str], None]) -> None:

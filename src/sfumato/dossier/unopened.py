@@ -1,0 +1,98 @@
+"""An engine that quotes need and nothing else: private files stay shut."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sfumato.engines import Engine
+from sfumato.engines.base import Source, SourceKind
+from sfumato.errors import EngineFailed, SourceUnusable
+from sfumato.schema import Kind
+from sfumato.sql.sources import unit_types
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+__all__ = ["Unopened"]
+
+_DATABASES = (".duckdb", ".ddb")  # as in `engines.sources`
+_SHUT = "Here private tables are described and not opened."
+
+
+class Unopened:
+    """Has tables attached without opening private ones, so that a session on it can quote and nothing more.
+
+    What a question costs and how far off it is follows from what the steward declared. Two things alone come
+    from files: the values of public tables, and whether a DuckDB file was prepared, which its own catalog
+    says. Those are left to the engine within; a private CSV or Parquet file need not even be there.
+
+    Privacy:
+        No row of a private table is read. A CSV file is not opened at all: the least that could be read of it
+        is a first block, which has rows in it beside the header. Conditions: `public` names public tables
+        only.
+    """
+
+    def __init__(self, inner: Engine, *, public: Collection[str]) -> None:
+        """Leave public tables and DuckDB files to the engine within; the caller closes it."""
+        self._inner, self._public = inner, {name.lower() for name in public}
+
+    @property
+    def dialect(self) -> str:
+        """That of the engine within."""
+        return self._inner.dialect
+
+    def attach(
+        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+    ) -> None:
+        """Take note of a private table; open a public one, or a DuckDB file for its catalog."""
+        if name.lower() in self._public or _is_database(source):
+            self._inner.attach(name, source, columns, unit=unit)
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:  # noqa: ARG002 - as the protocol has it
+        """Refused: a source is not opened here."""
+        raise SourceUnusable(_SHUT)
+
+    def fetch(self, statement: exp.Expression) -> pa.Table:
+        """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
+        names = [str(name) for name in getattr(statement, "named_selects", ())]
+        if names and statement == unit_types(names):
+            return pa.table({name: ["as they were"] for name in names})
+        raise EngineFailed(_SHUT)
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a public table's column."""
+        return self._of_public(name).values(name, column, limit)
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether a public table's columns are a key."""
+        return self._of_public(name).is_unique(name, columns)
+
+    def is_prepared(self, name: str) -> bool:
+        """Whether a DuckDB file has ranks of its rows."""
+        known = getattr(self._inner, "is_prepared", None)
+        return known is not None and bool(known(name))
+
+    def grouping(self, name: str) -> tuple[str, ...]:
+        """For which grouping it has them."""
+        known = getattr(self._inner, "grouping", None)
+        return () if known is None else tuple(known(name))
+
+    def close(self) -> None:
+        """Nothing to give back: the engine within belongs to the caller."""
+
+    def _of_public(self, name: str) -> Engine:
+        if name.lower() not in self._public:
+            raise EngineFailed(_SHUT)
+        return self._inner
+
+
+def _is_database(source: Source) -> bool:
+    """Whether it is a DuckDB file, by its name: one that is gone must not pass for one without ranks."""
+    if not isinstance(source, str | Path):
+        return False
+    return os.fspath(source).partition("::")[0].lower().endswith(_DATABASES)
