@@ -1,6 +1,8 @@
+import importlib.util
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,6 @@ from hypothesis import strategies as st
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games.auction import EXAMPLES, PriceAuction, optimal_grid_step, price_grid
-from sfumato.games.segmented import SegmentedAuction
 from sfumato.mechanisms import Exponential
 from sfumato.testing import assert_discrete, seeded
 
@@ -236,62 +237,6 @@ def test_nobody_buys_from_an_empty_market():
     assert PriceAuction(1, [1, 2], supply=3).outcome([]).revenue == 0
 
 
-# ── segments
-
-
-def markets(**more):
-    return SegmentedAuction(1, {"FR": [1, 100], "DE": ["0.5", 1, 50]}, **more)
-
-
-def test_segments_are_priced_each_by_its_own_bids():
-    bids = np.array([1.0, 100.0, 1.0, 50.0, 0.5])
-    where = np.array(["FR", "FR", "FR", "DE", "DE"])
-    market = markets(supply={"FR": 2})
-    apart = {"DE": PriceAuction(1, ["0.5", 1, 50]), "FR": PriceAuction(1, [1, 100], supply=2)}
-    for name, auction in apart.items():
-        assert np.array_equal(market.law(bids, where)[name], auction.law(bids[where == name]))
-        assert np.array_equal(market.revenue(bids, where)[name], auction.revenue(bids[where == name]))
-    with seeded(2):
-        chosen = market.select(bids, where.astype(object))
-    assert set(chosen) == {"DE", "FR"}
-    assert all(chosen[name] in apart[name].prices for name in chosen)
-    assert sum(a.guarantee("0.975") for a in apart.values()) == pytest.approx(market.guarantee("0.95"))
-
-
-def test_public_segments_cost_one_price_and_private_ones_two():
-    assert markets().loss.pure == 1
-    assert markets().loss.adjacency == "add-remove"
-    hidden = markets(public_segments=False).loss
-    assert (hidden.pure, hidden.adjacency) == (2, "exchange")
-    # One who moves to the other country makes two rare prices likelier at once, the high one where most are
-    # poor and the low one where most are rich: more than 1, and no more than 2.
-    market = markets(public_segments=False)
-    crowd, where = [1.0] * 600 + [50.0] * 8, ["FR"] * 600 + ["DE"] * 8
-    laws = [
-        np.multiply.outer(*market.law([*crowd, bid], [*where, place]).values())
-        for bid, place in ((100.0, "FR"), (50.0, "DE"))
-    ]
-    assert 1.9 < ratio(*laws) <= 2 + SLACK
-
-
-def test_an_unknown_segment_and_unequal_columns_are_refused_unquoted():
-    with pytest.raises(InvalidValue, match="has no prices") as caught:
-        markets().select([1.0], ["Atlantis"])
-    assert "Atlantis" not in str(caught.value)
-    for segments in (["FR", "FR"], [["FR"]], [7]):
-        with pytest.raises(InvalidValue):
-            markets().select([1.0], segments)
-    assert set(markets().select([], [])) == {"DE", "FR"}
-
-
-@pytest.mark.parametrize("prices", [{}, [1, 2], {7: [1]}, {"FR": []}])
-def test_segments_without_grids_are_refused(prices):
-    with pytest.raises(InvalidParameter):
-        SegmentedAuction(1, prices)
-    with pytest.raises(InvalidParameter, match="supply names"):
-        SegmentedAuction(1, {"FR": [1]}, supply={"DE": 3})
-
-
 # ── bad input
 
 
@@ -316,7 +261,6 @@ def test_it_is_a_value_that_prints_its_public_parameters():
     assert repr(auction) == "PriceAuction(epsilon=0.5, prices=PriceGrid([1.0, 2.0]), supply=3)"
     assert auction == PriceAuction(0.5, ["1", "2.0"], supply=3)
     assert auction != PriceAuction(0.5, [1, 2])
-    assert "segments=2" in repr(markets())
 
 
 def test_a_million_bids_on_ten_thousand_prices_give_the_plain_counts():
@@ -326,3 +270,16 @@ def test_a_million_bids_on_ten_thousand_prices_give_the_plain_counts():
     at = np.array(auction.prices)
     plain = (len(bids) - np.searchsorted(ordered, at)) * auction.prices.whole
     assert np.array_equal(auction._scores(bids), plain)
+
+
+def test_the_script_tells_its_story_and_draws_its_picture(capsys, tmp_path):
+    place = Path(__file__).parents[2] / "examples" / "games" / "auction.py"
+    spec = importlib.util.spec_from_file_location("auction_script", place)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main([str(tmp_path / "revenue.png")], sizes=(100, 3000))
+    told = capsys.readouterr().out
+    assert "Vacuous" in told
+    assert "3,000" in told
+    assert max(map(len, told.replace(str(tmp_path), "").splitlines())) <= 80
+    assert (tmp_path / "revenue.png").stat().st_size > 10_000

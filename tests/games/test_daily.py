@@ -1,9 +1,11 @@
 import datetime
+import importlib.util
 import threading
+from pathlib import Path
 
 import pytest
 
-from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
 from sfumato.games.daily import DailyReserve
 from sfumato.games.reserve import BidLog, ReservePrice
 from sfumato.ledger import Budget, Ledger
@@ -100,6 +102,8 @@ def test_under_zcdp_small_daily_prices_last_longer(tmp_path):
         assert shop.days_left() == left - 1
         ledger.close_budget("bids", reason="the season is over")
         assert shop.days_left() == 0
+        with pytest.raises(AccessDenied):
+            shop.learn("2026-03-02", counted()[0])
 
 
 def test_threads_that_learn_the_same_day_at_once_pay_once_and_agree(ledger):
@@ -145,3 +149,15 @@ def test_it_needs_a_dataset_on_record_and_a_reserve(ledger):
         DailyReserve(ledger, "other", ReservePrice(1, [1], max_auctions=1))
     with pytest.raises(InvalidParameter, match="ReservePrice"):
         DailyReserve(ledger, "bids", object())
+
+
+def test_the_script_tells_its_story(capsys):
+    place = Path(__file__).parents[2] / "examples" / "games" / "reserve.py"
+    spec = importlib.util.spec_from_file_location("reserve_script", place)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(days=3, auctions=2000)
+    told = capsys.readouterr().out
+    assert "recalled, free" in told
+    assert "refused: Not within the budget" in told
+    assert max(map(len, told.splitlines())) <= 80

@@ -82,8 +82,12 @@ def test_what_is_no_grid_is_refused(make, says):
 def test_a_bid_of_exactly_a_price_accepts_it(kind):
     grid = price_grid(top=20, step="0.01")
     bids = np.array([k / 100 for k in range(1, 2001)], kind)
-    assert np.array_equal(grid.ranks(bids), np.arange(1, 2001))
+    assert all(grid.accepted(bids, place).sum() == 2000 - place for place in range(0, 2000, 37))
     assert np.array_equal(grid.demand(bids), np.arange(2000, 0, -1))
+
+
+def test_prices_beyond_a_narrow_type_are_refused_by_all_its_bids():
+    assert PriceGrid([1, 100_000]).demand(np.array([1, 60_000], np.float16)).tolist() == [2, 0]
 
 
 def test_whole_numbers_are_bids_too():

@@ -127,16 +127,21 @@ class PriceGrid:
         """A number of ticks in money, exactly."""
         return Fraction(ticks) * self.tick
 
-    def ranks(self, bids: NDArray[Any]) -> Whole:
-        """How many prices each bid accepts."""
-        # In the bids' own precision, so that a single-precision 1.01 accepts the price 1.01.
-        prices = self.values.astype(bids.dtype) if bids.dtype.kind == "f" else self.values
-        return np.searchsorted(prices, bids, side="right")
+    def accepted(self, bids: NDArray[Any], place: int) -> NDArray[np.bool_]:
+        """Which bids accept the price at this place."""
+        return np.asarray(bids >= self._beside(bids)[place])
 
     def demand(self, bids: NDArray[Any]) -> Whole:
         """How many bids accept each price."""
-        falling = np.bincount(self.ranks(bids), minlength=len(self) + 1)[:0:-1]
-        return np.cumsum(falling)[::-1]
+        # Sorting many bids is quicker than looking each of them up among the prices.
+        return len(bids) - np.searchsorted(np.sort(bids), self._beside(bids), side="left")
+
+    def _beside(self, bids: NDArray[Any]) -> NDArray[Any]:
+        """The prices in the bids' own precision, so that a single-precision 1.01 accepts the price 1.01."""
+        if bids.dtype.kind != "f":
+            return self.values
+        with np.errstate(over="ignore"):  # a price beyond that precision is one that nobody can bid
+            return self.values.astype(bids.dtype)
 
     def in_ticks(self, bids: NDArray[Any]) -> Whole:
         """Each bid in whole ticks, rounded down; bids above the top price count as the top price."""

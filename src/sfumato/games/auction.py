@@ -173,7 +173,7 @@ class PriceAuction:
         """
         array = bids_of(bids)
         place = self._mechanism.select(self._scores(array))
-        buys = self.prices.ranks(array) > place
+        buys = self.prices.accepted(array, place)
         if self.supply is not None:
             eager = np.flatnonzero(buys)
             buys[eager[random.permutation(len(eager))[self.supply :]]] = False
@@ -311,9 +311,9 @@ def _example(name: str, auction: PriceAuction, left: list[float], right: list[fl
 
 EXAMPLES = (
     # A rare price gains all that it can, and the likely one nothing: a bid at the bottom is put at the top.
-    _example("auction", PriceAuction(1, [1, 100]), [1.0] * 300, [1.0] * 299 + [100.0]),
-    _example("auction: one bidder more", PriceAuction(2, ["0.01", 1]), [0.01] * 150, [0.01] * 150 + [1.0]),
+    _example("auction", PriceAuction(2, [1, 50, 100]), [1.0] * 175, [1.0] * 174 + [100.0]),
     _example(
-        "auction: limited supply", PriceAuction(1, [1, 2, 4], supply=12), [1.0] * 20, [1.0] * 19 + [4.0]
+        "auction: one bidder more", PriceAuction(2, ["0.01", "0.5", 1]), [0.01] * 175, [0.01] * 175 + [1.0]
     ),
+    _example("auction: limited supply", PriceAuction(2, [1, 2, 4], supply=7), [1.0] * 20, [1.0] * 19 + [4.0]),
 )

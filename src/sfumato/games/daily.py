@@ -61,6 +61,7 @@ class DailyReserve:
 
         Raises:
             BudgetExceeded: if no day more fits; nothing was spent and nothing read.
+            AccessDenied: if the budget is closed, and the day is not on record.
         """
         date = _day(day)
         question = self._fingerprint(date)

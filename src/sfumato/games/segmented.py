@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,17 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._prices import Floats, PriceGrid, bids_of
 from sfumato.games.auction import PriceAuction
+from sfumato.games.examples import Example
 from sfumato.loss import PrivacyLoss
 from sfumato.loss.parallel import parallel
 from sfumato.mechanisms._figures import freeze, shown
+from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, float_up, positive
 
-__all__ = ["SegmentedAuction"]
+__all__ = ["EXAMPLES", "SegmentedAuction"]
 
 Grids: TypeAlias = Mapping[str, PriceGrid | Iterable[Rational]]
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class SegmentedAuction:
     """One price for each segment (countries, editions), each chosen as `PriceAuction` does.
 
@@ -75,7 +78,7 @@ class SegmentedAuction:
         made = {
             name: PriceAuction(price, grid, supply=goods.get(name)) for name, grid in sorted(prices.items())
         }
-        freeze(self, epsilon=price, auctions=made, public_segments=bool(public_segments))
+        freeze(self, epsilon=price, auctions=MappingProxyType(made), public_segments=bool(public_segments))
 
     def __repr__(self) -> str:
         return shown("SegmentedAuction", epsilon=self.epsilon, segments=len(self.auctions))
@@ -132,3 +135,53 @@ class SegmentedAuction:
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(names)))[:-1]
         yield from zip(self.auctions, np.split(array[order], ends), strict=True)
+
+
+# ── for the auditor
+
+
+def _example(
+    name: str, market: SegmentedAuction, inputs: Mapping[Side, tuple[list[float], list[str]]]
+) -> Example:
+    """A market of two segments; an output is the pair of its prices, counted as one number."""
+    scores = {
+        side: [
+            (market.auctions[key], market.auctions[key]._scores(part)) for key, part in market._parts(*given)
+        ]
+        for side, given in inputs.items()
+    }
+    width = len(scores["left"][1][1])
+
+    def draw(side: Side, count: int) -> NDArray[np.int64]:
+        (one, first), (other, second) = scores[side]
+        return np.array(
+            [one._mechanism.select(first) * width + other._mechanism.select(second) for _ in range(count)]
+        )
+
+    def pmf(side: Side) -> dict[int, float]:
+        laws = [auction._mechanism.probabilities(found) for auction, found in scores[side]]
+        return dict(enumerate(np.multiply.outer(*laws).ravel().tolist()))
+
+    return Example(name, market.loss, draw, pmf)
+
+
+def _examples() -> tuple[Example, ...]:
+    grids: Grids = {"DE": [1, 50], "FR": [1, 100]}
+    crowd, where = [1.0] * 130 + [50.0], ["FR"] * 130 + ["DE"]
+    here = [*crowd, 100.0], [*where, "FR"]
+    # Somebody rich moves away: from where most are poor, where the high price is now rarer, to where most are
+    # rich, where the low price is now rarer.
+    there = [*crowd, 50.0], [*where, "DE"]
+    return (
+        _example(
+            "segmented auction: public", SegmentedAuction(2, grids), {"left": (crowd, where), "right": here}
+        ),
+        _example(
+            "segmented auction: private",
+            SegmentedAuction(2, grids, public_segments=False),
+            {"left": here, "right": there},
+        ),
+    )
+
+
+EXAMPLES = _examples()
