@@ -107,9 +107,10 @@ class PriceAuction:
         takes from none; the minimum with a constant keeps a step of 0 or 1; so every score moves by 0 or p,
         all of them up, and lowering it moves all of them down. A bid that comes is one raised from below
         all prices. Hence the scores are monotone with sensitivity the top price, whatever the bids, and
-        `Exponential` may be run as exp(ε·score/top). Source: McSherry, Talwar 2007, Sec. 5; monotone scores:
-        Dwork, Roth 2014, Sec. 3.4. Conditions: the grid is public. What `law`, `revenue`, `optimum` and
-        `outcome` give is not private: they are for the seller, or for bids that are made up.
+        `Exponential` may be run as exp(ε·score/top). Source: McSherry, Talwar 2007 (unlimited supply);
+        Dwork, Roth 2014, Ch. 10; for monotone scores, `Exponential`. Conditions: the grid is public. What
+        `law`, `revenue`, `optimum` and `outcome` give is not private: they are for the seller, or for bids
+        that are made up.
     """
 
     epsilon: Fraction
@@ -274,7 +275,7 @@ def optimal_grid_step(buyers: int, top: Rational, epsilon: Rational, *, tick: Ra
 
     A step α loses α a buyer to the grid and top/ε·ln(top/α) + … to privacy; the sum is least at
     α = top/(ε·buyers), whatever the confidence, where it is top/ε·(1 + ln(ε·buyers) + ln 1/β): with that
-    grid the revenue is OPT − O(log n/ε) (McSherry, Talwar 2007, Thm. 9).
+    grid the revenue is OPT − O(log n/ε) (McSherry, Talwar 2007).
 
     Args:
         buyers: how many are expected, a public number.
