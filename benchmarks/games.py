@@ -1,0 +1,91 @@
+"""Games: a private price for a million bids, beside what a plain program would do for the best price."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.harness import Report, race, seconds, times
+from sfumato.games.auction import PriceAuction, price_grid
+from sfumato.games.reserve import ReservePrice
+
+BIDS, TOP = 1_000_000, 100
+# Comparing every bid with every price fills the memory at full size; its time is linear in both.
+FEW_BIDS, FEW_PRICES = 20_000, 1_000
+AUCTIONS, BIDDERS = 250_000, 100_000
+
+
+def auction(report: Report) -> None:
+    """A million bids on ten thousand prices: exact scores and an exact private choice, in a second."""
+    bids = np.random.default_rng(1).uniform(0, TOP, BIDS)
+    grid = price_grid(top=TOP, step="0.01")
+    made = PriceAuction(1, grid)
+    prices, few = np.array(grid), np.array(grid)[:: len(grid) // FEW_PRICES]
+    part = bids[:FEW_BIDS]
+    report.heading(f"auction, {BIDS:,} bids, {len(grid):,} prices", "wall", "CPU", "over sorting")
+    timing = race(
+        {
+            "sfumato": lambda: made.select(bids),
+            "sort": lambda: prices[np.argmax(prices * (BIDS - np.searchsorted(np.sort(bids), prices)))],
+            "compare": lambda: few[np.argmax(few * (part[:, None] >= few).sum(axis=0))],
+        },
+        repeats=7,
+    )
+    scale = (BIDS / FEW_BIDS) * (len(grid) / len(few))
+    for who, shown, factor in (
+        ("sort", "numpy, sorting", 1.0),
+        ("compare", "numpy, each pair", scale),
+        ("sfumato", "sfumato (private)", 1.0),
+    ):
+        one = timing[who]
+        ratio = one.wall * factor / timing["sort"].wall
+        case = "one price" if factor == 1 else "one price, from a part"
+        report.row(
+            case,
+            shown,
+            seconds(one.wall * factor),
+            seconds(one.cpu * factor),
+            times(ratio),
+            timing=one,
+            scaled_by=factor,
+            over_sorting=ratio,
+        )
+    ours = timing["sfumato"]
+    report.figure("auction of 1e6 bids on 1e4 prices", ours.wall, "<=", 1, unit=" s", cpu=ours.cpu)
+
+
+def reserve(report: Report) -> None:
+    """A reserve from a million rows of a log, bidders bounded, beside the same from rows already bounded."""
+    made = np.random.default_rng(2)
+    log = (
+        made.integers(0, AUCTIONS, BIDS),
+        made.integers(0, BIDDERS, BIDS),
+        made.exponential(20, BIDS).round(2),
+    )
+    learned = ReservePrice(1, price_grid(top=TOP, step="0.01"), max_auctions=5)
+    report.heading(f"reserve price, {BIDS:,} rows of a log", "wall", "CPU", "over plain")
+    prices = np.array(learned.prices)
+    timing = race(
+        {"plain": lambda: _plain(log[0], log[2], prices), "sfumato": lambda: learned.select(*log)}, repeats=5
+    )
+    for who, shown in (("plain", "numpy, unbounded"), ("sfumato", "sfumato (private)")):
+        ratio = timing[who].wall / timing["plain"].wall
+        cells = seconds(timing[who].wall), seconds(timing[who].cpu), times(ratio)
+        report.row("one reserve", shown, *cells, timing=timing[who], over_plain=ratio)
+    ours = timing["sfumato"]
+    report.figure("reserve price from 1e6 rows", ours.wall, "<=", 2, unit=" s", cpu=ours.cpu)
+
+
+def _plain(auctions: np.ndarray, bids: np.ndarray, prices: np.ndarray) -> float:
+    """The best reserve of all rows, nobody bounded and nothing private."""
+    order = np.lexsort((bids, auctions))
+    auctions, bids = auctions[order], bids[order]
+    last = np.flatnonzero(np.append(auctions[1:] != auctions[:-1], True))
+    second = np.where((last > 0) & (auctions[last - 1] == auctions[last]), bids[last - 1], 0.0)
+    first, second = np.sort(bids[last]), np.sort(second)
+    place = np.searchsorted(second, prices, side="right")
+    above = np.append(np.cumsum(second[::-1])[::-1], 0.0)[place]
+    earned = prices * (len(first) - np.searchsorted(first, prices)) + above - prices * (len(second) - place)
+    return float(prices[np.argmax(earned)])
+
+
+PARTS = (auction, reserve)

@@ -1,0 +1,244 @@
+"""Public grids of prices, kept as whole ticks, so that revenue is exact and its sensitivity is too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.mechanisms._figures import freeze
+from sfumato.mechanisms._grid import numbers_of
+from sfumato.numeric.exact import Rational, positive, show
+
+__all__ = ["PriceGrid", "bids_of", "price_grid"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+
+MOST_TICKS, MOST_MONEY = 2**32, 2**62
+"""The highest price in ticks, and the most that all bids may be worth together: scores stay in 64 bits."""
+
+_MOST_PRICES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PriceGrid:
+    """Prices to choose from: public, increasing, each a whole number of ticks.
+
+    Iterating gives floats that print as the decimals they mean. A bid accepts a price when it is at least
+    that float; of two decimals that compare one way, their nearest floats never compare the other way.
+
+    Attributes:
+        ticks: each price as a whole number of ticks.
+        tick: what one tick is worth, exactly.
+    """
+
+    ticks: tuple[int, ...]
+    tick: Fraction
+    whole: Whole = field(compare=False)
+    values: Floats = field(compare=False)
+
+    def __init__(self, prices: Iterable[Rational], *, tick: Rational | None = None) -> None:
+        """Take prices as they are written: numbers, Decimals or decimal text.
+
+        Args:
+            prices: in increasing order, all above 0.
+            tick: what every price is a whole number of; left out, the largest that fits.
+
+        Raises:
+            InvalidParameter: if there are none, one is not above 0, they do not increase, or they are more
+                than 2**32 ticks.
+        """
+        if isinstance(prices, str | bytes) or not isinstance(prices, Iterable):
+            raise InvalidParameter("prices must be a list of prices, such as price_grid(top=100, step=1).")
+        exact = [positive(price, "a price") for price in prices]
+        if not exact:
+            raise InvalidParameter("There are no prices to choose from: give at least one.")
+        unit = _common(exact) if tick is None else positive(tick, "tick")
+        ticks = [price / unit for price in exact]
+        if any(each.denominator != 1 for each in ticks):
+            raise InvalidParameter(f"Every price must be a whole number of ticks of {show(unit)}.")
+        self._set(np.array([_small(int(each)) for each in ticks], np.int64), unit)
+
+    @classmethod
+    def of(cls, prices: PriceGrid | Iterable[Rational]) -> PriceGrid:
+        """The grid itself, or one made of a list."""
+        return prices if isinstance(prices, PriceGrid) else cls(prices)
+
+    @classmethod
+    def _made(cls, ticks: Iterable[int], tick: Fraction) -> PriceGrid:
+        grid = cls.__new__(cls)
+        grid._set(np.array([_small(each) for each in ticks], np.int64), tick)
+        return grid
+
+    def _set(self, whole: Whole, tick: Fraction) -> None:
+        if np.any(np.diff(whole) <= 0):
+            raise InvalidParameter("Prices must increase: sort them and leave no price in twice.")
+        # Quotients of whole numbers are correctly rounded: each price is the float nearest to its decimal.
+        ticks = tuple(whole.tolist())
+        values = np.array([each * tick.numerator / tick.denominator for each in ticks])
+        if np.any(np.diff(values) <= 0) or not 0 < values[0] <= values[-1] < math.inf:
+            raise InvalidParameter("These prices lie too close together for floats: use a coarser tick.")
+        for array in (whole, values):
+            array.setflags(write=False)
+        freeze(self, ticks=ticks, tick=tick, whole=whole, values=values)
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values.tolist())
+
+    def __getitem__(self, place: int) -> float:
+        return float(self.values[place])
+
+    def __repr__(self) -> str:
+        if len(self) <= 4:
+            return f"PriceGrid({list(self)})"
+        return f"PriceGrid({len(self)} prices from {self[0]} to {self.top})"
+
+    @property
+    def top(self) -> float:
+        """The highest price."""
+        return float(self.values[-1])
+
+    @property
+    def gap(self) -> Fraction:
+        """The widest distance between a price and the next lower one, exactly; 0 for a single price."""
+        return int(np.diff(self.whole).max(initial=0)) * self.tick
+
+    @property
+    def ratio(self) -> Fraction:
+        """The greatest ratio of a price to the next lower one, exactly; 1 for a single price."""
+        if len(self) == 1:
+            return Fraction(1)
+        # Which is greatest is settled by floats first, then exactly among those that come close.
+        quotients = self.whole[1:] / self.whole[:-1]
+        close = np.flatnonzero(quotients >= quotients.max() * (1 - 1e-12))
+        return max(Fraction(self.ticks[i + 1], self.ticks[i]) for i in close.tolist())
+
+    def money(self, ticks: float | Fraction) -> Fraction:
+        """A number of ticks in money, exactly."""
+        return Fraction(ticks) * self.tick
+
+    def accepted(self, bids: NDArray[Any], place: int) -> NDArray[np.bool_]:
+        """Which bids accept the price at this place."""
+        return np.asarray(bids >= self._beside(bids)[place])
+
+    def demand(self, bids: NDArray[Any]) -> Whole:
+        """How many bids accept each price."""
+        # Sorting many bids is quicker than looking each of them up among the prices.
+        return len(bids) - np.searchsorted(np.sort(bids), self._beside(bids), side="left")
+
+    def _beside(self, bids: NDArray[Any]) -> NDArray[Any]:
+        """The prices in the bids' own precision, so that a single-precision 1.01 accepts the price 1.01."""
+        if bids.dtype.kind != "f":
+            return self.values
+        with np.errstate(over="ignore"):  # a price beyond that precision is one that nobody can bid
+            return self.values.astype(bids.dtype)
+
+    def in_ticks(self, bids: NDArray[Any]) -> Whole:
+        """Each bid in whole ticks, rounded down; bids above the top price count as the top price."""
+        up, down = self.tick.numerator, self.tick.denominator
+        capped = np.minimum(bids.astype(np.float64), self.top)
+        nearest = np.rint(capped * (down / up))
+        # 0.29 is 29 ticks of 0.01, although the quotient of the two floats is a little less.
+        nearest -= nearest * up / down > capped
+        return np.clip(nearest, 0, self.ticks[-1]).astype(np.int64)
+
+
+def price_grid(
+    *,
+    top: Rational,
+    step: Rational | None = None,
+    ratio: Rational | None = None,
+    low: Rational | None = None,
+    tick: Rational = "0.01",
+) -> PriceGrid:
+    """A public grid of prices: in even steps, or each a ratio above the one before.
+
+    Args:
+        top: the highest price, which is always in the grid.
+        step: of an even grid.
+        ratio: of a geometric grid, above 1; where a tick is more than that, the next price is a tick higher.
+        low: the lowest price; one step, or one tick in a geometric grid, unless given.
+        tick: the smallest coin: every price is rounded down to whole ticks.
+
+    Raises:
+        InvalidParameter: for no prices, prices that are not above 0, both or neither of step and ratio.
+    """
+    if (step is None) == (ratio is None):
+        raise InvalidParameter("A grid has either a step or a ratio: give one of the two.")
+    unit = positive(tick, "tick")
+    last = positive(top, "top") / unit
+    if last.denominator != 1:
+        raise InvalidParameter(f"top must be a whole number of ticks of {show(unit)}: change top or tick.")
+    stop = _small(int(last))
+    coarse = positive(step, "step") / unit if step is not None else Fraction(1)
+    if coarse < 1:
+        raise InvalidParameter(f"step must be at least one tick of {show(unit)}: make the tick smaller.")
+    first = positive(low, "low") / unit if low is not None else min(coarse, last)
+    if not 1 <= first <= last:
+        raise InvalidParameter("low must be at least one tick, and at most the top price.")
+    if ratio is None:
+        count = _counted((last - first) // coarse + 1)
+        ticks = [math.floor(first + k * coarse) for k in range(count)]
+    else:
+        ticks = _geometric(math.floor(first), stop, positive(ratio, "ratio"))
+    if not ticks or ticks[-1] < stop:
+        ticks.append(stop)
+    return PriceGrid._made(ticks, unit)
+
+
+def _geometric(first: int, stop: int, ratio: Fraction) -> list[int]:
+    """Whole ticks from `first` up to below `stop`, each at most `ratio` times the one before, or one more."""
+    if ratio <= 1:
+        raise InvalidParameter("ratio must be above 1: each price is that many times the one before.")
+    ticks, at = [], first
+    while at < stop:
+        ticks.append(at)
+        _counted(len(ticks))
+        at = max(at + 1, at * ratio.numerator // ratio.denominator)
+    return ticks
+
+
+def bids_of(bids: ArrayLike, name: str = "bids") -> NDArray[Any]:
+    """Bids as a flat array of numbers; an empty list is nobody bidding.
+
+    Raises:
+        InvalidValue: for anything that is not a flat list of finite numbers of at least 0; no bid is quoted.
+    """
+    array = numbers_of(bids)
+    if array.ndim != 1:
+        raise InvalidValue(f"The {name} must be a flat list: one number for each.")
+    if array.size:
+        least, most = array.min(), array.max()  # both carry a NaN along
+        if not (np.isfinite(least) and np.isfinite(most)):
+            raise InvalidValue(f"The {name} must be finite, not NaN or infinity: leave those out.")
+        if least < 0:
+            raise InvalidValue(f"The {name} must be at least 0: a negative one is a mistake; leave it out.")
+    return array
+
+
+def _common(exact: list[Fraction]) -> Fraction:
+    """The largest number that all prices are whole multiples of."""
+    denominator = math.lcm(*(price.denominator for price in exact))
+    return Fraction(math.gcd(*(int(price * denominator) for price in exact)), denominator)
+
+
+def _small(ticks: int) -> int:
+    if ticks > MOST_TICKS:
+        raise InvalidParameter("The top price must be at most 2**32 ticks: use a coarser tick.")
+    return ticks
+
+
+def _counted(count: int) -> int:
+    if count > _MOST_PRICES:
+        raise InvalidParameter("That is more than ten million prices: use a larger step or ratio.")
+    return int(count)

@@ -1,0 +1,114 @@
+"""A reserve price learned anew each day, all days paid from one budget, each day paid once."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+
+from numpy.typing import ArrayLike
+
+from sfumato.errors import InvalidParameter, LedgerMismatch
+from sfumato.games.reserve import ReservePrice
+from sfumato.ledger import Ledger
+
+__all__ = ["DailyReserve"]
+
+
+class DailyReserve:
+    """A reserve learned anew each day, all days paid from one budget, each day paid once.
+
+    Privacy:
+        Claim: all reserves ever learned are together within the dataset's budget, where neighbours differ in
+        one bidder on all days: days compose, whatever their logs have in common. A day is debited, durably,
+        before its log is read; a log that cannot be read stays paid. Source: `Budget`. Conditions: the
+        dataset's unit is the bidder, with the adjacency of the reserve.
+    """
+
+    __slots__ = ("_lock", "dataset", "ledger", "reserve")
+
+    def __init__(self, ledger: Ledger, dataset: str, reserve: ReservePrice) -> None:
+        """Pay for a reserve from a dataset's budget.
+
+        Args:
+            ledger: in which the dataset is registered, its unit the bidder.
+            dataset: its name.
+            reserve: what is learned each day.
+
+        Raises:
+            LedgerMismatch: if the ledger does not know the dataset.
+        """
+        if not isinstance(reserve, ReservePrice):
+            raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
+        self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
+        self._lock = threading.Lock()
+        ledger.balance(dataset)
+
+    def learn(
+        self, day: str | datetime.date, read: Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
+    ) -> float:
+        """The reserve learned from a day's log; a day that was learned before is recalled, free and unread.
+
+        Two processes that learn the same day at once may both pay, and agree on the price that was recorded
+        first.
+
+        Args:
+            day: a date, or text such as "2026-03-01".
+            read: gives the log: auctions, bidders and bids (a `BidLog`, or a tuple). It is called once the
+                day is paid, and not at all where it need not be or cannot be.
+
+        Raises:
+            BudgetExceeded: if no day more fits; nothing was spent and nothing read.
+            AccessDenied: if the budget is closed, and the day is not on record.
+        """
+        date = _day(day)
+        question = self._fingerprint(date)
+        with self._lock:
+            known = self._known(question)
+            if known is not None:
+                return known
+            memo = {"game": "reserve price", "day": date, "epsilon": str(self.reserve.epsilon)}
+            receipt = self.ledger.debit(self.dataset, self.reserve.loss, fingerprint=question, memo=memo)
+            price = self.reserve.select(*read())
+            self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
+            first = self._known(question)  # another process may have been quicker
+            return price if first is None else first
+
+    def days_left(self) -> int:
+        """How many more days the budget pays for."""
+        found = [each for each in self.ledger.datasets() if each.name == self.dataset]
+        if not found:
+            raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
+        if found[0].closed:
+            return 0
+        budget, gate = found[0].budget, self.ledger.balance(self.dataset).gate
+        prices = dict(zip(budget.units, budget.totals(budget.filter().price(self.reserve.loss)), strict=True))
+        return min(
+            int((limit - spent) // prices[unit]) for unit, (spent, limit) in gate.items() if prices[unit]
+        )
+
+    def _known(self, question: str) -> float | None:
+        """The first reserve on record for a day."""
+        answers = self.ledger.recall(self.dataset, question)
+        return float(json.loads(answers[-1][1])["reserve"]) if answers else None
+
+    def _fingerprint(self, date: str) -> str:
+        reserve = self.reserve
+        facts = [
+            date, str(reserve.epsilon), str(reserve.prices.tick), reserve.prices.ticks,
+            reserve.max_auctions, reserve.adjacency, reserve.salt,
+        ]  # fmt: skip
+        return f"reserve-price/{date}/{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
+
+
+def _day(day: str | datetime.date) -> str:
+    if isinstance(day, datetime.datetime):
+        raise InvalidParameter("day must be a date without a time: day.date().")
+    if isinstance(day, datetime.date):
+        return day.isoformat()
+    try:
+        return datetime.date.fromisoformat(day).isoformat()
+    except (TypeError, ValueError):
+        raise InvalidParameter("day must be a date, or text such as '2026-03-01'.") from None
