@@ -49,6 +49,7 @@ class CongestionGame:
         uses: `uses[s, e]` is 1 where strategy s uses resource e, for the distinct strategies of all types.
         home: `home[g, k]` is the row in `uses` of the k-th strategy of type g, and −1 beyond its last.
         scale: What a cost of 1 is in the units in which latencies were given.
+        affine: Whether every latency is a straight line, in which case `largeness` is exact.
     """
 
     resources: tuple[Hashable, ...]
@@ -59,6 +60,7 @@ class CongestionGame:
     uses: Floats
     home: Integers
     scale: float
+    affine: bool
 
     def __init__(
         self,
@@ -122,6 +124,7 @@ class CongestionGame:
             ("uses", uses),
             ("home", home),
             ("scale", unit),
+            ("affine", _straight(tables)),
         ):
             object.__setattr__(self, field, value)
 
@@ -164,12 +167,6 @@ class CongestionGame:
         """For each resource the most that one more user can add to its cost."""
         rises: Floats = np.diff(self.tables, axis=1).max(axis=1)
         return np.maximum(rises, 0.0)
-
-    @property
-    def affine(self) -> bool:
-        """Whether every latency is a straight line, in which case `largeness` is exact."""
-        rises = np.diff(self.tables, axis=1)
-        return bool(np.all(np.ptp(rises, axis=1) <= _ROUNDING * np.maximum(rises.max(axis=1), 1e-300)))
 
     def largeness(self) -> float:
         """Δ: the most that anybody's cost moves when one *other* player changes strategy (or type).
@@ -232,6 +229,11 @@ class CongestionGame:
         valid = self.home >= 0
         loads = (counts[valid] @ self.uses[self.home[valid]]).astype(np.int64)
         return float((self.tables[np.arange(len(loads)), loads] * loads).sum() / self.players)
+
+
+def _straight(tables: Floats) -> bool:
+    rises = np.diff(tables, axis=1)
+    return bool(np.all(np.ptp(rises, axis=1) <= _ROUNDING * rises.max(axis=1)))
 
 
 def _sums(tables: Floats) -> Floats:
