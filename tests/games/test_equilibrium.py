@@ -1,5 +1,7 @@
 import math
+import runpy
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,19 +103,31 @@ def test_joint_privacy_is_not_privacy_the_own_advice_tells_the_own_type():
     assert told == {"left": ("left",), "right": ("right",)}
 
 
-def test_advice_depends_on_others_through_the_board_alone():
-    """The same board and coins give the same advice to the others, whatever one player's type is."""
+def test_given_the_board_nobody_elses_advice_depends_on_a_type():
+    """The billboard lemma: the same board and coins give the others the same advice, whatever one's type."""
     game, types = town(players=60)
-    silent = DiscreteGaussian(rho=Fraction(1, 10**9), squared_sensitivity=1)
+    mechanism = PrivateAdvice(game, epsilon=1, delta="1e-6", rounds=4)
     index = game.index(types)
     other = index.copy()
     other[0] = (other[0] + 1) % 3
+    board = play(game, index, rounds=4, noise=mechanism._noise).board
+
+    class Posted:  # the board as it turned out: what the lemma fixes
+        sigma = mechanism.sigma
+
+        def __init__(self):
+            self.rounds = iter(range(4))
+
+        def release(self, loads):
+            return board[:, next(self.rounds)]
+
     seen = []
     for given in (index, other):
         with seeded("coins"):
-            seen.append(play(game, given, rounds=1, noise=silent))
+            seen.append(play(game, given, rounds=4, noise=Posted()))
     assert np.array_equal(seen[0].weights, seen[1].weights)
     assert np.array_equal(seen[0].actions[..., 1:], seen[1].actions[..., 1:])
+    assert not np.array_equal(seen[0].loads, seen[1].loads)
 
 
 def test_regret_stays_below_the_certificate_and_both_below_the_promise():
@@ -213,6 +227,21 @@ def test_lying_was_seen_to_bring_less_than_the_bound():
             assert gain.mean - gain.half_width <= bound
 
 
+def test_play_gives_the_utility_of_truth_and_of_lies():
+    """On two equal roads a driver who may use both pays for one; who is stuck on a full one pays more."""
+    roads = {"any": [["left"], ["right"]], "left": [["left"]]}
+    game = CongestionGame(["left", "right"], roads, players=4, latency=[(0.25, 0), (0.25, 0)])
+    mechanism = PrivateAdvice(game, epsilon=5, delta="0.01", rounds=5)
+    with seeded(11):
+        stuck = mechanism.play(["left"] * 4, 0, "left", 20)
+        lying = mechanism.play(["left"] * 4, 0, "any", 20)  # told left, answers by the empty road
+        free = mechanism.play(["any", "left", "left", "left"], 0, "any", 200)
+    assert stuck == pytest.approx(np.zeros(20))
+    assert lying == pytest.approx(np.full(20, 0.75))
+    assert np.all((free >= 0) & (free <= 0.75))
+    assert free.mean() > 0.3
+
+
 def test_unusable_input_is_refused():
     game, types = town(players=30)
     with pytest.raises(InvalidParameter, match="rounds must be at least 1"):
@@ -226,9 +255,20 @@ def test_unusable_input_is_refused():
         mechanism.advise(["nowhere"] * 30)
     with pytest.raises(InvalidValue, match="each of the 30"):
         mechanism.advise(types[:-1])
-    with pytest.raises(InvalidParameter, match="report"):
+    with pytest.raises(InvalidValue, match="none of the game's"):
         measured_gain(mechanism, types, player=0, report="nowhere")
     one = CongestionGame("x", {"a": ["x"]}, players=2, latency=[(0.1, 0)])
     with pytest.raises(InvalidParameter, match="nothing to advise"):
         PrivateAdvice(one, epsilon=1, delta="1e-6", rounds=3)
     assert mechanism.promised_alpha("0.9999999") <= 1  # more certain than can be known: the trivial bound
+
+
+def test_the_example_tells_its_story(capsys, tmp_path):
+    script = Path(__file__).parents[2] / "examples" / "games" / "routing.py"
+    main = runpy.run_path(str(script))["main"]
+    with seeded(10):
+        main(tmp_path / "regret.png", drivers=400, rounds=(20, 40), runs=2)
+    told = capsys.readouterr().out
+    assert "10.50 with good advice, and 9.33" in told
+    assert max(map(len, told.replace(str(tmp_path), "").splitlines())) <= 80
+    assert (tmp_path / "regret.png").stat().st_size > 10_000

@@ -17,6 +17,7 @@ __all__ = [
     "RARE",
     "Played",
     "Reach",
+    "answers",
     "certificate",
     "play",
     "posted_spread",
@@ -216,6 +217,21 @@ def temptations(game: CongestionGame, weights: Floats, loads: Integers) -> Float
         paid = (weights[:, g, : mine.shape[1]] * mine).sum()
         answered = (heard @ mine).min(axis=1).reshape(game.home.shape).sum(axis=1)
         found[g] = (paid - answered) / rounds
+    return found
+
+
+def answers(game: CongestionGame, played: Played, *, player: int, reported: int, truth: int) -> Floats:
+    """What a player of type `truth` pays for answering each advice by each own strategy: run, advice, answer.
+
+    In the mean of all rounds, counting those in which the advice was given; the player, who reported type
+    `reported`, is on the road once, with the answer and not with the advice.
+    """
+    mine = game.uses[game.home[truth][game.home[truth] >= 0]]
+    heard = played.actions[:, :, player]
+    alone = (played.loads - game.uses[game.home[reported, heard]] + 1).astype(np.int64)
+    costs = game.tables[np.arange(len(game.resources)), np.minimum(alone, game.players)] @ mine.T
+    said = heard[..., None] == np.arange(game.home.shape[1])
+    found: Floats = np.einsum("rta,rtb->rab", said.astype(np.float64), costs) / heard.shape[1]
     return found
 
 

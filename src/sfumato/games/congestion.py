@@ -134,7 +134,7 @@ class CongestionGame:
             f"{len(self.resources)} resources)"
         )
 
-    def index(self, types: Sequence[Hashable] | Integers) -> Integers:
+    def index(self, types: Sequence[Hashable]) -> Integers:
         """The place of each player's type in `types`.
 
         Raises:
@@ -196,7 +196,7 @@ class CongestionGame:
             mine = self.uses[row[row >= 0]]
             yield np.repeat(mine, len(mine), axis=0), np.tile(mine, (len(mine), 1))
 
-    def settle(self, types: Sequence[Hashable] | Integers, *, social: bool = False) -> Integers:
+    def settle(self, types: Sequence[Hashable], *, social: bool = False) -> Integers:
         """A pure Nash equilibrium by best responses; with `social`, a least total cost instead.
 
         Not private, and for the steward's comparisons only. Groups of players of one type move while that

@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
-from sfumato.games._rounds import (
-    RARE,
-    Played,
-    certificate,
-    play,
-    posted_spread,
-    reach_of,
-    regrets,
-    temptations,
-)
+from sfumato.games._advice import Advice, noise_term
+from sfumato.games._rounds import RARE, answers, play, posted_spread, reach_of, regrets, temptations
 from sfumato.games.congestion import CongestionGame
 from sfumato.games.examples import Example
 from sfumato.loss import ConcentratedLoss
@@ -35,83 +27,7 @@ __all__ = ["EXAMPLES", "Advice", "Gain", "PrivateAdvice", "correlated_advice", "
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Advice:
-    """One strategy for each player, drawn from an approximate correlated equilibrium.
-
-    Tell each player the own strategy and nothing else. `billboard`, `weights`, `certified` and `loss` may be
-    published; what is marked steward-only is computed from the types, and no noise protects it.
-
-    Attributes:
-        game: The game.
-        strategies: For each player the number of a strategy in the list of the own type. For that player
-            alone: it depends on the own type.
-        billboard: The noisy loads: round, resource. What everybody's advice was computed from. Public, but
-            keep it until all have moved: whoever knows it and the round may do better than the advice.
-        weights: With which probability each type played each strategy in each round. From the billboard.
-        loss: What the billboard cost, which is the price of the advice under joint privacy.
-        round: The round whose strategies are advised.
-        loads: The true loads in that round. Steward-only.
-        regret: For each player the most to gain on average by swapping the advice, exactly, over all rounds
-            with their true loads. Steward-only.
-        mean_cost: What a player who follows pays on average, over all rounds. Steward-only.
-        temptation: The most to gain by pretending to be of another type and answering its advice in the best
-            way, if that moved nobody else. Steward-only.
-    """
-
-    game: CongestionGame
-    strategies: Integers
-    billboard: Integers
-    weights: Floats
-    loss: ConcentratedLoss
-    round: int
-    loads: Integers
-    regret: Floats
-    mean_cost: float
-    temptation: float
-    _influence: float
-    _noise: float
-    _played: Played
-
-    def __repr__(self) -> str:
-        return f"Advice(for {self.game!r}, drawn from {len(self.billboard)} rounds)"
-
-    @property
-    def alpha(self) -> float:
-        """The largest regret: the advice is an α-approximate correlated equilibrium. Steward-only."""
-        return float(self.regret.max())
-
-    @property
-    def incentive(self) -> float:
-        """The most that any player gains by misreporting and disobeying together. Steward-only.
-
-        A player who reports another type changes what the others do by at most the total variation distance
-        of the loss, and hears advice for that type. So the gain is at most the larger of `alpha` and
-        `temptation`, and twice what one's own presence adds to a cost, and that distance. Following Kearns,
-        Pai, Roth and Ullman 2014; the proof is in `PrivateAdvice`. It holds for expectations over everything
-        random, of which `alpha` and `temptation` are one run.
-        """
-        return max(self.alpha, self.temptation) + 2 * reach_of(self.game).own + self._influence
-
-    def resources(self, player: int, types: Sequence[Hashable] | Integers) -> tuple[Hashable, ...]:
-        """What a player is advised to use, given all types; for that player alone."""
-        kind = int(self.game.index(types)[player])
-        return self.game.strategies[kind][int(self.strategies[player])]
-
-    def certified(self, confidence: Rational = "0.95") -> float:
-        """A bound on `alpha` that holds with this probability, computed from the billboard alone: free.
-
-        The regret of each type's weights against the *posted* costs is known exactly. Coins, noise and one's
-        own presence add what `PrivateAdvice.promised_alpha` says, with the spreads that were seen instead of
-        the largest possible.
-        """
-        failure = float(1 - probability(confidence, "confidence"))
-        reach = reach_of(self.game)
-        chosen = certificate(self.game, self._played, failure=failure / 2)
-        rounds = len(self.billboard)
-        slack = _noise_term(self.game, self._noise, rounds=rounds, failure=failure / 2) + 2 * reach.presence
-        return float(np.minimum(chosen + slack, reach.spread).max())
+_MOST_DRAWS = 2**25  # actions held at once by simulations
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -189,7 +105,7 @@ class PrivateAdvice:
         pinsker = math.nextafter(math.sqrt(float_up(rho / 2)), math.inf)
         return min(self.loss.delta(0), pinsker, 1.0)
 
-    def advise(self, types: Sequence[Hashable] | Integers) -> Advice:
+    def advise(self, types: Sequence[Hashable]) -> Advice:
         """Advice for everybody.
 
         Args:
@@ -220,6 +136,48 @@ class PrivateAdvice:
             _played=played,
         )
 
+    def play(self, reports: Sequence[Hashable], agent: int, truth: Hashable, count: int) -> Floats:
+        """The utility 1 − cost of one player in `count` fresh runs, each the mean over the round drawn.
+
+        Others report as given and follow. A player who reports the truth follows too; a liar answers each
+        advice in the way that was best over all of these runs, which flatters the liar. Not private: for
+        simulations, such as a check of truthfulness.
+
+        Args:
+            reports: What each player reports.
+            agent: The player.
+            truth: The type that this player really has.
+            count: How many runs.
+
+        Raises:
+            InvalidValue: for an unknown type.
+        """
+        game, index = self.game, self.game.index(reports)
+        actual = int(game.index([truth] * game.players)[0])
+        reported = int(index[agent])
+        runs = as_integer(count, "count")
+        most = max(1, _MOST_DRAWS // (self.rounds * game.players))
+        tables = np.concatenate(
+            [
+                answers(
+                    game,
+                    play(game, index, rounds=self.rounds, noise=self._noise, runs=min(most, runs - done)),
+                    player=agent,
+                    reported=reported,
+                    truth=actual,
+                )
+                for done in range(0, runs, most)
+            ]
+        )
+        if reported == actual:
+            answer = np.minimum(
+                np.arange(tables.shape[1]), tables.shape[2] - 1
+            )  # beyond its last: never told
+        else:
+            answer = tables.mean(axis=0).argmin(axis=1)
+        found: Floats = 1.0 - tables[:, np.arange(tables.shape[1]), answer].sum(axis=1)
+        return found
+
     def promised_alpha(self, confidence: Rational = "0.95") -> float:
         """An α that `Advice.alpha` stays below with this probability, known before anything is read.
 
@@ -248,25 +206,13 @@ class PrivateAdvice:
         learning = most * np.sqrt(swaps * (rounds + 1)) / rounds
         tail = math.log(2 * self.game.players / failure)
         coins = reach.spread * np.sqrt(2 * (tail + swaps) / rounds)
-        noise = _noise_term(self.game, self.sigma, rounds=rounds, failure=failure / 2)
+        noise = noise_term(self.game, self.sigma, rounds=rounds, failure=failure / 2)
         return float(np.minimum(learning + coins + noise + 2 * reach.presence, reach.spread).max())
-
-
-def _noise_term(game: CongestionGame, sigma: float, *, rounds: int, failure: float) -> Floats:
-    """For each type what noise adds to any player's regret, in the mean of all rounds."""
-    reach = reach_of(game)
-    tail = math.log(max(game.players, len(game.types)) / failure)
-    if game.affine:
-        terms = (tail + reach.size * np.log(reach.size)) / rounds
-    else:
-        terms = np.log(reach.size) + reach.differ * math.log(2) + tail / rounds
-    found: Floats = sigma * np.sqrt(2 * reach.steep * terms)
-    return found
 
 
 def correlated_advice(
     game: CongestionGame,
-    types: Sequence[Hashable] | Integers,
+    types: Sequence[Hashable],
     *,
     epsilon: Rational,
     delta: Rational,
@@ -306,7 +252,7 @@ class Gain:
 
 def measured_gain(
     mechanism: PrivateAdvice,
-    types: Sequence[Hashable] | Integers,
+    types: Sequence[Hashable],
     *,
     player: int,
     report: Hashable,
@@ -320,29 +266,12 @@ def measured_gain(
     from scipy.special import stdtrit
 
     count = as_integer(runs, "runs", least=2)
-    game = mechanism.game
-    index = game.index(types)
-    if report not in game.types:
-        raise InvalidParameter("report must be one of the game's types.")
-    told = index.copy()
-    told[player] = game.types.index(report)
-    mine = game.uses[game.home[index[player]][game.home[index[player]] >= 0]]
-    paid = []
-    for given in (index, told):
-        seen = play(game, given, rounds=mechanism.rounds, noise=mechanism._noise, runs=count)
-        heard = seen.actions[:, :, player]
-        present = game.uses[game.home[given[player], heard]]
-        alone = (seen.loads - present + 1).astype(np.int64)
-        costs = game.tables[np.arange(len(game.resources)), alone] @ mine.T  # run, round, own strategy
-        said = heard[..., None] == np.arange(game.home.shape[1])
-        table = np.einsum("rta,rtb->rab", said.astype(np.float64), costs) / mechanism.rounds
-        if given is index:
-            paid.append(np.einsum("raa->r", table[:, : len(mine)]))
-        else:
-            best = table.mean(axis=0).argmin(axis=1)
-            paid.append(table[:, np.arange(len(best)), best].sum(axis=1))
-    error = math.sqrt(sum(float(each.var(ddof=1)) for each in paid) / count)
-    return Gain(float(paid[0].mean() - paid[1].mean()), float(stdtrit(count - 1, 0.975)) * error)
+    told = list(types)
+    truth, told[player] = told[player], report
+    honest = mechanism.play(types, player, truth, count)
+    lying = mechanism.play(told, player, truth, count)
+    error = math.sqrt((float(honest.var(ddof=1)) + float(lying.var(ddof=1))) / count)
+    return Gain(float(lying.mean() - honest.mean()), float(stdtrit(count - 1, 0.975)) * error)
 
 
 def _others_view(name: str, left: Sequence[Hashable], right: Sequence[Hashable]) -> Example:
