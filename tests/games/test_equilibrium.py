@@ -1,3 +1,4 @@
+import itertools
 import math
 import runpy
 from fractions import Fraction
@@ -9,7 +10,7 @@ import pytest
 from sfumato.audit.blackbox import lower_bounds
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games import equilibrium
-from sfumato.games._rounds import play, regrets, stationary
+from sfumato.games._rounds import play, regrets, stationary, temptations
 from sfumato.games.congestion import CongestionGame
 from sfumato.games.equilibrium import EXAMPLES, PrivateAdvice, correlated_advice, measured_gain
 from sfumato.games.normal import NormalForm, incentive
@@ -190,6 +191,23 @@ def test_regret_agrees_with_the_normal_form_of_a_small_game():
     assert regrets(game, index, actions, seen.loads[0]).max() == pytest.approx(
         incentive(NormalForm(payoffs), law), abs=1e-12
     )
+
+
+def test_temptation_is_the_best_of_all_answers_to_anothers_advice():
+    roads = {"any": ["x", "y", "z"], "few": ["xy", "z"]}
+    game = CongestionGame("xyz", roads, players=5, latency=[(0.1, 0.0), (0.05, 0.1), (0.02, 0.3)], scale=None)
+    with seeded(12):
+        seen = play(game, np.array([0, 0, 0, 1, 1]), rounds=9, noise=DiscreteGaussian(sigma=1, sensitivity=2))
+    found = temptations(game, seen.weights[0], seen.loads[0])
+    costs = game.costs(seen.loads[0])
+    for mine, heard in itertools.product(range(2), range(2)):
+        own, told = (game.home[g][game.home[g] >= 0] for g in (mine, heard))
+        paid = (seen.weights[0, :, mine, : len(own)] * costs[:, own]).sum()
+        answered = [
+            sum((seen.weights[0, :, heard, a] * costs[:, own[b]]).sum() for a, b in enumerate(answer))
+            for answer in itertools.product(range(len(own)), repeat=len(told))
+        ]
+        assert found[mine, heard] == pytest.approx((paid - min(answered)) / 9)
 
 
 def test_the_learner_plays_the_stationary_law_and_learns_a_constant_cost():
