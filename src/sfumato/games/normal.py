@@ -1,0 +1,255 @@
+"""Small games as tables of payoffs: how large, which equilibria, and what good advice adds."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.errors import InvalidParameter
+
+__all__ = ["Correlated", "Nash", "NormalForm", "best_correlated", "incentive", "nash"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_CLOSE = 1e-9  # what counts as no gain, in units of the declared range
+_MOST_ACTIONS = 8  # support enumeration tries all pairs of sets of so many
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class NormalForm:
+    """A game of a few players, every one with a few actions.
+
+    ```python
+    chicken = NormalForm([[[6, 2], [7, 0]], [[6, 7], [2, 0]]], high=7)
+    ```
+
+    Attributes:
+        payoffs: `payoffs[i][a_0, a_1, …]` is what player i gets when player j does a_j.
+        low: The least that anybody may get.
+        high: The most that anybody may get.
+    """
+
+    payoffs: Floats
+    low: float
+    high: float
+
+    def __init__(self, payoffs: ArrayLike, *, low: float = 0.0, high: float = 1.0) -> None:
+        """Check the table.
+
+        Raises:
+            InvalidParameter: for no players, players without actions, or payoffs outside low … high.
+        """
+        table = np.array(payoffs, dtype=np.float64)
+        if table.ndim < 2 or table.shape[0] != table.ndim - 1 or table.shape[0] < 1:
+            raise InvalidParameter(
+                "payoffs needs one table a player, each with one axis a player: (n, actions of the first, …)."
+            )
+        if 0 in table.shape:
+            raise InvalidParameter("Every player needs at least one action.")
+        if not low < high:
+            raise InvalidParameter("low must be below high: they declare the range of payoffs.")
+        if not np.all((table >= low) & (table <= high)):
+            raise InvalidParameter(
+                f"A payoff lies outside the declared range {low:g} to {high:g}; declare low and high."
+            )
+        table.setflags(write=False)
+        object.__setattr__(self, "payoffs", table)
+        object.__setattr__(self, "low", float(low))
+        object.__setattr__(self, "high", float(high))
+
+    @property
+    def players(self) -> int:
+        """How many play."""
+        return int(self.payoffs.shape[0])
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """How many actions each player has."""
+        return tuple(self.payoffs.shape[1:])
+
+    def largeness(self) -> float:
+        """Δ: the most that one player's change of action moves the payoff of another, over all profiles.
+
+        Along the axis of j the largest difference is maximum minus minimum, so no pair has to be tried.
+        """
+        widest = 0.0
+        for j in range(self.players):
+            others = np.delete(self.payoffs, j, axis=0)
+            if others.size:
+                widest = max(widest, float(np.ptp(others, axis=j + 1).max()))
+        return widest
+
+
+@dataclass(frozen=True, slots=True)
+class Nash:
+    """An equilibrium in which everybody draws alone.
+
+    Attributes:
+        strategies: The probabilities of each player's actions.
+        payoffs: What each player expects.
+    """
+
+    strategies: tuple[tuple[float, ...], ...]
+    payoffs: tuple[float, ...]
+
+    @property
+    def pure(self) -> bool:
+        """Whether nobody has to draw."""
+        return all(max(each) == 1.0 for each in self.strategies)
+
+    @property
+    def welfare(self) -> float:
+        """What all together expect."""
+        return sum(self.payoffs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correlated:
+    """A law of advice that nobody gains by disobeying.
+
+    Attributes:
+        distribution: The probability of each profile of advice.
+        payoffs: What each player expects.
+    """
+
+    distribution: Floats
+    payoffs: tuple[float, ...]
+
+    @property
+    def welfare(self) -> float:
+        """What all together expect."""
+        return sum(self.payoffs)
+
+
+def nash(game: NormalForm) -> tuple[Nash, ...]:
+    """The Nash equilibria: all pure ones and, for two players, the mixed ones of equal supports.
+
+    Equal supports are all there are in nondegenerate games of two players (Nisan, Roughgarden, Tardos,
+    Vazirani 2007, Alg. 3.4); in degenerate ones a continuum may be left out.
+
+    Raises:
+        InvalidParameter: for two players with more than 8 actions each, where enumeration would not end.
+    """
+    tables = game.payoffs
+    best = np.ones(game.actions, dtype=bool)
+    for i in range(game.players):
+        best &= tables[i] >= tables[i].max(axis=i, keepdims=True)
+    found = [
+        _told(game, [_pure(size, at) for size, at in zip(game.actions, place, strict=True)])
+        for place in np.argwhere(best).tolist()
+    ]
+    if game.players == 2:
+        if min(game.actions) > _MOST_ACTIONS:
+            raise InvalidParameter(f"Mixed equilibria are enumerated for up to {_MOST_ACTIONS} actions.")
+        found += _mixed(game)
+    return tuple(found)
+
+
+def _pure(size: int, at: int) -> Floats:
+    out = np.zeros(size)
+    out[at] = 1.0
+    return out
+
+
+def _told(game: NormalForm, strategies: list[Floats]) -> Nash:
+    payoffs = []
+    for table in game.payoffs:
+        value: Floats = table
+        for each in strategies:
+            value = np.tensordot(each, value, axes=(0, 0))
+        payoffs.append(float(value))
+    return Nash(tuple(tuple(each.tolist()) for each in strategies), tuple(payoffs))
+
+
+def _mixed(game: NormalForm) -> list[Nash]:
+    rows, columns = game.payoffs
+    slack = _CLOSE * (game.high - game.low)
+    found = []
+    for size in range(2, min(game.actions) + 1):
+        for mine in itertools.combinations(range(game.actions[0]), size):
+            for yours in itertools.combinations(range(game.actions[1]), size):
+                at = np.ix_(mine, yours)
+                you, me = _indifferent(rows[at]), _indifferent(columns[at].T)
+                if you is None or me is None:
+                    continue
+                x, y = np.zeros(game.actions[0]), np.zeros(game.actions[1])
+                x[list(mine)], y[list(yours)] = me, you
+                told = _told(game, [x, y])
+                if (rows @ y).max() <= told.payoffs[0] + slack and (x @ columns).max() <= told.payoffs[
+                    1
+                ] + slack:
+                    found.append(told)
+    return found
+
+
+def _indifferent(table: Floats) -> Floats | None:
+    """The positive mixture of columns that makes all rows equally good, if there is exactly one."""
+    size = len(table)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size], system[:size, size], system[size, :size] = table, -1.0, 1.0
+    if np.linalg.matrix_rank(system) <= size:
+        return None
+    mixture: Floats = np.linalg.solve(system, np.append(np.zeros(size), 1.0))[:size]
+    return mixture if mixture.min() > _CLOSE else None
+
+
+def best_correlated(game: NormalForm) -> Correlated:
+    """The correlated equilibrium with the largest total payoff, by linear programming.
+
+    A law of profiles is a correlated equilibrium if for every player and every advice no other action is
+    better, given the advice (Aumann 1974): linear in the law. Every Nash equilibrium is one, so this is never
+    worse than the best of those.
+    """
+    from scipy.optimize import linprog
+
+    size = int(np.prod(game.actions))
+    rows = []
+    for i, count in enumerate(game.actions):
+        table = game.payoffs[i]
+        for told in range(count):
+            for done in range(count):
+                if told != done:
+                    gain = np.zeros(game.actions)
+                    at: list[slice | int] = [slice(None)] * game.players
+                    at[i] = told
+                    gain[tuple(at)] = np.take(table, done, axis=i) - np.take(table, told, axis=i)
+                    rows.append(gain.ravel())
+    answer = linprog(
+        -game.payoffs.sum(axis=0).ravel(),
+        A_ub=np.array(rows) if rows else None,
+        b_ub=np.zeros(len(rows)) if rows else None,
+        A_eq=np.ones((1, size)),
+        b_eq=[1.0],
+        bounds=(0, None),
+        method="highs",
+    )
+    law = np.maximum(np.asarray(answer.x, dtype=np.float64), 0.0).reshape(game.actions)
+    law /= law.sum()
+    return Correlated(law, tuple(float((law * table).sum()) for table in game.payoffs))
+
+
+def incentive(game: NormalForm, distribution: ArrayLike) -> float:
+    """The most that any player expects to gain by swapping advice for other actions.
+
+    For a player it is the sum over advice of the gain of the best answer to it: 0 exactly for correlated
+    equilibria, at most α for α-approximate ones.
+
+    Raises:
+        InvalidParameter: if `distribution` is no law over the profiles of the game.
+    """
+    law = np.asarray(distribution, dtype=np.float64)
+    if law.shape != game.actions:
+        raise InvalidParameter(f"distribution needs one probability a profile: shape {game.actions}.")
+    if not (np.all(law >= 0) and abs(law.sum() - 1.0) <= 1e-6):
+        raise InvalidParameter("distribution must be probabilities that add up to 1.")
+    most = 0.0
+    for i, count in enumerate(game.actions):
+        table = np.moveaxis(game.payoffs[i], i, 0).reshape(count, -1)
+        shares = np.moveaxis(law, i, 0).reshape(count, -1)
+        worth = shares @ table.T  # worth[told, done]
+        most = max(most, float((worth.max(axis=1) - np.diagonal(worth)).sum()))
+    return most
