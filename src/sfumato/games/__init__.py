@@ -18,7 +18,12 @@ from sfumato.games.grants import Grants, grants
 
 if TYPE_CHECKING:
     from sfumato.games.allocation import Allocation, AllocationRule, Request, allocate
+    from sfumato.games.auction import Outcome, PriceAuction, PriceGrid, Promise, optimal_grid_step, price_grid
+    from sfumato.games.congestion import CongestionGame, Latency
+    from sfumato.games.daily import DailyReserve
+    from sfumato.games.equilibrium import Advice, PrivateAdvice, correlated_advice, measured_gain
     from sfumato.games.models import ModelSelection, RandomStopping
+    from sfumato.games.normal import Correlated, Nash, NormalForm, best_correlated, incentive, nash
     from sfumato.games.pac import (
         PrivateLearner,
         conjunctions,
@@ -28,39 +33,94 @@ if TYPE_CHECKING:
         parities,
         thresholds,
     )
+    from sfumato.games.reserve import BidLog, ReservePrice
+    from sfumato.games.routing import braess, grid_roads, pigou, routing_game
+    from sfumato.games.segmented import SegmentedAuction
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
 _HOMES = {
+    "Advice": "equilibrium",
     "Allocation": "allocation",
     "AllocationRule": "allocation",
+    "BidLog": "reserve",
+    "CongestionGame": "congestion",
+    "Correlated": "normal",
+    "DailyReserve": "daily",
+    "Latency": "congestion",
     "ModelSelection": "models",
+    "Nash": "normal",
+    "NormalForm": "normal",
+    "Outcome": "auction",
+    "PriceAuction": "auction",
+    "PriceGrid": "auction",
+    "PrivateAdvice": "equilibrium",
     "PrivateLearner": "pac",
+    "Promise": "auction",
     "RandomStopping": "models",
     "Request": "allocation",
+    "ReservePrice": "reserve",
+    "SegmentedAuction": "segmented",
     "allocate": "allocation",
+    "best_correlated": "normal",
+    "braess": "routing",
     "conjunctions": "pac",
+    "correlated_advice": "equilibrium",
     "decision_stumps": "pac",
     "error_promised": "pac",
     "examples_needed": "pac",
+    "grid_roads": "routing",
+    "incentive": "normal",
+    "measured_gain": "equilibrium",
+    "nash": "normal",
+    "optimal_grid_step": "auction",
     "parities": "pac",
+    "pigou": "routing",
+    "price_grid": "auction",
+    "routing_game": "routing",
     "thresholds": "pac",
 }
 
 __all__ = [
+    "Advice",
     "Allocation",
     "AllocationRule",
+    "BidLog",
+    "CongestionGame",
+    "Correlated",
+    "DailyReserve",
     "Grants",
+    "Latency",
     "ModelSelection",
+    "Nash",
+    "NormalForm",
+    "Outcome",
+    "PriceAuction",
+    "PriceGrid",
+    "PrivateAdvice",
     "PrivateLearner",
+    "Promise",
     "RandomStopping",
     "Request",
+    "ReservePrice",
+    "SegmentedAuction",
     "allocate",
+    "best_correlated",
+    "braess",
     "conjunctions",
+    "correlated_advice",
     "decision_stumps",
     "error_promised",
     "examples_needed",
     "grants",
+    "grid_roads",
+    "incentive",
+    "measured_gain",
+    "nash",
+    "optimal_grid_step",
     "parities",
+    "pigou",
+    "price_grid",
+    "routing_game",
     "thresholds",
 ]
 
