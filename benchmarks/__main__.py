@@ -19,6 +19,7 @@ SUBJECTS = (
     "errors",
     "local",
     "anonymity",
+    "games",
 )
 
 

@@ -1,4 +1,4 @@
-"""Games: a private price for a million bids, beside what a plain program would do for the best price."""
+"""Games: private prices from a million bids and advice for ten thousand drivers, beside plain programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import numpy as np
 
 from benchmarks.harness import Report, race, seconds, times
 from sfumato.games.auction import PriceAuction, price_grid
+from sfumato.games.equilibrium import PrivateAdvice
 from sfumato.games.reserve import ReservePrice
+from sfumato.games.routing import grid_roads, routing_game
 
 BIDS, TOP = 1_000_000, 100
 # Comparing every bid with every price fills the memory at full size; its time is linear in both.
 FEW_BIDS, FEW_PRICES = 20_000, 1_000
 AUCTIONS, BIDDERS = 250_000, 100_000
+DRIVERS, ROUNDS = 10_000, 300
 
 
 def auction(report: Report) -> None:
@@ -88,4 +91,22 @@ def _plain(auctions: np.ndarray, bids: np.ndarray, prices: np.ndarray) -> float:
     return float(prices[np.argmax(earned)])
 
 
-PARTS = (auction, reserve)
+def routing(report: Report) -> None:
+    """Advice for ten thousand drivers, beside the same drivers settling down with nothing hidden."""
+    trips = [((0, 0), (5, 5)), ((5, 0), (0, 5)), ((0, 3), (5, 2)), ((2, 0), (3, 5))]
+    game = routing_game(grid_roads(6, 6, players=DRIVERS), trips, players=DRIVERS)
+    types = [trips[at % len(trips)] for at in range(DRIVERS)]
+    made = PrivateAdvice(game, epsilon=1, delta="1e-6", rounds=ROUNDS)
+    report.heading(f"routing, {DRIVERS:,} drivers, {ROUNDS} rounds", "wall", "CPU", "over plain")
+    timing = race(
+        {"plain": lambda: game.settle(types), "sfumato": lambda: made.advise(types).alpha}, repeats=3
+    )
+    for who, shown in (("plain", "best answers in turn"), ("sfumato", "sfumato (private)")):
+        ratio = timing[who].wall / timing["plain"].wall
+        cells = seconds(timing[who].wall), seconds(timing[who].cpu), times(ratio)
+        report.row("advice for all", shown, *cells, timing=timing[who], over_plain=ratio)
+    ours = timing["sfumato"]
+    report.figure("routing game of 10,000 players", ours.wall, "<=", 60, unit=" s", cpu=ours.cpu)
+
+
+PARTS = (auction, reserve, routing)

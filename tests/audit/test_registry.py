@@ -71,7 +71,7 @@ def test_no_registered_claim_is_called_broken():
         audit = run(samples=500, confidence=1 - 1e-6)
     assert audit.broken == ()
     kinds = {finding.kind for finding in audit}
-    assert kinds == {"mechanism", "client", "query", "floats"}
+    assert kinds == {"mechanism", "client", "game", "query", "floats"}
     assert len(audit) > len(subjects())  # low bits beside
     assert {finding.name for finding in audit} == {subject.name for subject in subjects()}
 

@@ -205,3 +205,18 @@ def test_it_shows_its_parameters_and_equals_its_twin():
     assert repr(Exponential(0.1, 1)) == "Exponential(epsilon=0.1, sensitivity=1, monotone=False)"
     assert Exponential(0.1, 1) == Exponential(Fraction(1, 10), 1.0) != Exponential(0.1, 1, monotone=True)
     assert Exponential(0.1, 1)._grid == ScoreGrid.of(Fraction(1))
+
+
+def test_the_probabilities_are_those_of_the_law_that_is_drawn():
+    made = Exponential(Fraction(1, 2), 3)
+    scores = [0.0, 1.5, 4.0, -7.0]
+    found = made.probabilities(scores)
+    levels = [Fraction(score) / made._grid.step for score in scores]
+    with mpmath.workdps(50):
+        weights = [
+            mpmath.exp(mpmath.mpf(made._rate.numerator) / made._rate.denominator * int(v)) for v in levels
+        ]
+        exact = [weight / sum(weights) for weight in weights]
+    assert np.abs(found - np.array([float(p) for p in exact])).max() < 1e-12
+    assert made.probabilities([1e300, 0.0]).tolist() == [1.0, 0.0]
+    assert np.isclose(made.probabilities([0, 0]), 0.5).all()

@@ -25,9 +25,12 @@ from sfumato.plots._figure import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = ["against_bound"]
+
+_TWO_POWERS = 80.0
 
 
 def against_bound(
@@ -88,11 +91,24 @@ def against_bound(
         axes.plot(at, best, color=INK, linewidth=1.1, linestyle=(0, (1, 2)), label="the best there is")
     if "x" in logarithmic:
         axes.set_xscale("log")
+        _few_labels(axes.xaxis)
     if "y" in logarithmic:
         axes.set_yscale("log")
+        _few_labels(axes.yaxis)
     axes.set_xlabel(shortened(of, 60), fontsize=LABEL, color=INK)
     axes.set_ylabel(shortened(value, 60), fontsize=LABEL, color=INK)
     plain_axes(axes, values="y")
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.legend(frameon=False, fontsize=NOTE, labelcolor=INK)
     return finish(figure, title=title, note=note, path=path)
+
+
+def _few_labels(axis: Axis) -> None:
+    """On a logarithmic axis: powers of ten, or 1, 2, 5 and their multiples where there is hardly one."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    if low > 0 and high / low < _TWO_POWERS:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
