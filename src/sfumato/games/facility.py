@@ -209,7 +209,8 @@ class FacilityLocation:
         """The indices of the sites that open, for a number of players of each type."""
         if self._outcomes is not None:
             pick = self._choice.select(self.scores(histogram))
-            return self._outcomes[pick].astype(np.intp)
+            found: NDArray[np.intp] = self._outcomes[pick].astype(np.intp)
+            return found
         opened: list[int] = []
         best = np.zeros(len(self.types), np.int64)
         for _ in range(self.facilities):
@@ -244,6 +245,7 @@ class FacilityLocation:
         return self._greedy_law(histogram)
 
     def _greedy_law(self, histogram: Integers) -> Floats:
+        rows = self.outcomes.tolist()  # refused first if there are too many
         reached: dict[tuple[int, ...], float] = {(): 1.0}
         for _ in range(self.facilities):
             after: dict[tuple[int, ...], float] = {}
@@ -254,7 +256,7 @@ class FacilityLocation:
                     key = tuple(sorted((*opened, site)))
                     after[key] = after.get(key, 0.0) + weight * p
             reached = after
-        return np.array([reached[tuple(row)] for row in self.outcomes.tolist()])
+        return np.array([reached[tuple(row)] for row in rows])
 
     # ── what it is worth
 

@@ -20,7 +20,7 @@ from sfumato.games.facility import FacilityLocation
 from sfumato.games.truthful import promised_gain
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
 
 __all__ = ["EXAMPLES", "Placement", "TruthfulMixture", "balanced_mixture"]
 
@@ -205,17 +205,27 @@ def balanced_mixture(
     *,
     facilities: int = 1,
     types: ArrayLike | None = None,
+    most: Rational = 1,
     confidence: Rational = 0.95,
 ) -> TruthfulMixture:
     """The mixture whose epsilon balances what noise and punishment cost a crowd of `players`.
 
-    A small ε chooses worse sites, a large one needs more punishing. Of ε = 2**(−12), …, 2**4 in steps of √2
-    it takes the one with the least sum of the shortfall per player (`FacilityLocation.guarantee`) and
+    A small ε chooses worse sites, a large one needs more punishing. Of ε = most·2**(−j/2), j = 0 … 32, it
+    takes the one with the least sum of the shortfall per player (`FacilityLocation.guarantee`) and
     `welfare_lost`; both are public, so that the choice costs nothing. Both shrink as players are many: the
     best welfare and exact truthfulness meet in the limit (Nissim, Smorodinsky, Tennenholtz 2012).
+
+    Args:
+        players: How many play; public.
+        sites: As in `FacilityLocation`.
+        facilities: As there.
+        types: As there.
+        most: The largest epsilon that may be spent.
+        confidence: Of the guarantee that is weighed.
     """
     n = as_integer(players, "players")
-    prices = [Fraction(round(2 ** (half / 2) * 2**16), 2**16) for half in range(-24, 9)]
+    ceiling = positive(most, "most")
+    prices = [ceiling * Fraction(round(2 ** (-half / 2) * 2**24), 2**24) for half in range(33)]
     offers = [
         TruthfulMixture(FacilityLocation(each, sites, facilities=facilities, types=types)) for each in prices
     ]
@@ -249,16 +259,16 @@ def _reach(game: FacilityLocation) -> tuple[NDArray[Any], int]:
 
 def _pull(game: FacilityLocation) -> Floats:
     """g(t, t'): the most that a player at t gains from the private choice by reporting t', rounded up."""
-    kinds = len(game.types)
+    kinds, single = len(game.types), game.near / UNIT
+    rate = float_up(game.epsilon * Fraction(UNIT, 2 * max(game.sensitivity, 1)))
     if game.method == "greedy":
-        near = game.near / UNIT
-        pull = np.repeat((near.max(axis=1) - near.min(axis=1))[:, None], kinds, axis=1)
-        pull = pull * promised_gain(game.loss)
-    else:
+        ranges = single.max(axis=1) - single.min(axis=1)
+        pull = np.repeat(ranges[:, None], kinds, axis=1) * promised_gain(game.loss)
+    elif kinds**2 * len(game.outcomes) ** 2 <= _PAIRS:
         worth = np.stack([game.utility(t) for t in range(kinds)]) / UNIT
-        rate = float_up(game.epsilon * Fraction(UNIT, 2 * max(game.sensitivity, 1)))
-        closely = kinds**2 * worth.shape[1] ** 2 <= _PAIRS
-        pull = np.stack([(_tilted if closely else _ranged)(worth, t, rate) for t in range(kinds)])
+        pull = np.stack([_tilted(worth, t, rate) for t in range(kinds)])
+    else:
+        pull = np.stack([_ranged(single, t, rate) for t in range(kinds)])
     np.fill_diagonal(pull, 0.0)
     return np.asarray(pull * (1 + _SLACK))
 
@@ -274,7 +284,11 @@ def _tilted(worth: Floats, t: int, rate: float) -> Floats:
 
 
 def _ranged(worth: Floats, t: int, rate: float) -> Floats:
-    """A bound on the same: the range of utilities times the total variation of a bounded range."""
+    """A bound on the same: the range of utilities times the total variation of a bounded range.
+
+    From single sites, since the utilities of sets, and their moves, lie within those: with s the best site
+    of a set for t', the set moves by at most what s moves.
+    """
     moved = worth - worth[t]
     spread = moved.max(axis=1) - moved.min(axis=1)
     return np.asarray((worth[t].max() - worth[t].min()) * np.tanh(rate * spread / 4))

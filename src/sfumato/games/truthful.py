@@ -370,5 +370,5 @@ def _check_range(least: float, greatest: float, range_: tuple[float, float]) -> 
 def _promise(loss: PrivacyLoss | None, coalition: int, range_: tuple[float, float]) -> float | None:
     if loss is None:
         return None
-    scale = range_[1] - range_[0]
-    return math.nextafter(promised_gain(loss, coalition=coalition) * scale, math.inf)
+    bound, scale = promised_gain(loss, coalition=coalition), range_[1] - range_[0]
+    return bound if scale == 1 else math.nextafter(bound * scale, math.inf)
