@@ -320,19 +320,21 @@ def _example(name: str, game: FacilityLocation, left: list[Any], right: list[Any
     return Example(name, game.loss, draw, pmf)
 
 
+_A, _B, _C = (0, 0), (2, 3.5), (4, 0)
+
 EXAMPLES = (
-    # Near the worst: the rarer end of town loses a whole utility and the other end gains one.
+    # Near the worst: a rare outcome loses a whole utility and a likely one gains it.
     _example("facility: line", FacilityLocation(2, [0, 1]), [1, 1, 1, 0], [1, 1, 1, 1]),
     _example(
-        "facility: plane, two of four",
-        FacilityLocation(2, [(0, 0), (0, 1), (5, 5), (6, 5)], facilities=2),
-        [(0, 0), (0, 1), (0, 0), (0, 1), (5, 5)],
-        [(0, 0), (0, 1), (0, 0), (0, 1), (0, 1)],
+        "facility: plane, two of three",
+        FacilityLocation(2, [_A, _B, _C], facilities=2),
+        [*[_B] * 12, *[_A] * 3, _C],
+        [*[_B] * 12, *[_A] * 3, _A],
     ),
     _example(
         "facility: greedy",
-        FacilityLocation(3, [0, 1, 10, 11], facilities=2, method="greedy"),
-        [0, 0, 1, 0, 11],
-        [0, 0, 1, 0, 0],
+        FacilityLocation(3, [_A, _B, _C], facilities=2, method="greedy"),
+        [_B, _B, _A],
+        [_B, _B, _B],
     ),
 )

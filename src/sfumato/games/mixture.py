@@ -329,9 +329,9 @@ def _example(name: str, mixture: TruthfulMixture, left: list[Any], right: list[A
 
 EXAMPLES = (
     _example(
-        "truthful mixture: line",
-        TruthfulMixture(FacilityLocation(2, [0, 1, 2, 3])),
-        [3, 3, 3, 0],
-        [3, 3, 3, 3],
+        "truthful mixture",
+        TruthfulMixture(FacilityLocation(2, [(0, 0), (10, 0), (2, 6)])),
+        [(10, 0), (10, 0), (10, 0), (0, 0)],
+        [(10, 0), (10, 0), (10, 0), (10, 0)],
     ),
 )
