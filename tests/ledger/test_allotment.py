@@ -15,7 +15,7 @@ from sfumato.errors import (
     LedgerTampered,
     LedgerUnusable,
 )
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Counter, Ledger
 from sfumato.loss import PureLoss
 
 F = Fraction
@@ -105,6 +105,43 @@ def test_two_allotments_are_taken_back_one_by_one_where_they_do_not_meet(place):
         ledger.allot("visits", {"bob": Budget("0.5")}, reason="two")
         assert [each.analyst for each in ledger.take_back("visits", reason="x")] == ["bob"]
         assert [each.analyst for each in ledger.take_back("visits", reason="x")] == ["ada"]
+
+
+def test_an_analysts_side_of_the_ledger_pays_and_reads_and_decides_nothing(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget("0.5")}, reason="spring")
+        counter = Counter(ledger)
+        for act in (
+            lambda: counter.take_back("visits", reason="mine"),
+            lambda: counter.limit("visits", "ada", Budget(2), reason="mine"),
+            lambda: counter.allot("visits", {"ada": Budget(2)}, reason="mine"),
+            lambda: counter.revoke("visits", "bob", reason="mine"),
+            lambda: counter.raise_budget("visits", Budget(9), reason="mine"),
+            lambda: counter.close_budget("visits", reason="mine"),
+            lambda: counter.redeclare("visits", DECLARED, reason="mine"),
+            lambda: counter.adopted(reason="mine"),
+        ):
+            with pytest.raises(AccessDenied, match="the steward's to do"):
+                act()
+        pay(counter, "0.2", "ada")
+        pay(ledger, "0.2", "ada")
+        assert (
+            counter.balance("visits", "ada").remaining
+            == ledger.balance("visits", "ada").remaining
+            == F("0.1")
+        )
+        with pytest.raises(BudgetExceeded):
+            pay(counter, "0.2", "ada")
+        # Nothing that a steward can do was forgotten: what changes a ledger and is not refused, is listed.
+        public = {
+            name for name in vars(Ledger) if not name.startswith("_") and callable(getattr(Ledger, name))
+        }
+        own = {name for name in public if getattr(Counter, name) is not getattr(Ledger, name)} - {
+            "open",
+            "inspect",
+        }
+        reading = {"balance", "datasets", "entries", "export", "recall", "verify", "close", "open", "inspect"}
+        assert public - own == reading | {"debit", "record", "register"}
 
 
 def test_nobody_but_the_steward_undoes_it(tmp_path):

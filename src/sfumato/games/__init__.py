@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sfumato.games.congestion import CongestionGame, Latency
     from sfumato.games.daily import DailyReserve
     from sfumato.games.equilibrium import Advice, PrivateAdvice, correlated_advice, measured_gain
+    from sfumato.games.facility import FacilityLocation
+    from sfumato.games.mixture import Placement, TruthfulMixture, balanced_mixture
     from sfumato.games.models import ModelSelection, RandomStopping
     from sfumato.games.normal import Correlated, Nash, NormalForm, best_correlated, incentive, nash
     from sfumato.games.pac import (
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from sfumato.games.reserve import BidLog, ReservePrice
     from sfumato.games.routing import braess, grid_roads, pigou, routing_game
     from sfumato.games.segmented import SegmentedAuction
+    from sfumato.games.truthful import Gain, gain, promised_gain, sampled_gain, textbook_gain
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
 _HOMES = {
@@ -46,11 +49,14 @@ _HOMES = {
     "CongestionGame": "congestion",
     "Correlated": "normal",
     "DailyReserve": "daily",
+    "FacilityLocation": "facility",
+    "Gain": "truthful",
     "Latency": "congestion",
     "ModelSelection": "models",
     "Nash": "normal",
     "NormalForm": "normal",
     "Outcome": "auction",
+    "Placement": "mixture",
     "PriceAuction": "auction",
     "PriceGrid": "auction",
     "PrivateAdvice": "equilibrium",
@@ -60,7 +66,9 @@ _HOMES = {
     "Request": "allocation",
     "ReservePrice": "reserve",
     "SegmentedAuction": "segmented",
+    "TruthfulMixture": "mixture",
     "allocate": "allocation",
+    "balanced_mixture": "mixture",
     "best_correlated": "normal",
     "braess": "routing",
     "conjunctions": "pac",
@@ -68,6 +76,7 @@ _HOMES = {
     "decision_stumps": "pac",
     "error_promised": "pac",
     "examples_needed": "pac",
+    "gain": "truthful",
     "grid_roads": "routing",
     "incentive": "normal",
     "measured_gain": "equilibrium",
@@ -76,7 +85,10 @@ _HOMES = {
     "parities": "pac",
     "pigou": "routing",
     "price_grid": "auction",
+    "promised_gain": "truthful",
     "routing_game": "routing",
+    "sampled_gain": "truthful",
+    "textbook_gain": "truthful",
     "thresholds": "pac",
 }
 
@@ -88,12 +100,15 @@ __all__ = [
     "CongestionGame",
     "Correlated",
     "DailyReserve",
+    "FacilityLocation",
+    "Gain",
     "Grants",
     "Latency",
     "ModelSelection",
     "Nash",
     "NormalForm",
     "Outcome",
+    "Placement",
     "PriceAuction",
     "PriceGrid",
     "PrivateAdvice",
@@ -103,7 +118,9 @@ __all__ = [
     "Request",
     "ReservePrice",
     "SegmentedAuction",
+    "TruthfulMixture",
     "allocate",
+    "balanced_mixture",
     "best_correlated",
     "braess",
     "conjunctions",
@@ -111,6 +128,7 @@ __all__ = [
     "decision_stumps",
     "error_promised",
     "examples_needed",
+    "gain",
     "grants",
     "grid_roads",
     "incentive",
@@ -120,7 +138,10 @@ __all__ = [
     "parities",
     "pigou",
     "price_grid",
+    "promised_gain",
     "routing_game",
+    "sampled_gain",
+    "textbook_gain",
     "thresholds",
 ]
 

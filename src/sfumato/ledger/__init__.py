@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from sfumato.ledger.balance import Balance
 from sfumato.ledger.budget import Budget
+from sfumato.ledger.counter import Counter
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.verification import Verification
 
-__all__ = ["Balance", "Budget", "Dataset", "Ledger", "Receipt", "Verification"]
+__all__ = ["Balance", "Budget", "Counter", "Dataset", "Ledger", "Receipt", "Verification"]

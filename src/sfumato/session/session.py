@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
-from sfumato.ledger import Balance, Budget, Dataset, Ledger, Receipt
+from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.plan.builder import Selection
 from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners
 from sfumato.session.query import Query
@@ -41,7 +41,7 @@ class Session:
 
     Attributes:
         tables: The private tables by name.
-        ledger: Where every answer is paid from.
+        ledger: Where every answer is paid from; without the steward's acts if an analyst asks.
         vault: What reads, for a receipt.
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
@@ -78,7 +78,8 @@ class Session:
             raise InvalidParameter("Two tables of a session have the same name.")
         self.analyst = analyst
         self._own_ledger = not isinstance(ledger, Ledger)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        self.ledger = opened if analyst is None else Counter(opened)
         self._own_engine = engine is None
         self._questions: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()

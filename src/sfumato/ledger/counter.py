@@ -1,0 +1,39 @@
+"""The analysts' side of a ledger: to pay and to read, not to decide."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from sfumato.errors import AccessDenied
+from sfumato.ledger.ledger import Ledger
+
+__all__ = ["Counter"]
+
+
+class Counter(Ledger):
+    """A ledger as an analyst has it: what the steward decides is refused.
+
+    It is the same ledger, and stays in step with it. A guard against slips and borrowed scripts: whoever can
+    read the ledger's key can open the ledger itself.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        """The analysts' side of this ledger."""
+        self.__dict__ = ledger.__dict__  # one state, whichever of the two changes it
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """What is the steward's to do.
+
+        Raises:
+            AccessDenied: always.
+        """
+        raise AccessDenied("This is the steward's to do, and this session is an analyst's. Ask the steward.")
+
+    raise_budget = _refuse
+    close_budget = _refuse
+    limit = _refuse
+    allot = _refuse
+    take_back = _refuse
+    revoke = _refuse
+    redeclare = _refuse
+    adopted = _refuse
