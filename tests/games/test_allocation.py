@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -201,3 +203,18 @@ def test_a_plan_that_no_longer_fits_writes_nothing():
         with pytest.raises(LedgerMismatch, match=r"to spend, and 'people' has 0\.5 left"):
             planned.write(ledger, reason="late")
         assert len(list(ledger.entries())) == before
+
+
+def test_the_example_tells_its_story(capsys):
+    path = Path(__file__).parents[2] / "examples" / "games" / "budget.py"
+    spec = importlib.util.spec_from_file_location("budget", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main()
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert "tax asks once more: Not within the limit" in told
+    assert "the ledger holds: True" in told
+    # The lie pays under the obvious rule, and not under the other.
+    before, after = script.proportional(script.NEEDS), script.proportional(script.NEEDS | {"schools": "3"})
+    assert after["schools"] > F("0.6") > before["schools"]

@@ -274,11 +274,13 @@ def measured_gain(
     return Gain(float(lying.mean() - honest.mean()), float(stdtrit(count - 1, 0.975)) * error)
 
 
-def _others_view(name: str, left: Sequence[Hashable], right: Sequence[Hashable]) -> Example:
+def others_view(
+    name: str, left: Sequence[Hashable], right: Sequence[Hashable], *, epsilon: Rational = 4
+) -> Example:
     """The board and what the others are told, for two types of the first of three players on two roads."""
     roads = {"left": [["left"]], "right": [["right"]], "any": [["left"], ["right"]]}
     game = CongestionGame(["left", "right"], roads, players=3, latency=[(1 / 3, 0.0), (1 / 3, 0.0)])
-    mechanism = PrivateAdvice(game, epsilon=4, delta="0.01", rounds=3)
+    mechanism = PrivateAdvice(game, epsilon=epsilon, delta="0.01", rounds=3)
 
     def draw(side: Side, count: int) -> Integers:
         index = game.index(left if side == "left" else right)
@@ -291,6 +293,6 @@ def _others_view(name: str, left: Sequence[Hashable], right: Sequence[Hashable])
 
 
 EXAMPLES = (
-    _others_view("advice: one road or the other", ("left", "left", "right"), ("right", "left", "right")),
-    _others_view("advice: others who learn from the board", ("left", "any", "any"), ("right", "any", "any")),
+    others_view("advice: one road or the other", ("left", "left", "right"), ("right", "left", "right")),
+    others_view("advice: others who learn from the board", ("left", "any", "any"), ("right", "any", "any")),
 )
