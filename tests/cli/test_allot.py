@@ -58,12 +58,31 @@ def test_an_analyst_undoes_nothing(cli, asked, monkeypatch):
 def test_the_file_that_lists_analysts_is_told(cli, asked):
     toml = asked / "sfumato.toml"
     toml.write_text(toml.read_text() + "\n[datasets.visits.analysts]\nann = { epsilon = 0.5 }\n")
-    written = cli(*ASK, "--write", "--reason", "spring")
+    slip = cli(*ASK, "--write", "--reason", "spring")
+    assert slip.code == 2
+    assert "does not list 'bob'" in " ".join(slip.err.split())
+    written = cli(*ASK, "--write", "--reason", "spring", "--force")
     assert "[datasets.visits.analysts]" in written.out
     entries = [line.strip() for line in written.out.splitlines() if " = { " in line]
     assert [entry.split(" = ")[0] for entry in entries] == ["ann", "bob", "cy"]
     toml.write_text(toml.read_text().replace("ann = { epsilon = 0.5 }", "\n".join(entries)))
     assert cli("query", "SELECT AVG(age) AS a FROM visits", "--epsilon", "0.1", "--analyst", "ann").code == 0
+    back = cli("ledger", "take-back", "visits", "--reason", "summer")
+    assert "what held before for ann, bob, cy holds again" in " ".join(back.out.split())
+    assert "[datasets.visits.analysts]" in back.out
+
+
+def test_a_budget_is_divided_before_anything_is_asked(cli, hospital):
+    planned = cli(*ASK, "--json").json
+    assert planned["shares"] == {"ann": "9/20", "bob": "1/10", "cy": "9/20"}
+    assert not (hospital / "sfumato.ledger").exists()  # looking makes none
+    written = cli(*ASK, "--write", "--reason", "spring")
+    assert written.code == 0
+    assert "Others than these teams may ask" in " ".join(written.out.split())
+    assert cli("query", ALL, "--epsilon", "0.2", "--analyst", "bob").code == 3
+    assert cli("query", ALL, "--epsilon", "0.1", "--analyst", "bob").code == 0
+    (hospital / "sfumato.ledger").unlink()
+    assert cli(*ASK).code == 4  # the anchor is left: it was not always without a ledger
 
 
 def test_an_auction_is_held(cli, asked):

@@ -11,7 +11,15 @@ import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.ledger import DatasetNeeded
-from sfumato.cli.opening import acting, dataset_named, declared_limits, exactly, limit_in_toml, open_ledger
+from sfumato.cli.opening import (
+    acting,
+    begun_ledger,
+    dataset_named,
+    declared_limits,
+    exactly,
+    limit_in_toml,
+    open_ledger,
+)
 from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, table, unbroken
 from sfumato.errors import InvalidParameter
@@ -53,6 +61,9 @@ def allot(
         typer.Option("--total", metavar="EPSILON", help="How much to divide; else all there is."),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Put the limits on record.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also for teams that the toml does not list.")
+    ] = False,
     reason: Annotated[
         str | None, typer.Option("--reason", help="Why, in a few words; kept in the receipts.")
     ] = None,
@@ -68,7 +79,10 @@ def allot(
         raise InvalidParameter("Limits are a steward's act and need a reason: add --reason 'why'.")
     if write:
         acting()
-    with open_ledger(config, ledger) as book:
+    listed = declared_limits(config, dataset)
+    if listed and not force:
+        _known(requests, listed)
+    with begun_ledger(config, ledger, dataset, write=write) as book:
         name = dataset_named(dataset, [each.name for each in book.datasets()])
         planned = games.grants(book, name, requests, rule=_name(rule), total=total)
         receipts = planned.write(book, reason=str(reason)) if write else []
@@ -89,7 +103,7 @@ def allot(
         return
     _show(planned, requests, written=write)
     if write:
-        _to_the_toml(planned, declared_limits(config, name))
+        _to_the_toml(planned, listed)
 
 
 @reported
@@ -105,16 +119,18 @@ def take_back(
     with open_ledger(config, ledger) as book:
         name = dataset_named(dataset, [each.name for each in book.datasets()])
         receipts = book.take_back(name, reason=reason)
-    teams = list(dict.fromkeys(str(each.analyst) for each in receipts))
-    told = (
-        f"The allotment is taken back; the earlier limits of {', '.join(teams)} on {name} are in force again."
-    )
+        teams = list(dict.fromkeys(str(each.analyst) for each in receipts))
+        found = [book.balance(name, team) for team in teams]
+        limits = {each.analyst: (each.epsilon, each.delta) for each in found if each.limited and each.open}
+    told = f"The allotment is taken back: on {name}, what held before for {', '.join(teams)} holds again."
     if json_:
-        emit_json(
-            {"done": told, "dataset": name, "teams": teams, "written": [each.number for each in receipts]}
-        )
+        numbers = [each.number for each in receipts]
+        emit_json({"done": told, "dataset": name, "teams": teams, "written": numbers})
         return
     paragraph(told)
+    listed = declared_limits(config, name)
+    if any((each.epsilon, each.delta) != limits.get(team) for team, each in listed.items() if team in teams):
+        _write_too(name, {str(team): figures for team, figures in limits.items()})
 
 
 def _name(rule: _Rule) -> Literal["max_min", "weights", "auction"]:
@@ -148,6 +164,18 @@ def _requests(ask: Sequence[str], weights: dict[str, str], values: dict[str, str
         Request(team, epsilon, weight=weights.get(team, 1), value=values.get(team))
         for team, epsilon in asked.items()
     ]
+
+
+def _known(requests: Sequence[Request], listed: Mapping[str, Budget]) -> None:
+    """Refuse a team that the toml does not list: it may be a slip, and what it gets is lost to the others."""
+    from sfumato.catalog.keys import nearest
+
+    for each in requests:
+        if each.team not in listed:
+            raise InvalidParameter(
+                f"The toml does not list {each.team[:40]!r} among those who may ask."
+                f"{nearest(each.team, listed)} To give to that name all the same, add --force."
+            )
 
 
 def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> None:
@@ -185,14 +213,23 @@ def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> Non
 def _to_the_toml(planned: Grants, listed: Mapping[str, Budget]) -> None:
     """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
     new = {team: each for team, each in planned.limits.items() if each is not None}
-    if not listed or all(listed.get(team) == each for team, each in new.items()):
+    if not listed:
+        paragraph(
+            "Others than these teams may ask, too, and spend what is set aside: list who may in "
+            f"[datasets.{planned.dataset}.analysts] of the toml."
+        )
         return
+    if any(listed.get(team) != each for team, each in new.items()):
+        _write_too(planned.dataset, {team: (each.epsilon, each.delta) for team, each in new.items()})
+
+
+def _write_too(dataset: str, limits: Mapping[str, tuple[Fraction, Fraction]]) -> None:
     paragraph(
-        "Now write them into the toml, too, which lists who may ask: in "
-        f"[datasets.{planned.dataset}.analysts]. Until then those teams are refused."
+        f"Now write them into the toml, too, which lists who may ask: in [datasets.{dataset}.analysts]. "
+        "Until then those teams are refused."
     )
-    for team, each in new.items():
-        say(f"  {limit_in_toml(team, each.epsilon, each.delta)}")
+    for team, (epsilon, delta) in limits.items():
+        say(f"  {limit_in_toml(team, epsilon, delta)}")
 
 
 def _limit(limit: Budget | None) -> str:

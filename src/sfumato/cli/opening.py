@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli.output import unbroken
-from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter, LedgerMismatch
+from sfumato.errors import (
+    AccessDenied,
+    CatalogUnusable,
+    InvalidParameter,
+    LedgerMismatch,
+    LedgerTampered,
+    LedgerUnusable,
+)
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UnknownDataset",
     "acting",
+    "begun_ledger",
     "config_flag",
     "dataset_named",
     "declared_limits",
@@ -174,6 +182,40 @@ def open_ledger(config: Path | None, ledger: str | None) -> Iterator[Ledger]:
         yield opened
     finally:
         opened.close()
+
+
+@contextmanager
+def begun_ledger(config: Path | None, ledger: str | None, dataset: str, *, write: bool) -> Iterator[Ledger]:
+    """The ledger with this dataset in it, before anything was asked, too.
+
+    Where it is not on record yet, the catalog's declaration and budget are registered; without `write` only
+    in memory, since looking must not make anything.
+    """
+    from sfumato.ledger import Ledger
+    from sfumato.session import declaration_of
+
+    where, state = ledger_place(config, ledger)
+    try:
+        opened = Ledger.open(where, state=state, create=False)
+    except LedgerTampered:
+        raise
+    except LedgerUnusable:
+        opened = None
+    known = [] if opened is None else [each.name for each in opened.datasets()]
+    try:
+        if dataset not in known:
+            catalog = read_catalog(config, ledger)
+            made = declaration_of(list(catalog.members(dataset_named(dataset, list(catalog.budgets)))))
+            if opened is None or not write:
+                if opened is not None:
+                    opened.close()
+                opened = Ledger.open(where, state=state) if write else Ledger.open(None)
+            opened.register(dataset, made, catalog.budgets[dataset])
+        assert opened is not None
+        yield opened
+    finally:
+        if opened is not None:
+            opened.close()
 
 
 def ledger_place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:

@@ -77,12 +77,11 @@ def against_bound(
     if spread is not None:
         low, high = (numbers(each, "spread", length=len(at)) for each in spread)
         axes.fill_between(at, low, high, color=STYLES[0][0], alpha=0.14, linewidth=0.0)
-    for (name, values), (colour, style) in zip(measured.items(), STYLES, strict=False):
+    # What was measured is solid and has markers, what was promised is dashed and has none.
+    for (name, values), (colour, _), marker in zip(measured.items(), STYLES, "osD^", strict=False):
         line = numbers(values, "measured", length=len(at))
-        axes.plot(
-            at, line, color=colour, linestyle=style, linewidth=2.0, marker="o", markersize=4.5,
-            label=shortened(name, 48),
-        )  # fmt: skip
+        label = shortened(name, 48)
+        axes.plot(at, line, color=colour, linewidth=2.0, marker=marker, markersize=4.5, label=label)
     for (name, values), dashes in zip(promised.items(), ((5, 2), (2, 2), (7, 2, 1, 2)), strict=False):
         line = numbers(values, "promised", length=len(at))
         axes.plot(at, line, color=GREY, linewidth=1.4, linestyle=(0, dashes), label=shortened(name, 48))
@@ -99,7 +98,7 @@ def against_bound(
     axes.set_ylabel(shortened(value, 60), fontsize=LABEL, color=INK)
     plain_axes(axes, values="y")
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    axes.legend(frameon=False, fontsize=NOTE, labelcolor=INK)
+    axes.legend(fontsize=NOTE, labelcolor=INK, facecolor="white", edgecolor="none", framealpha=0.9)
     return finish(figure, title=title, note=note, path=path)
 
 
