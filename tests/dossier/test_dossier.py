@@ -138,7 +138,7 @@ def test_the_twelve_steps_are_there_in_their_order_each_with_evidence(made):
     told = {  # what each rests on, from the ledger and the file of this very hospital
         1: "5 columns that may be asked for have a role",
         2: "at most 6 rows of visits",
-        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is far below 1/5,000",
+        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is at most 1/500,000, far below 1/5,000",
         4: "1 different questions",
         5: "All 1 releases were debited before they were read",
         6: "so far laplace",
@@ -176,6 +176,17 @@ def test_a_gap_in_the_file_is_shown_with_its_fix(folder, number, spoil, words):
     step = check(_facts(folder, quotes=False))[number - 1]
     assert step.verdict == "open"
     assert words in f"{step.evidence} {step.fix}"
+
+
+def test_the_usual_rule_for_delta_is_not_called_far_below(folder):
+    toml = folder / "sfumato.toml"
+    toml.write_text(toml.read_text().replace("size = 5000", "size = 200000"))
+    known = _facts(folder, quotes=False)
+    step = check(known)[2]
+    assert step.verdict == "by hand"  # n·delta is 0.2: below n^-1.1, and in 18 of 100 cases somebody is shown
+    assert "shows somebody's record in 18 of 100 cases. It meets the usual rule" in step.evidence
+    assert "1/20,000,000" in step.fix
+    assert "not far below 1/size" in " ".join(str(card(known)).split())
 
 
 def test_a_ledger_that_others_can_read_is_a_gap(folder):

@@ -148,8 +148,12 @@ def _budget(facts: Facts) -> Found:
     if budget.delta and facts.size is not None:
         advice = delta_advice(budget.delta, facts.size)
         if advice.verdict not in ("small", "none"):
-            return "open", told, "Delta should be far below one over the number of units."
-        told += f" Delta is far below 1/{facts.size:,}."
+            told += f" Publishing each record with probability delta shows somebody's record {advice.odds}."
+            far = f"1/{100 * facts.size:,}, far below one over the number of units"
+            if advice.verdict == "usual":
+                return "by hand", f"{told} It meets the usual rule n^-1.1.", f"Enough? Better is {far}."
+            return "open", told, f"Lower delta, best to {far}."
+        told += f" Delta is at most 1/{100 * facts.size:,}, far below 1/{facts.size:,}."
     return "done", told, ""
 
 
