@@ -134,11 +134,12 @@ class Card:
         spent = f"{amount(balance.spent)} of epsilon = {amount(facts.budget.epsilon)}"
         if facts.budget.delta:
             spent += f" (delta {amount(self.spent_delta)} of {amount(facts.budget.delta)})"
+        one = len(facts.paid) == 1
+        made = "The one release was" if one else f"The {len(facts.paid):,} releases were"
         text = (
             f"Statistics about the dataset {facts.dataset} were released under differential privacy in the "
-            f"central model, protecting {self.adjacency}. The {len(facts.paid):,} releases "
-            f"were made private{drawn}, drawn exactly from a cryptographic generator on values that were "
-            f"clamped to declared bounds. Together they spent {spent}, added up by the "
+            f"central model, protecting {self.adjacency}. {made} made private{drawn}, drawn exactly from a cryptographic generator on values that were "
+            f"clamped to declared bounds. {'It' if one else 'Together they'} spent {spent}, added up by the "
             f"{facts.budget.accountant} accountant, which is valid for questions that depend on earlier "
             f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
             f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
@@ -154,7 +155,7 @@ class Card:
         lines += _pairs(
             {
                 "protects": self.adjacency,
-                "spent": f"{spent} in {len(facts.paid):,} releases",
+                "spent": f"{spent} in {_many(len(facts.paid), 'release')}",
                 "of a budget of": f"{whole} ({facts.budget.accountant})",
                 "in hindsight": f"epsilon {facts.hindsight:.4g}, had all been planned before",
                 "units": f"about {facts.size:,}" if facts.size else "not declared",
@@ -207,6 +208,10 @@ def _pairs(pairs: Mapping[str, str]) -> list[str]:
             told, _WIDTH, initial_indent=f"  {name:<{widest}}  ", subsequent_indent=hang
         )
     ]
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _price(epsilon: Fraction | None, delta: Fraction | None) -> dict[str, float | None]:

@@ -17,7 +17,7 @@ from sfumato.schema.classify import role_of
 
 __all__ = ["Step", "Verdict", "check"]
 
-Verdict: TypeAlias = Literal["done", "open", "by hand"]
+Verdict: TypeAlias = Literal["done", "open", "by hand", "not yet"]
 
 _LARGE = 10  # an epsilon above which a belief of 1 % may rise to near certainty
 
@@ -30,7 +30,7 @@ class Step:
         number: From 1 to 12.
         name: As the checklist has it.
         verdict: "done" where the evidence shows it, "open" where it shows a gap, "by hand" where no machine
-            can tell.
+            can tell, "not yet" where there is nothing on record to look at before the first question.
         evidence: What was found, in sentences.
         fix: What to do about a gap, or what to look at by hand; empty where nothing.
     """
@@ -68,6 +68,8 @@ def check(facts: Facts, *, audited: Callable[[], tuple[int, list[str]]] | None =
 
 
 Found: TypeAlias = tuple[Verdict, str, str]
+
+_FIRST = "The first query puts the dataset on record"
 
 
 def _classification(facts: Facts) -> Found:
@@ -167,19 +169,28 @@ def _requirements(facts: Facts) -> Found:
         )
     return (
         "by hand",
-        f"{len(asked)} different questions have been answered.",
-        "Are these the ones that were needed?",
+        "One question has been answered."
+        if len(asked) == 1
+        else f"{len(asked)} different questions have been answered.",
+        "Is it the one that was needed?" if len(asked) == 1 else "Are these the ones that were needed?",
     )
 
 
 def _implementation(facts: Facts) -> Found:
+    if not facts.begun:
+        return "not yet", f"{_FIRST}, and is debited before a row is read.", ""
     lost = [each for each in facts.paid if not each.kept]
     if lost:
+        have = f"{len(lost)} of {len(facts.paid)} debits {'has' if len(lost) == 1 else 'have'}"
         return (
             "open",
-            f"{len(lost)} of {len(facts.paid)} debits have no kept answer: a read failed after it was paid.",
+            f"{have} no kept answer: a read failed after it was paid.",
             "See their receipts with `sfumato ledger show`; asking again pays again.",
         )
+    if not facts.paid:
+        return "done", "Nothing has been released, and nothing was debited.", ""
+    if len(facts.paid) == 1:
+        return "done", "The one release was debited before it was read, and is kept.", ""
     return "done", f"All {len(facts.paid)} releases were debited before they were read, and are kept.", ""
 
 
@@ -202,8 +213,11 @@ def _noise(facts: Facts) -> Found:
 
 def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) -> Found:
     chained = f"The ledger's {facts.entries:,} receipts verify."
+    if not facts.entries:
+        chained = "There is no ledger to verify: the first query makes it."
     if audited is None:
-        return "by hand", chained, "Run the audits: `sfumato check --audit`."
+        verdict: Verdict = "by hand" if facts.entries else "not yet"
+        return verdict, chained, "Run the audits: `sfumato check --audit`."
     tried, broken = audited()
     if broken:
         return (
@@ -211,7 +225,8 @@ def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) 
             f"{chained} {len(broken)} of {tried} claims are broken.",
             f"Do not use {_some(broken)}.",
         )
-    return "done", f"{chained} {tried} claims were audited; none is broken.", ""
+    shown = f"{chained} {tried} claims were audited; none is broken."
+    return ("done" if facts.entries else "not yet"), shown, ""
 
 
 def _performance(facts: Facts) -> Found:
@@ -226,10 +241,15 @@ def _performance(facts: Facts) -> Found:
 
 
 def _documentation(facts: Facts) -> Found:
-    reasons = [each for each in facts.acts if not each.memo.get("reason")]
-    told = f"{len(facts.acts)} acts of the steward are on record, each with a reason."
-    if reasons:
-        return "open", f"{len(reasons)} acts of the steward give no reason.", "Note the reasons elsewhere."
+    if not facts.begun:
+        return "not yet", f"{_FIRST}, and a dossier tells that.", "Then write it: `sfumato card`."
+    bare, acts = sum(not each.memo.get("reason") for each in facts.acts), len(facts.acts)
+    if bare:
+        told = "One act of the steward gives" if bare == 1 else f"{bare} acts of the steward give"
+        return "open", f"{told} no reason.", "Note the reasons elsewhere."
+    told = f"{acts} acts of the steward are on record, each with a reason."
+    if acts < 2:
+        told = "One act of the steward is on record, with a reason." if acts else "No act of the steward yet."
     return "by hand", told, "Write the dossier with `sfumato card`, and give it to the reviewer."
 
 
@@ -242,6 +262,13 @@ def _security(facts: Facts) -> Found:
         )
     ledger = Path(facts.catalog.ledger)
     state = facts.catalog.state
+    if not facts.entries:
+        place = "in a place of their own" if state else "in the same folder"
+        return (
+            "not yet",
+            f"The first query makes the ledger {ledger.name}, and its key and anchor {place}.",
+            "" if state else "Whoever can replace the folder can roll it back: set `state` in sfumato.toml.",
+        )
     secret = [ledger, *(Path(f"{ledger}.{end}") for end in ("key", "anchor"))]
     if state is not None:
         secret += [path for path in state.glob("*") if path.is_file()]
@@ -276,6 +303,8 @@ def _education(_: Facts) -> Found:
 
 
 def _monitoring(facts: Facts) -> Found:
+    if not facts.begun:
+        return "not yet", f"{_FIRST}; then there is something to watch.", ""
     balance = facts.balance
     left = f"epsilon {float(balance.remaining):.4g} of {float(balance.epsilon):g} is left"
     last = max((each.time for each in facts.paid), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -43,7 +43,7 @@ class DeltaAdvice:
 
     def __str__(self) -> str:
         shown, rule = f"δ = {self.delta:g} for {self.size:,} units", _down(self.rule)
-        least = f"1/({_FAR}·size) = {_down(1 / (_FAR * self.size))}"
+        least = f"1/({_FAR}·size) = {_down(Fraction(1, _FAR * self.size))}"
         said = {
             "none": f"{shown}: the guarantee is pure, and no outcome is set aside.",
             "small": f"{shown} is small: at most {least}.",
@@ -104,6 +104,8 @@ def _verdict(delta: Fraction, size: int) -> Verdict:
     return "usual" if delta**10 * size**11 <= 1 else "large"
 
 
-def _down(value: float) -> str:
+def _down(value: Fraction | float) -> str:
     """A bound to two digits, never above it: what is read off the page must meet it."""
-    return f"{float(Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(value)):.2g}"
+    exact = Fraction(value)
+    low = Context(prec=2, rounding=ROUND_FLOOR).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(low):.2g}"
