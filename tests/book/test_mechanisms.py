@@ -116,9 +116,9 @@ def test_averaging_k_answers_for_the_price_of_one_is_worse_than_one():
 
 def test_one_draw_for_a_whole_column_is_refused():
     for column in ([1.0, 2.0], np.array([1.0]), pd.Series([1.0]), np.array(1.0)):
-        with pytest.raises(InvalidValue, match="aggregate a column first .*then add noise; .*_vec.*whole vector"):
+        with pytest.raises(InvalidValue, match=r"aggregate a column first .*then add noise; .*whole vector"):
             book.laplace_mech(column, 1, 1)
-        with pytest.raises(InvalidValue, match="aggregate a column first .*then add noise; .*_vec.*whole vector"):
+        with pytest.raises(InvalidValue, match=r"aggregate a column first .*then add noise; .*whole vector"):
             book.gaussian_mech(column, 1, 1, 1e-6)
     with pytest.raises(InvalidValue, match="take the function without _vec"):
         book.laplace_mech_vec(1.0, 1, 1)

@@ -184,7 +184,11 @@ def test_twelve_steps_and_none_of_them_shows_a_gap(made):
     ("number", "spoil", "words"),
     [
         (1, (', role = "sensitive" }\nward', " }\nward"), "called plain"),
-        (1, ('nullable = false, role = "sensitive"', 'nullable = false, role = "identifier"'), "identifiers"),
+        (
+            1,
+            ('nullable = false, role = "sensitive"', 'nullable = false, role = "identifier"'),
+            "is an identifier",
+        ),
         (3, ("size = 5000", "size = 2000000"), "far below one"),
     ],
 )

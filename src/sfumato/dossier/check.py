@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sfumato.dossier.facts import Facts
+from sfumato.dossier.facts import Facts, many
 from sfumato.explain import delta_advice
 from sfumato.schema import ColumnType
 from sfumato.schema.classify import role_of
@@ -93,12 +93,16 @@ def _classification(facts: Facts) -> Found:
     if exposed:
         return (
             "open",
-            f"{len(exposed)} columns that may be asked for are identifiers.",
+            "A column that may be asked for is an identifier."
+            if len(exposed) == 1
+            else f"{len(exposed)} columns that may be asked for are identifiers.",
             f"Take {_some(exposed)} out of the columns of sfumato.toml.",
         )
     doubtful = [place for place, role, likely in columns if role == "plain" and likely != "plain"]
     if doubtful:
         told = f"{len(doubtful)} of {len(columns)} columns are called plain, and their names say otherwise."
+        if len(doubtful) == 1:
+            told = f"One of {len(columns)} columns is called plain, and its name says otherwise."
         return "open", told, f"Give {_some(doubtful)} a role in sfumato.toml."
     return "done", f"All {len(columns)} columns that may be asked for have a role; none is an identifier.", ""
 
@@ -117,7 +121,7 @@ def _preparation(facts: Facts) -> Found:
         and getattr(kind, "lower", getattr(kind, "start", None)) is None
     ]
     weights = [
-        f"{table.unit.max_rows:,} rows of {table.name} in {table.unit.max_groups:,} groups"
+        f"{many(table.unit.max_rows, 'row')} of {table.name} in {many(table.unit.max_groups, 'group')}"
         for table in facts.tables
     ]
     what = (
@@ -128,7 +132,7 @@ def _preparation(facts: Facts) -> Found:
     if open_text:
         return (
             "open",
-            f"{what}; {len(open_text)} numbers have no bounds.",
+            f"{what}; {many(len(open_text), 'number')} without bounds.",
             f"Declare bounds of {_some(open_text)}.",
         )
     return "done", f"{what}, and every number that may be asked for has declared bounds.", ""
@@ -212,7 +216,7 @@ def _noise(facts: Facts) -> Found:
 
 
 def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) -> Found:
-    chained = f"The ledger's {facts.entries:,} receipts verify."
+    chained = f"The ledger's {many(facts.entries, 'receipt')} verify."
     if not facts.entries:
         chained = "There is no ledger to verify: the first query makes it."
     if audited is None:
@@ -276,7 +280,7 @@ def _security(facts: Facts) -> Found:
     if wide:
         return (
             "open",
-            f"{len(wide)} files of the ledger can be read by others.",
+            f"{many(len(wide), 'file')} of the ledger can be read by others.",
             f"chmod 600 {' '.join(wide)}",
         )
     if state is None:

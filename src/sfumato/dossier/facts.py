@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.plan.quote import Quote
     from sfumato.session import Session
 
-__all__ = ["Facts", "Paid", "facts", "foreseen"]
+__all__ = ["Facts", "Paid", "facts", "foreseen", "many"]
 
 _CONFIDENCE = 0.95
 
@@ -111,7 +111,8 @@ def facts(
         catalog: the steward's file.
         ledger: its ledger; it must verify.
         dataset: which one.
-        session: makes one on that dataset, to tell the error of each answer; without it none is told. It is called once the dataset is known: a session registers what is not.
+        session: makes one on that dataset, to tell the error of each answer; without it none is told. It is
+            called once the dataset is known: a session registers what is not.
 
     Raises:
         LedgerTampered: if the ledger does not verify: a dossier rests on it.
@@ -210,6 +211,11 @@ def _unspent(dataset: str, budget: Budget) -> Balance:
     )
 
 
+def many(count: int, noun: str) -> str:
+    """So many of something: "1 release", "2 releases"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _verified(ledger: Ledger) -> Verification:
     found = ledger.verify()
     if not found.ok:
@@ -292,9 +298,7 @@ def _kept(session: Session, quote: Quote, receipt: Receipt) -> Release | None:
 
 def _span(values: list[object], widths: list[object]) -> str:
     """From the narrowest bar of a column to its widest, as they are shown beside the values."""
-    shown = [
-        with_bar(value, width).partition("± ")[2] for value, width in zip(values, widths, strict=True)
-    ]
+    shown = [with_bar(value, width).partition("± ")[2] for value, width in zip(values, widths, strict=True)]
     known = sorted(filter(None, shown), key=lambda bar: float(bar.replace(",", "").replace("∞", "inf")))
     if not known:
         return "in the answer"

@@ -17,7 +17,7 @@ __all__ = ["DeltaAdvice", "Verdict", "delta_advice"]
 
 Verdict: TypeAlias = Literal["none", "small", "usual", "large", "too large"]
 
-_FAR = 100  # "far below 1/size" is a hundredth of it: the worst mechanism then shows somebody once in 100 times
+_FAR = 100  # a hundredth of 1/size is far below it: the worst mechanism then shows somebody once in 100 times
 
 
 @dataclass(frozen=True, slots=True)
