@@ -57,7 +57,9 @@ def test_bound_reads_well_and_judges_claims():
     assert bound.refutes(bound.epsilon - 1e-9)
     assert not bound.refutes(bound.epsilon)
     assert "output up to 0" in str(bound)
-    assert "700 of 1000 against 200 of 1000" in str(bound)
+    assert "700 of 1000 against 200 of 1000" in " ".join(str(bound).split())
+    finding = Finding.of("a mechanism", "mechanism", 9.0, bound, samples=10)
+    assert max(map(len, f"{bound}\n{finding}".splitlines())) <= 80
     with pytest.raises(AttributeError):
         bound.epsilon = 0.0
 
@@ -94,6 +96,6 @@ def test_no_confidence_is_told_as_certainty(confidence, told):
     bound = Bound.of_counts(
         (9, 10), (1, 10), delta=0, confidence=confidence, event="e", direction="left over right"
     )
-    assert f"with confidence {told}:" in str(bound)
-    assert f"with confidence {told}:" in str(one_run(9, 10, 10, confidence=confidence))
+    for shown in (bound, one_run(9, 10, 10, confidence=confidence)):
+        assert f"with confidence {told}:" in " ".join(str(shown).split())
     assert "100 %" not in str(Audit((Finding.of("x", "query", 9.0, bound, samples=10),), confidence))

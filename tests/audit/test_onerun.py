@@ -124,8 +124,10 @@ def test_assumptions_are_said():
     plain, curve = one_run(90, 100, 100), one_run_fdp(90, 100, 100, delta=1e-5)
     for bound in (plain, curve):
         assert "a fair coin of its own" in bound.assumption
-        assert bound.assumption in str(bound)
-        assert "90 of 100 guesses about 100 canaries" in str(bound)
+        assert max(map(len, str(bound).splitlines())) <= 80
+        told = " ".join(str(bound).split())
+        assert bound.assumption in told
+        assert "90 of 100 guesses about 100 canaries" in told
     assert "nothing is assumed about the mechanism" in plain.assumption
     assert "at least as private as some Gaussian mechanism" in curve.assumption
     assert "the bound is about that curve" in curve.assumption

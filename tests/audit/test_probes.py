@@ -37,6 +37,7 @@ def test_times_that_differ_are_caught_in_either_direction():
         # A run of 3000 or less happens on the quick input most of the time, and never on the slow one.
         assert found.bound.refutes(1.0)
         assert "Run time tells the inputs apart" in str(found)
+        assert max(map(len, str(found).splitlines())) <= 80
         assert "µs" in found.bound.event
         assert (found.left > found.right) == (slow == "left")
 
@@ -49,6 +50,7 @@ def test_equal_times_are_cleared():
         assert not found.tells
         assert found.bound.epsilon == 0.0
         assert "does not tell the inputs apart" in str(found)
+        assert max(map(len, str(found).splitlines())) <= 80
 
 
 def test_false_alarms_are_as_rare_as_stated():

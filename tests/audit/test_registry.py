@@ -223,11 +223,11 @@ def test_a_table_of_eighty_columns_says_what_is_broken():
     lines = str(audit).splitlines()
     assert max(map(len, lines)) <= 80
     assert "broken" in next(line for line in lines if line.startswith("liar"))
-    assert "1 of 2 claims are broken" in str(audit)
+    assert "1 of 2 claims is broken" in str(audit)
     assert "liar: by output up to 0" in str(audit).replace("\n", " ")
     assert "broken" in str(lie)
     whole = Audit((finding(),), 0.999)
-    assert "All 1 claims hold" in str(whole)
+    assert "The claim holds" in str(whole)
     assert "99.9 %" in str(whole)
 
 

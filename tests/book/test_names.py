@@ -83,8 +83,8 @@ ORIGINALS = {
     "unary_epsilon": "p q",
     "range_query": "df col a b",
     "pct_error": "orig priv",
-    "adv_comp": "k",
-    "seq_comp": "k",
+    "adv_comp": "k epsilon delta",  # what the original reads from globals comes after its own
+    "seq_comp": "k epsilon",
 }
 DATA = {"noisy_gradient_descent": {"X", "y"}, "saa_avg_age": {"df"}, "encode": {"domain"}}
 # Chapter 12 has a file of its own; what is there is checked, and nothing here depends on it.

@@ -1,6 +1,7 @@
 """The dossier tells what is on record and nothing else; the checklist shows gaps where there are some."""
 
 import json
+import re
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -69,6 +70,24 @@ def test_facts_are_the_ledgers_and_the_stewards(made):
     assert known.loss.epsilon(0.0) <= 0.8
 
 
+def test_the_errors_are_those_of_the_released_bars(tmp_path):
+    catalog = Catalog.read(prepare(tmp_path))
+    asked = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE {} GROUP BY city"
+    with open_session(catalog, "visits") as session:
+        released = [
+            session.sql(asked.format(where)).release(epsilon="0.2") for where in ("age > 60", "age < 20")
+        ]
+        paid = facts(catalog, session.ledger, "visits", session=lambda: session).paid
+    for one, release in zip(paid, released, strict=True):
+        shown = re.findall(r"(\d) ± +([\d,]+) +(\S+) ± +([\d,]+)", str(release))
+        assert len(shown) == 6
+        for name, bars in (("n", [row[1] for row in shown]), ("c", [row[3] for row in shown])):
+            bars.sort(key=lambda bar: int(bar.replace(",", "")))
+            wanted = f"± {bars[0]}" if bars[0] == bars[-1] else f"± {bars[0]} to {bars[-1]}"
+            assert one.errors[name] == wanted
+    assert " to " in paid[0].errors["c"]
+
+
 def test_looking_changes_nothing(made):
     before = (made / "demo.ledger").read_bytes()
     entries = _facts(made).entries
@@ -96,7 +115,7 @@ def test_the_methods_paragraph_says_whose_and_how_much(made):
     text = " ".join(card(_facts(made)).methods.split())
     assert "protecting one patient_id with all its rows" in text
     assert "spent 0.8 of epsilon = 3" in text
-    assert "laplace noise" in text
+    assert "The one release was made private by laplace noise" in text
 
 
 def test_the_registry_entry_has_what_a_registry_asks(made):
@@ -138,13 +157,13 @@ def test_the_twelve_steps_are_there_in_their_order_each_with_evidence(made):
     told = {  # what each rests on, from the ledger and the file of this very hospital
         1: "5 columns that may be asked for have a role",
         2: "at most 6 rows of visits",
-        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is far below 1/5,000",
-        4: "1 different questions",
-        5: "All 1 releases were debited before they were read",
+        3: "Epsilon 3, delta 1e-06, basic accountant. Delta is at most 1/500,000, far below 1/5,000",
+        4: "One question has been answered",
+        5: "The one release was debited before it was read",
         6: "so far laplace",
         7: "receipts verify",
         8: "Receipt #",
-        9: "1 acts of the steward",
+        9: "One act of the steward is on record, with a reason",
         10: "readable by their owner alone",
         11: "sfumato lab",
         12: "epsilon 2.2 of 3 is left; last release today",
@@ -165,7 +184,11 @@ def test_twelve_steps_and_none_of_them_shows_a_gap(made):
     ("number", "spoil", "words"),
     [
         (1, (', role = "sensitive" }\nward', " }\nward"), "called plain"),
-        (1, ('nullable = false, role = "sensitive"', 'nullable = false, role = "identifier"'), "identifiers"),
+        (
+            1,
+            ('nullable = false, role = "sensitive"', 'nullable = false, role = "identifier"'),
+            "is an identifier",
+        ),
         (3, ("size = 5000", "size = 2000000"), "far below one"),
     ],
 )
@@ -176,6 +199,17 @@ def test_a_gap_in_the_file_is_shown_with_its_fix(folder, number, spoil, words):
     step = check(_facts(folder, quotes=False))[number - 1]
     assert step.verdict == "open"
     assert words in f"{step.evidence} {step.fix}"
+
+
+def test_the_usual_rule_for_delta_is_not_called_far_below(folder):
+    toml = folder / "sfumato.toml"
+    toml.write_text(toml.read_text().replace("size = 5000", "size = 200000"))
+    known = _facts(folder, quotes=False)
+    step = check(known)[2]
+    assert step.verdict == "by hand"  # n·delta is 0.2: below n^-1.1, and in 18 of 100 cases somebody is shown
+    assert "shows somebody's record in 18 of 100 cases. It meets the usual rule" in step.evidence
+    assert "1/20,000,000" in step.fix
+    assert "not far below 1/size" in " ".join(str(card(known)).split())
 
 
 def test_a_ledger_that_others_can_read_is_a_gap(folder):
@@ -248,6 +282,52 @@ def test_a_dataset_that_was_never_asked_is_told_and_not_registered(tmp_path):
         facts(catalog, book, "visits", session=lambda: pytest.fail("a session would register it"))
 
 
+def _walked(*given):
+    shown = run(app, ["check", "--json", *given])
+    return shown.exit_code, {each["number"]: each for each in json.loads(shown.stdout).get("steps", ())}
+
+
+def test_before_the_first_query_what_needs_no_ledger_is_walked(tmp_path):
+    config = prepare(tmp_path)
+    code, steps = _walked("--config", str(config))
+    assert code == 4
+    verdicts = {number: step["verdict"] for number, step in steps.items()}
+    waiting = {number for number, verdict in verdicts.items() if verdict == "not yet"}
+    assert waiting == {5, 7, 9, 10, 12}
+    assert [verdicts[number] for number in (1, 2, 3, 6)] == ["done"] * 4
+    assert all("first query" in steps[number]["evidence"] for number in waiting)
+    text = run(app, ["check", "--config", str(config)]).output
+    assert "5 of 12 steps wait for the first query" in text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["sfumato.toml", "visits.parquet"]
+    config.write_text(config.read_text().replace("size = 5000", "size = 2000000"))
+    assert _walked("--config", str(config))[1][3]["verdict"] == "open"
+    assert run(app, ["card", "--config", str(config)]).exit_code == 1  # there is nothing to tell of
+
+
+def test_a_dataset_beside_one_that_was_asked_waits_too(folder):
+    toml = folder / "sfumato.toml"
+    text = toml.read_text()
+    other = text[text.index("[tables.visits]") :].replace("tables.visits", "tables.again")
+    toml.write_text(f"{text}\n[datasets.again]\nepsilon = 1\n\n{other}")
+    code, steps = _walked("again", "--config", str(toml))
+    assert code == 4
+    assert {number for number, step in steps.items() if step["verdict"] == "not yet"} == {5, 9, 12}
+    assert "receipts verify" in steps[7]["evidence"]
+    assert _walked("visits", "--config", str(toml))[0] == 0
+
+
+def test_a_ledger_that_is_gone_or_is_none_is_no_ledger_to_come(folder):
+    ledger, given = folder / "demo.ledger", ["check", "--config", str(folder / "sfumato.toml")]
+    ledger.write_bytes(b"this was never a ledger" * 100)
+    assert run(app, given).exit_code == 1
+    ledger.unlink()
+    for left in folder.glob("demo.ledger-*"):
+        left.unlink()
+    gone = run(app, given)
+    assert gone.exit_code == 4
+    assert "gone, but its anchor is still there" in " ".join(gone.output.split())
+
+
 def test_an_analyst_cannot_write_into_the_registrys_entry():
     text = written({"paid_by": {"# bob\nunit: everyone": 1}, "x": float("inf"), "line": "a\u2028b"})
     assert text == 'paid_by:\n  "# bob\\nunit: everyone": 1\nx: .inf\nline: "a\\u2028b"\n'
@@ -278,7 +358,7 @@ def test_another_accountant_tells_its_epsilon_at_the_budgets_delta(tmp_path):
         session.sql(SQL).release(epsilon="0.5")
         made = card(facts(catalog, session.ledger, "visits"))
         assert made.spent_delta == catalog.budgets["visits"].delta
-        assert "delta 1e-06 in 1 releases" in str(made)
+        assert "delta 1e-06 in 1 release\n" in str(made)
         assert made.to_dict()["spent"]["delta"] == 1e-6
 
 
@@ -359,7 +439,7 @@ def test_no_private_file_is_opened(shop, command, spoil):
             (shop / name).write_bytes(b"\xff\x00 no header of this")
         elif spoil == "a folder":
             (shop / name).mkdir()
-    assert r"\u00b1 899.2" in before  # the error of the release, quoted again
+    assert re.search(r"spent \\u00b1 \d|spent\": \"\\u00b1 \d", before)  # the error bars of the kept answer
     assert run(app, given).output == before
 
 

@@ -19,12 +19,16 @@ TOLD = {
         r"It works\.",
     ],
     "eight": [r"k as printed: 4", r"k with her own zip code: 1", r"zip +\* "],
-    "marcia": [r"candidates in each: 4 4 · in both: \(613,\)", r"8 of 8 bands", r"together: 1\.0"],
+    "marcia": [
+        r"candidates in each: 4 4 · in both: \(613,\)",
+        r"four are Fair.*8 of 8 bands",
+        r"together: 1\.0",
+    ],
     "salary": [r"Rick earns 630,000", r"200 of 200.*It works\..*No better than a guess"],
     "again": [
         r"fresh noise.*It works",
         r"\[(\d+), \1, \1, \1, \1, \1, \1, \1, \1, \1\]",
-        r"spent: 0\.1 of 1",
+        r"truth: 1234\nspent: 0\.1 of 1",
     ],
     "reconstruction": [r"exact: 100\.0%", r"epsilon 1 in all.*No better than a guess"],
     "desiderata": [
@@ -35,12 +39,13 @@ TOLD = {
         r"ten releases: 1\.0.*family of four: 0\.4",
     ],
     "portrait": [
-        r"ratio is 3, so epsilon is ln 3",
+        r"M is dark",
+        r"a dark pixel answers.*ratio is 3, so epsilon is ln 3",
         # The answers as they are lean towards one half; turned back they do not.
         r"truly light: 77\.4%.*as answered: 6\d\.\d%\nturned back: 7\d\.\d%",
     ],
     "crowd": [r"10,000 +± 3 +± 19\d +6\d\n +1,000,000 +± 3 +± 1,8\d\d +6[23]\d\n"],  # √100 = 10
-    "delta": [r"1/n: on average +[012]\.\d\d of 10,000"],
+    "delta": [r"1/n: +[012]\.\d\d of 10,000", r"not far below.*one\s+table of three"],
     "individual": [
         r"sensitivity +0, +1 different",
         r"proven at least [3-9]",

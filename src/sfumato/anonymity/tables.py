@@ -221,7 +221,7 @@ def checked(rows: int, shown: str) -> int:
         InvalidParameter: if there is none.
     """
     if not rows:
-        raise InvalidParameter(f"{shown} has no rows: there is nobody in it to be anonymous.")
+        raise InvalidParameter(f"{shown} has no rows: give one with somebody in it.")
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -107,11 +108,12 @@ class Bound:
         return self.epsilon > claim
 
     def __str__(self) -> str:
-        return (
+        return textwrap.fill(
             f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
             f"with confidence {below(self.confidence)}: "
             f"{self.event} ({self.direction}: {self.inside} of {self.trials} "
-            f"against {self.inside_other} of {self.trials_other})"
+            f"against {self.inside_other} of {self.trials_other})",
+            80,
         )
 
 

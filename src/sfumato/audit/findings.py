@@ -67,10 +67,11 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        return (
+        return textwrap.fill(
             f"{self.name}: claims epsilon {self.claimed:.4g} at delta {self.delta:g}; "
             f"at least {self.proven:.4g} is proven with confidence {below(self.confidence)} "
-            f"by {self.event}: {self.verdict}"
+            f"by {self.event}: {self.verdict}",
+            _WIDTH,
         )
 
 
@@ -122,14 +123,17 @@ class Audit:
         """What the table says, in a few sentences."""
         sure = f"{below(self.confidence * 100, 100)} %"
         if not self.broken:
+            held = f"All {len(self)} claims hold: with so many samples none is"
+            if len(self) == 1:
+                held = "The claim holds: with so many samples it is not"
             return (
-                f"All {len(self)} claims hold: with so many samples none is refuted. A lower bound proves "
-                f"what is not private; that it is low proves nothing. The chance that no honest claim at all "
-                f"is called broken is at least {sure}."
+                f"{held} refuted. A lower bound proves what is not private; that it is low proves nothing. "
+                f"The chance that no honest claim at all is called broken is at least {sure}."
             )
         told = " ".join(f"{each.name}: by {each.event}." for each in self.broken)
         return (
-            f"{len(self.broken)} of {len(self)} claims are broken. The chance that no honest claim at all is "
+            f"{len(self.broken)} of {len(self)} claims {'is' if len(self.broken) == 1 else 'are'} broken. "
+            f"The chance that no honest claim at all is "
             f"called so is at least {sure}. {told}"
         )
 

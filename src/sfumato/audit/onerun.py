@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -50,11 +51,12 @@ class OneRun:
         return self.epsilon > claim
 
     def __str__(self) -> str:
-        return (
+        return textwrap.fill(
             f"epsilon >= {self.epsilon:.4g} at delta = {self.delta:g} "
             f"with confidence {below(self.confidence)}: "
             f"{self.correct} of {self.guesses} guesses about {self.canaries} canaries were right. "
-            f"{self.assumption}"
+            f"{self.assumption}",
+            80,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,13 +61,15 @@ class Timing:
             f"medians {self.left / 1000:.4g} and {self.right / 1000:.4g} µs over {self.repeats} runs each"
         )
         if not self.tells:
-            return (
+            return textwrap.fill(
                 f"Run time does not tell the inputs apart at confidence {below(self.bound.confidence)} "
-                f"({medians}). That proves nothing about other inputs, more runs or another machine."
+                f"({medians}). That proves nothing about other inputs, more runs or another machine.",
+                80,
             )
-        return (
+        return textwrap.fill(
             f"Run time tells the inputs apart: {self.bound} ({medians}). "
-            "Whoever can measure it learns this beside the answer."
+            "Whoever can measure it learns this beside the answer.",
+            80,
         )
 
 

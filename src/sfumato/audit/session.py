@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -147,6 +148,9 @@ def query_bound(
     and both sides have the same salt. With `whole`, everything is done `samples` times, to the released
     table: some tens of milliseconds each, for a few hundred samples that rest on nothing.
 
+    The event is told in what the noise falls on, which is not the released table unless `whole`: an average
+    is measured as a number of rows and a sum, one coordinate each, and a sum is an integer in fixed point.
+
     Args:
         left: one table, or all tables of a session.
         right: the same declaration with a source that differs in one privacy unit: a whole person with all
@@ -177,13 +181,15 @@ def query_bound(
         first, second = (_Whole(tables, ask, epsilon, delta, accountant) for tables in sides)
         return lower_bound(first.draw, second.draw, delta=first.delta, confidence=confidence, samples=samples)
     pair = query_pair(left, right, ask, epsilon=epsilon, delta=delta, accountant=accountant)
-    return lower_bound(
+    bound = lower_bound(
         lambda count: pair.draw("left", count),
         lambda count: pair.draw("right", count),
         delta=float(pair.quote.delta),
         confidence=confidence,
         samples=samples,
     )
+    # An average of small costs is measured as a count and a sum of integers of 60 bits: say so.
+    return replace(bound, event=f"{bound.event}, of what is measured for the answer, in fixed point")
 
 
 class _Readings:

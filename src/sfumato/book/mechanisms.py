@@ -58,8 +58,9 @@ def laplace_mech(v: float, sensitivity: Rational, epsilon: Rational) -> float:
 def laplace_mech_vec(vec: ArrayLike, sensitivity: Rational, epsilon: Rational) -> Floats:
     """Every number of a vector with Laplace noise of its own.
 
-    Trap of the original: `sensitivity` is of the *whole vector* in L1, the sum of what all its entries move.
-    With that of one entry, k entries cost k·epsilon.
+    Traps of the original: `sensitivity` is of the *whole vector* in L1, the sum of what all its entries move.
+    With that of one entry, k entries cost k·epsilon. And a vector of answers is meant, not a column of the
+    table: that has an entry a person, which moves by the whole range of its values.
 
     Privacy:
         Total: epsilon (pure), for vectors that move by at most `sensitivity` in L1 between neighbours.
@@ -156,7 +157,7 @@ def renyi_rho(alpha: Rational, epsilon_bar: Rational) -> Fraction:
     return positive(epsilon_bar, "epsilon_bar") / order
 
 
-def seq_comp(k: int, *, epsilon: Rational) -> float:
+def seq_comp(k: int, epsilon: Rational) -> float:
     """What k releases of epsilon each cost together by adding up, rounded up.
 
     Privacy:
@@ -168,7 +169,7 @@ def seq_comp(k: int, *, epsilon: Rational) -> float:
     return decimal_up(as_integer(k, "k") * positive(epsilon, "epsilon"))
 
 
-def adv_comp(k: int, *, epsilon: Rational, delta: Rational) -> float:
+def adv_comp(k: int, epsilon: Rational, delta: Rational) -> float:
     """The least epsilon that k releases of (pure) epsilon each have together at this delta, rounded up.
 
     Traps of the original: `2ε√(2k·ln(1/δ))` leaves out the term kε(e^ε − 1) of the theorem that it quotes,
@@ -233,7 +234,11 @@ def pct_error(orig: ArrayLike, priv: ArrayLike) -> Any:
 
 def _one(value: Any) -> float:
     if many(value) or np.ndim(value):
-        raise InvalidValue("This is noise for one number; take the function that ends in _vec for a vector.")
+        raise InvalidValue(
+            "This is noise for one number: aggregate a column first (count it, or clip and sum it), then add "
+            "noise; a vector of answers goes to the function that ends in _vec, with the sensitivity of the "
+            "whole vector (L1 for Laplace noise, L2 for Gaussian), not of one entry."
+        )
     number: float = value
     return number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ from sfumato.cli.failures import reported
 from sfumato.cli.opening import dataset_named, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption
 from sfumato.cli.output import emit_json, say, spelled, spinner
-from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable, SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.dossier import Facts, Step
@@ -27,7 +27,7 @@ DatasetArgument = Annotated[
 ]
 _FORMS = ("label", "yaml", "methods")
 _SAMPLES = 5_000  # gross mistakes only; `sfumato audit` draws forty times as many
-_STYLES = {"done": "good", "open": "bad", "by hand": "dim"}
+_STYLES = {"done": "good", "open": "bad", "by hand": "dim", "not yet": "dim"}
 
 
 @reported
@@ -42,24 +42,20 @@ def check(
 ) -> None:
     """Walk the twelve steps of a deployment, with evidence.
 
-    The exit code is 4 where a step shows a gap.
+    The exit code is 4 where a step shows a gap or has to wait for the first query.
     """
     from sfumato.dossier import check as walk
 
-    with spinner("looking", quiet=json_), _facts(dataset, config, ledger) as found:
+    with spinner("looking", quiet=json_), _facts(dataset, config, ledger, early=True) as found:
         steps = walk(found, audited=_audited if audit else None)
     if json_:
         emit_json({"dataset": found.dataset, "steps": [_plain(step) for step in steps]})
     else:
         for step in steps:
             _tell(step)
-        gaps = sum(step.verdict == "open" for step in steps)
         say()
-        say(
-            f"{gaps} of 12 steps show a gap." if gaps else "No step shows a gap.",
-            style="bad" if gaps else "good",
-        )
-    if any(step.verdict == "open" for step in steps):
+        _sum_up(steps)
+    if any(step.verdict in ("open", "not yet") for step in steps):
         raise typer.Exit(4)
 
 
@@ -105,9 +101,14 @@ def card(
 
 
 @contextmanager
-def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iterator[Facts]:
-    """What is on record, with quotes of what was asked; nothing is spent, and no private file is opened."""
-    from sfumato.dossier import facts
+def _facts(
+    dataset: str | None, config: Path | None, ledger: str | None, *, early: bool = False
+) -> Iterator[Facts]:
+    """What is on record, with quotes of what was asked; nothing is spent, and no private file is opened.
+
+    With `early`, what is declared will do where the first query has not been asked yet.
+    """
+    from sfumato.dossier import facts, foreseen
     from sfumato.dossier.unopened import Unopened
     from sfumato.engines import DuckDB
     from sfumato.ledger import Ledger
@@ -115,7 +116,19 @@ def _facts(dataset: str | None, config: Path | None, ledger: str | None) -> Iter
 
     catalog = read_catalog(config, ledger)
     name = dataset_named(dataset, list(catalog.budgets))
-    with Ledger.open(catalog.ledger, state=catalog.state, create=False) as book:
+    try:
+        book = Ledger.open(catalog.ledger, state=catalog.state, create=False)
+    except LedgerTampered:  # such as one that is gone while its anchor is there
+        raise
+    except LedgerUnusable:
+        if not early or "://" in catalog.ledger or os.path.lexists(catalog.ledger):
+            raise
+        yield foreseen(catalog, name)
+        return
+    with book:
+        if early and name not in {each.name for each in book.datasets()}:
+            yield foreseen(catalog, name, ledger=book)
+            return
         engine = DuckDB()
 
         def session() -> Session | None:
@@ -141,6 +154,16 @@ def _audited() -> tuple[int, list[str]]:
 
     found = run(samples=_SAMPLES)
     return len(found), [each.name for each in found.broken]
+
+
+def _sum_up(steps: Sequence[Step]) -> None:
+    gaps, waiting = (sum(step.verdict == verdict for step in steps) for verdict in ("open", "not yet"))
+    if gaps:
+        say(f"{gaps} of 12 steps {'shows' if gaps == 1 else 'show'} a gap.", style="bad")
+    else:
+        say("No step shows a gap.", style="good")
+    if waiting:
+        say(f"{waiting} of 12 steps wait for the first query.", style="dim")
 
 
 def _tell(step: Step) -> None:

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from sfumato.dossier.card import Card, card
 from sfumato.dossier.check import Step, check
-from sfumato.dossier.facts import Facts, Paid, facts
+from sfumato.dossier.facts import Facts, Paid, facts, foreseen
 
-__all__ = ["Card", "Facts", "Paid", "Step", "card", "check", "facts"]
+__all__ = ["Card", "Facts", "Paid", "Step", "card", "check", "facts", "foreseen"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.dossier.facts import Facts
+from sfumato.dossier.facts import Facts, many
 from sfumato.dossier.yaml import written
 from sfumato.explain import compare, delta_advice, words
 from sfumato.ledger.budget import amount
@@ -66,7 +66,7 @@ class Card:
             unit = table.unit
             if not unit.is_row:
                 found[f"{table.name}, each unit"] = (
-                    f"at most {unit.max_rows:,} rows in {unit.max_groups:,} groups"
+                    f"at most {many(unit.max_rows, 'row')} in {many(unit.max_groups, 'group')}"
                 )
             found |= {f"{table.name}.{name}": told for name, told in _ranges(table)}
         return found
@@ -134,11 +134,13 @@ class Card:
         spent = f"{amount(balance.spent)} of epsilon = {amount(facts.budget.epsilon)}"
         if facts.budget.delta:
             spent += f" (delta {amount(self.spent_delta)} of {amount(facts.budget.delta)})"
+        one = len(facts.paid) == 1
+        made = "The one release was" if one else f"The {len(facts.paid):,} releases were"
         text = (
             f"Statistics about the dataset {facts.dataset} were released under differential privacy in the "
-            f"central model, protecting {self.adjacency}. The {len(facts.paid):,} releases "
-            f"were made private{drawn}, drawn exactly from a cryptographic generator on values that were "
-            f"clamped to declared bounds. Together they spent {spent}, added up by the "
+            f"central model, protecting {self.adjacency}. {made} made "
+            f"private{drawn}, drawn exactly from a cryptographic generator on values that were "
+            f"clamped to declared bounds. {'It' if one else 'Together they'} spent {spent}, added up by the "
             f"{facts.budget.accountant} accountant, which is valid for questions that depend on earlier "
             f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
             f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
@@ -154,7 +156,7 @@ class Card:
         lines += _pairs(
             {
                 "protects": self.adjacency,
-                "spent": f"{spent} in {len(facts.paid):,} releases",
+                "spent": f"{spent} in {many(len(facts.paid), 'release')}",
                 "of a budget of": f"{whole} ({facts.budget.accountant})",
                 "in hindsight": f"epsilon {facts.hindsight:.4g}, had all been planned before",
                 "units": f"about {facts.size:,}" if facts.size else "not declared",

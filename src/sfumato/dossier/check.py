@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sfumato.dossier.facts import Facts
+from sfumato.dossier.facts import Facts, many
 from sfumato.explain import delta_advice
 from sfumato.schema import ColumnType
 from sfumato.schema.classify import role_of
 
 __all__ = ["Step", "Verdict", "check"]
 
-Verdict: TypeAlias = Literal["done", "open", "by hand"]
+Verdict: TypeAlias = Literal["done", "open", "by hand", "not yet"]
 
 _LARGE = 10  # an epsilon above which a belief of 1 % may rise to near certainty
 
@@ -30,7 +30,7 @@ class Step:
         number: From 1 to 12.
         name: As the checklist has it.
         verdict: "done" where the evidence shows it, "open" where it shows a gap, "by hand" where no machine
-            can tell.
+            can tell, "not yet" where there is nothing on record to look at before the first question.
         evidence: What was found, in sentences.
         fix: What to do about a gap, or what to look at by hand; empty where nothing.
     """
@@ -69,6 +69,8 @@ def check(facts: Facts, *, audited: Callable[[], tuple[int, list[str]]] | None =
 
 Found: TypeAlias = tuple[Verdict, str, str]
 
+_FIRST = "The first query puts the dataset on record"
+
 
 def _classification(facts: Facts) -> Found:
     columns = [
@@ -91,12 +93,16 @@ def _classification(facts: Facts) -> Found:
     if exposed:
         return (
             "open",
-            f"{len(exposed)} columns that may be asked for are identifiers.",
+            "A column that may be asked for is an identifier."
+            if len(exposed) == 1
+            else f"{len(exposed)} columns that may be asked for are identifiers.",
             f"Take {_some(exposed)} out of the columns of sfumato.toml.",
         )
     doubtful = [place for place, role, likely in columns if role == "plain" and likely != "plain"]
     if doubtful:
         told = f"{len(doubtful)} of {len(columns)} columns are called plain, and their names say otherwise."
+        if len(doubtful) == 1:
+            told = f"One of {len(columns)} columns is called plain, and its name says otherwise."
         return "open", told, f"Give {_some(doubtful)} a role in sfumato.toml."
     return "done", f"All {len(columns)} columns that may be asked for have a role; none is an identifier.", ""
 
@@ -115,7 +121,7 @@ def _preparation(facts: Facts) -> Found:
         and getattr(kind, "lower", getattr(kind, "start", None)) is None
     ]
     weights = [
-        f"{table.unit.max_rows:,} rows of {table.name} in {table.unit.max_groups:,} groups"
+        f"{many(table.unit.max_rows, 'row')} of {table.name} in {many(table.unit.max_groups, 'group')}"
         for table in facts.tables
     ]
     what = (
@@ -126,7 +132,7 @@ def _preparation(facts: Facts) -> Found:
     if open_text:
         return (
             "open",
-            f"{what}; {len(open_text)} numbers have no bounds.",
+            f"{what}; {many(len(open_text), 'number')} without bounds.",
             f"Declare bounds of {_some(open_text)}.",
         )
     return "done", f"{what}, and every number that may be asked for has declared bounds.", ""
@@ -148,8 +154,12 @@ def _budget(facts: Facts) -> Found:
     if budget.delta and facts.size is not None:
         advice = delta_advice(budget.delta, facts.size)
         if advice.verdict not in ("small", "none"):
-            return "open", told, "Delta should be far below one over the number of units."
-        told += f" Delta is far below 1/{facts.size:,}."
+            told += f" Publishing each record with probability delta shows somebody's record {advice.odds}."
+            far = f"1/{100 * facts.size:,}, far below one over the number of units"
+            if advice.verdict == "usual":
+                return "by hand", f"{told} It meets the usual rule n^-1.1.", f"Enough? Better is {far}."
+            return "open", told, f"Lower delta, best to {far}."
+        told += f" Delta is at most 1/{100 * facts.size:,}, far below 1/{facts.size:,}."
     return "done", told, ""
 
 
@@ -163,19 +173,28 @@ def _requirements(facts: Facts) -> Found:
         )
     return (
         "by hand",
-        f"{len(asked)} different questions have been answered.",
-        "Are these the ones that were needed?",
+        "One question has been answered."
+        if len(asked) == 1
+        else f"{len(asked)} different questions have been answered.",
+        "Is it the one that was needed?" if len(asked) == 1 else "Are these the ones that were needed?",
     )
 
 
 def _implementation(facts: Facts) -> Found:
+    if not facts.begun:
+        return "not yet", f"{_FIRST}, and is debited before a row is read.", ""
     lost = [each for each in facts.paid if not each.kept]
     if lost:
+        have = f"{len(lost)} of {len(facts.paid)} debits {'has' if len(lost) == 1 else 'have'}"
         return (
             "open",
-            f"{len(lost)} of {len(facts.paid)} debits have no kept answer: a read failed after it was paid.",
+            f"{have} no kept answer: a read failed after it was paid.",
             "See their receipts with `sfumato ledger show`; asking again pays again.",
         )
+    if not facts.paid:
+        return "done", "Nothing has been released, and nothing was debited.", ""
+    if len(facts.paid) == 1:
+        return "done", "The one release was debited before it was read, and is kept.", ""
     return "done", f"All {len(facts.paid)} releases were debited before they were read, and are kept.", ""
 
 
@@ -197,9 +216,12 @@ def _noise(facts: Facts) -> Found:
 
 
 def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) -> Found:
-    chained = f"The ledger's {facts.entries:,} receipts verify."
+    chained = f"The ledger's {many(facts.entries, 'receipt')} verify."
+    if not facts.entries:
+        chained = "There is no ledger to verify: the first query makes it."
     if audited is None:
-        return "by hand", chained, "Run the audits: `sfumato check --audit`."
+        verdict: Verdict = "by hand" if facts.entries else "not yet"
+        return verdict, chained, "Run the audits: `sfumato check --audit`."
     tried, broken = audited()
     if broken:
         return (
@@ -207,7 +229,8 @@ def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) 
             f"{chained} {len(broken)} of {tried} claims are broken.",
             f"Do not use {_some(broken)}.",
         )
-    return "done", f"{chained} {tried} claims were audited; none is broken.", ""
+    shown = f"{chained} {tried} claims were audited; none is broken."
+    return ("done" if facts.entries else "not yet"), shown, ""
 
 
 def _performance(facts: Facts) -> Found:
@@ -222,10 +245,15 @@ def _performance(facts: Facts) -> Found:
 
 
 def _documentation(facts: Facts) -> Found:
-    reasons = [each for each in facts.acts if not each.memo.get("reason")]
-    told = f"{len(facts.acts)} acts of the steward are on record, each with a reason."
-    if reasons:
-        return "open", f"{len(reasons)} acts of the steward give no reason.", "Note the reasons elsewhere."
+    if not facts.begun:
+        return "not yet", f"{_FIRST}, and a dossier tells that.", "Then write it: `sfumato card`."
+    bare, acts = sum(not each.memo.get("reason") for each in facts.acts), len(facts.acts)
+    if bare:
+        told = "One act of the steward gives" if bare == 1 else f"{bare} acts of the steward give"
+        return "open", f"{told} no reason.", "Note the reasons elsewhere."
+    told = f"{acts} acts of the steward are on record, each with a reason."
+    if acts < 2:
+        told = "One act of the steward is on record, with a reason." if acts else "No act of the steward yet."
     return "by hand", told, "Write the dossier with `sfumato card`, and give it to the reviewer."
 
 
@@ -238,6 +266,13 @@ def _security(facts: Facts) -> Found:
         )
     ledger = Path(facts.catalog.ledger)
     state = facts.catalog.state
+    if not facts.entries:
+        place = "in a place of their own" if state else "in the same folder"
+        return (
+            "not yet",
+            f"The first query makes the ledger {ledger.name}, and its key and anchor {place}.",
+            "" if state else "Whoever can replace the folder can roll it back: set `state` in sfumato.toml.",
+        )
     secret = [ledger, *(Path(f"{ledger}.{end}") for end in ("key", "anchor"))]
     if state is not None:
         secret += [path for path in state.glob("*") if path.is_file()]
@@ -245,7 +280,7 @@ def _security(facts: Facts) -> Found:
     if wide:
         return (
             "open",
-            f"{len(wide)} files of the ledger can be read by others.",
+            f"{many(len(wide), 'file')} of the ledger can be read by others.",
             f"chmod 600 {' '.join(wide)}",
         )
     if state is None:
@@ -272,6 +307,8 @@ def _education(_: Facts) -> Found:
 
 
 def _monitoring(facts: Facts) -> Found:
+    if not facts.begun:
+        return "not yet", f"{_FIRST}; then there is something to watch.", ""
     balance = facts.balance
     left = f"epsilon {float(balance.remaining):.4g} of {float(balance.epsilon):g} is left"
     last = max((each.time for each in facts.paid), default=None)

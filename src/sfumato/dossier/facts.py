@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.catalog import Catalog, Role
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, SfumatoError
+from sfumato.ledger.balance import Balance
 from sfumato.ledger.rules import declared
 from sfumato.loss import PrivacyLoss, compose
+from sfumato.render import with_bar
 from sfumato.schema import PrivacyUnit, PrivateTable
-from sfumato.session import declaration_of
+from sfumato.session import Release, declaration_of
+from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Balance, Budget, Ledger, Receipt
+    import pyarrow as pa
+
+    from sfumato.ledger import Budget, Ledger, Receipt, Verification
+    from sfumato.plan.quote import Quote
     from sfumato.session import Session
 
-__all__ = ["Facts", "Paid", "facts"]
+__all__ = ["Facts", "Paid", "facts", "foreseen", "many"]
+
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +42,9 @@ class Paid:
         mechanism: What drew the noise.
         epsilon: Its price; None where the receipt has it in another currency alone.
         delta: The other half of the price.
-        errors: By column, the half-width at 95 % confidence that was quoted, or words where it depends on
-            the data.
+        errors: By column, the half-widths at 95 % confidence of the kept answer, from the narrowest to the
+            widest; where it cannot be matched with its question any more, the half-width that is quoted, or
+            words where that depends on the data.
         kept: Whether the answer is kept in the ledger.
     """
 
@@ -66,8 +75,9 @@ class Facts:
         loss: Of all releases together; None before the first.
         paid: The releases, oldest first.
         acts: The steward's acts that changed a budget or a declaration, oldest first.
-        entries: How many receipts the ledger has in all; they verify.
+        entries: How many receipts the ledger has in all; they verify. 0 where there is no ledger yet.
         head: The last link of its chain.
+        begun: Whether the dataset is on record; before its first question all of this is the file's.
     """
 
     dataset: str
@@ -83,6 +93,7 @@ class Facts:
     acts: tuple[Receipt, ...]
     entries: int
     head: str
+    begun: bool = True
 
     @property
     def size(self) -> int | None:
@@ -100,20 +111,15 @@ def facts(
         catalog: the steward's file.
         ledger: its ledger; it must verify.
         dataset: which one.
-        session: makes one on that dataset, to quote the error of each question again; without it none is
-            told. It is called once the dataset is known: a session registers what is not.
+        session: makes one on that dataset, to tell the error of each answer; without it none is told. It is
+            called once the dataset is known: a session registers what is not.
 
     Raises:
         LedgerTampered: if the ledger does not verify: a dossier rests on it.
         LedgerMismatch: if the file declares another unit or other bounds than are on record.
         InvalidParameter: if the ledger has no such dataset.
     """
-    found = ledger.verify()
-    if not found.ok:
-        raise LedgerTampered(
-            f"The ledger does not verify ({found.problems[0].rstrip('.')}), and a dossier rests on it; "
-            "run `sfumato ledger verify` for all that is wrong."
-        )
+    found = _verified(ledger)
     known = {each.name: each for each in ledger.datasets()}
     if dataset not in known:
         raise InvalidParameter(
@@ -133,12 +139,11 @@ def facts(
     kept = {each.memo.get("debit") for each in receipts if each.kind == "release"}
     debits = [each for each in receipts if each.kind == "debit"]
     losses = [each.loss for each in debits if each.loss is not None]
-    owners = [table.unit for table in tables if not table.unit.is_via] or [table.unit for table in tables]
     return Facts(
         dataset,
         catalog,
         tables,
-        owners[0],
+        _unit(tables),
         {table.name: catalog.roles.get(table.name, {}) for table in tables},
         known[dataset].budget,
         balance,
@@ -149,6 +154,82 @@ def facts(
         found.entries,
         found.head,
     )
+
+
+def foreseen(catalog: Catalog, dataset: str, *, ledger: Ledger | None = None) -> Facts:
+    """What the steward's file says about a dataset before its first question.
+
+    Args:
+        catalog: the steward's file.
+        dataset: which one.
+        ledger: where other datasets are on record already; it must verify. None where the first question
+            will make it.
+
+    Raises:
+        LedgerTampered: if the ledger does not verify.
+    """
+    found = None if ledger is None else _verified(ledger)
+    tables, budget = catalog.members(dataset), catalog.budgets[dataset]
+    return Facts(
+        dataset,
+        catalog,
+        tables,
+        _unit(tables),
+        {table.name: catalog.roles.get(table.name, {}) for table in tables},
+        budget,
+        _unspent(dataset, budget),
+        0.0,
+        None,
+        (),
+        (),
+        0 if found is None else found.entries,
+        "" if found is None else found.head,
+        begun=False,
+    )
+
+
+def _unspent(dataset: str, budget: Budget) -> Balance:
+    """The balance of a budget from which nothing was paid."""
+    nothing = Fraction(0)
+    return Balance(
+        dataset=dataset,
+        analyst=None,
+        accountant=budget.accountant,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        spent=nothing,
+        remaining=budget.epsilon,
+        spent_delta=nothing,
+        remaining_delta=budget.delta,
+        entries=0,
+        open=True,
+        closed=False,
+        limited=False,
+        shared=False,
+        gate={},
+        _losses=list,
+    )
+
+
+def many(count: int, noun: str) -> str:
+    """So many of something: "1 release", "2 releases"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _verified(ledger: Ledger) -> Verification:
+    found = ledger.verify()
+    if not found.ok:
+        raise LedgerTampered(
+            f"The ledger does not verify ({found.problems[0].rstrip('.')}), and a dossier rests on it; "
+            "run `sfumato ledger verify` for all that is wrong."
+        )
+    return found
+
+
+def _unit(tables: tuple[PrivateTable, ...]) -> PrivacyUnit:
+    """Whose privacy is protected: that of the table which names the units, not of one that points to it."""
+    owners = [table.unit for table in tables if not table.unit.is_via] or [table.unit for table in tables]
+    return owners[0]
 
 
 def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
@@ -162,7 +243,7 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         str(memo.get("mechanism", "")),
         _amount(receipt, "epsilon"),
         _amount(receipt, "delta"),
-        _errors(session, question, memo) if session is not None and question and "epsilon" in memo else {},
+        _errors(session, question, receipt) if session is not None and question and "epsilon" in memo else {},
         receipt.number in kept,
     )
 
@@ -173,22 +254,52 @@ def _amount(receipt: Receipt, name: str) -> Fraction | None:
     return receipt.price.get(name) if told is None else Fraction(told)
 
 
-def _errors(session: Session, question: str, memo: Mapping[str, Any]) -> dict[str, str]:
-    """The error that a free quote of the same question at the same price tells; nothing is spent."""
+def _errors(session: Session, question: str, receipt: Receipt) -> dict[str, str]:
+    """The error bars of a release, by column: of the kept answer, else of a free quote; nothing is spent.
+
+    Only the kept answer knows those that depend on the data: an average's follow from how large its groups
+    came out, and a quote could but guess at that. Bars of an answer are post-processing of it.
+    """
+    memo = receipt.memo
     try:
         quote = session.sql(question).quote(
             epsilon=Fraction(memo["epsilon"]), delta=Fraction(memo.get("delta", 0))
         )
+        kept = _kept(session, quote, receipt)
+        values, bars = ({}, {}) if kept is None else (_columns(kept.table), _columns(kept.error(_CONFIDENCE)))
     except SfumatoError:  # declared otherwise since, or asked with parameters
         return {}
     told = {}
     for column in quote.columns:
         if column.public:
             continue
-        if column.half_width is not None:
+        if column.name in bars:
+            told[column.name] = _span(values[column.name], bars[column.name])
+        elif column.half_width is not None:
             told[column.name] = f"± {column.half_width:.4g}"
-        elif column.expected is not None:
-            told[column.name] = f"about ± {column.expected:.3g}"
         else:
             told[column.name] = "in the answer"
     return told
+
+
+def _columns(table: pa.Table) -> dict[str, list[object]]:
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def _kept(session: Session, quote: Quote, receipt: Receipt) -> Release | None:
+    """The answer that this receipt paid for, where it answers just what is quoted."""
+    if receipt.fingerprint != quote.fingerprint or receipt.dataset is None:
+        return None
+    for paid, payload in session.ledger.recall(receipt.dataset, quote.fingerprint):
+        if paid.number == receipt.number:
+            return Release(quote, Answer.from_bytes(payload), paid, free=True)
+    return None
+
+
+def _span(values: list[object], widths: list[object]) -> str:
+    """From the narrowest bar of a column to its widest, as they are shown beside the values."""
+    shown = [with_bar(value, width).partition("± ")[2] for value, width in zip(values, widths, strict=True)]
+    known = sorted(filter(None, shown), key=lambda bar: float(bar.replace(",", "").replace("∞", "inf")))
+    if not known:
+        return "in the answer"
+    return f"± {known[0]}" if known[0] == known[-1] else f"± {known[0]} to {known[-1]}"
