@@ -294,7 +294,11 @@ def test_what_is_wrong_is_said_in_one_sentence(tmp_path):
             InvalidParameter,
             'no column "zipp"; did you mean "zip"',
         ),
-        (lambda: sf.anonymity.measure(rows, ["town"]), InvalidParameter, 'it has "zip", "age"'),
+        (
+            lambda: sf.anonymity.measure(rows, ["town"]),
+            InvalidParameter,
+            'no column "town"; none of its 2 columns is like it',
+        ),
         (lambda: sf.anonymity.measure(rows, ["zip"], "wealth"), InvalidParameter, 'no column "wealth"'),
         (lambda: sf.anonymity.measure(rows, []), InvalidParameter, "at least one column"),
         (lambda: sf.anonymity.measure(rows, ["zip", "zip"]), InvalidParameter, "twice"),

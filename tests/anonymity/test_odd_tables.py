@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.anonymity import Hierarchy, _quotes, generalize, measure, mondrian, suggest, uniqueness
+from sfumato.anonymity.tables import names_of, opened
 from sfumato.errors import InvalidParameter, SourceUnusable
 from slow_anonymity import distance
 
@@ -300,3 +301,26 @@ def test_a_written_table_is_as_anonymous_when_it_is_read_again(seed, tmp_path):
             _write(done.table, path, force=True)
             again = measure(path, ["a", "b"])
             assert (again.rows, again.k >= done.k >= 3) == (done.table.num_rows, True)
+
+
+def test_the_first_row_of_a_file_without_names_stands_in_no_message(tmp_path):
+    path = tmp_path / "bare.csv"
+    path.write_text("Ada,02139,4711\nBea,02138,1\n")
+    with pytest.raises(InvalidParameter, match='no column "zip"; none of its 3 columns') as found:
+        measure(path, ["zip"])
+    assert not any(each in str(found.value) for each in ("Ada", "02139", "4711"))
+    path.write_text("4711,4711,Ada\n1,2,Bea\n")
+    with pytest.raises(InvalidParameter, match="several columns of one name") as found:
+        mondrian(path, "Ada", 2)
+    assert "4711" not in str(found.value)
+
+
+def test_each_of_many_columns_has_its_own_type(tmp_path):
+    # More than are looked at in one statement, so that none gets the type of another.
+    cells = [["7", "1.5", "2020-02-29", "02139"][i % 4] for i in range(37)]
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"v{i}" for i in range(37)) + "\n" + 2 * (",".join(cells) + "\n"))
+    with opened(path) as rows:
+        kinds = list(rows.kinds.values())
+    assert kinds == [["integer", "float", "date", "text"][i % 4] for i in range(37)]
+    assert names_of(path) == [f"v{i}" for i in range(37)]

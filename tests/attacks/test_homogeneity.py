@@ -1,4 +1,4 @@
-"""Classes that agree, and tables that meet in one value: as printed, of many people, and private ones."""
+"""Classes that agree about their secret: as printed, of many people, and private ones."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,10 +6,9 @@ import pytest
 
 from crowds import DOMAINS, crowd, marginal_table
 from sfumato.anonymity import Hierarchy, measure, mondrian
-from sfumato.attacks.homogeneity import homogeneity, intersection
-from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_2
+from sfumato.attacks.homogeneity import homogeneity
+from sfumato.attacks.printed import SCORE_BANDS, table_1, table_2
 from sfumato.errors import InvalidParameter
-from sfumato.random import simulation
 from sfumato.testing import seeded
 from verdicts import sure
 
@@ -106,56 +105,6 @@ def test_so_few_that_all_could_be_luck_are_judged_by_the_rarer_values():
     assert found.works
 
 
-def test_marcia_has_613():
-    tables = [table_2(), company_z()]
-    assert all(measure(each, QUASI).k == 4 for each in tables)
-    found = intersection(tables, people={"age": 31}, quasi="age", sensitive="score")
-    assert found.candidates == ((613,),)
-    assert found.alone == ((4, 4),)
-    assert found.outcome.baseline == 0.25
-    assert found.outcome.reached.hits == 1
-    # As the text has it, in 30***; by her real zip code she is in neither table.
-    told = {"zip": "30000", "age": 31, "name": "Marcia"}
-    assert intersection(tables, people=told, **BOTH).candidates == ((613,),)
-    marcia = table_1().slice(6, 1)
-    assert intersection(tables, people=marcia, **BOTH).candidates == ((),)
-
-
-def hospitals(seed):
-    """Two crowds of patients, 60 of whom were in both hospitals, and strangers; 400 secrets."""
-    draw = simulation(seed)
-    everybody = crowd(1000, seed)
-    everybody = everybody.append_column("secret", pa.array(draw.integers(0, 400, 1000)))
-    order = draw.permutation(1000)
-    first, second = order[:400], order[340:740]
-    return tuple(everybody.take(pa.array(each)) for each in (first, second, order[340:400], order[740:]))
-
-
-ONE, TWO, SHARED, STRANGERS = hospitals(3)
-ASKED = {"quasi": ["zip", "age", "sex"], "sensitive": "secret", "truth": "secret"}
-GONE = ["id", "name", "ill", "income"]
-
-
-def test_two_tables_of_five_alike_betray_many_who_are_in_both():
-    tables = [mondrian(each.drop_columns(GONE), ASKED["quasi"], 5).table for each in (ONE, TWO)]
-    found = intersection(tables, people=SHARED, **ASKED)
-    assert found.outcome.works
-    assert found.outcome.rate > 0.4
-    assert found.outcome.baseline < 0.25
-    assert all(own in left for own, left in zip(SHARED["secret"].to_pylist(), found.candidates, strict=True))
-    assert intersection(tables, people=SHARED, **ASKED, control=STRANGERS).outcome.works
-
-
-def test_two_private_tables_betray_strangers_as_often():
-    domains = {name: DOMAINS[name] for name in ("age", "ill")}
-    with seeded("hospitals"):  # epsilon 1 each, 2 together
-        tables = [marginal_table(each, domains, 1.0, seed=at) for at, each in enumerate((ONE, TWO))]
-    known = {"quasi": "age", "sensitive": "ill", "truth": "ill"}
-    found = intersection(tables, people=SHARED, **known, control=STRANGERS).outcome
-    assert sure(found).within
-    assert found.detail["one remains"] >= 5
-
-
 def test_pairs_often_agree_and_a_private_table_tells_no_more_than_of_strangers():
     people, others = crowd(1500, 4), crowd(1500, 5)
     rich = [
@@ -185,20 +134,6 @@ def test_the_names_of_a_tree_are_understood():
     given = {"quasi": "status", "sensitive": "ill", "people": people}
     assert homogeneity(released, **given).reached.hits == 0
     assert homogeneity(released, **given, hierarchies={"status": tree}).reached.hits == 2
-    both = intersection(
-        [released, released.slice(1)],
-        people=people,
-        quasi="status",
-        sensitive="ill",
-        hierarchies={"status": tree},
-    )
-    assert both.candidates == (("a",), ("a",), ("b", "c"), ("b", "c"))
-
-
-def test_secrets_of_different_types_meet_as_numbers():
-    one = pa.table({"age": ["30-40"] * 2, "score": pa.array([613.0, 650.0])})
-    found = intersection([one, company_z()], people={"age": 31}, quasi="age", sensitive="score")
-    assert found.candidates == ((613.0,),)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +148,12 @@ def test_secrets_of_different_types_meet_as_numbers():
         (lambda: homogeneity(table_2(), **BOTH, bands={}), "Each band needs"),
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": 5}), "Each band needs"),
         (lambda: homogeneity(table_2(), **BOTH, confidence=2), "strictly between"),
-        (lambda: intersection([table_2()], people=table_1(), **BOTH), "at least two"),
-        (lambda: intersection(table_2(), people=table_1(), **BOTH), "at least two"),
-        (lambda: intersection([table_2()] * 2, people=table_1(), control=table_1(), **BOTH), "needs truth"),
-        (lambda: intersection([table_2()] * 2, people={"age": 31}, **BOTH), 'person in "zip"'),
-        (lambda: intersection([table_2(), table_1()], people=table_1(), **BOTH), 'no column "score"'),
+        (
+            lambda: homogeneity(
+                crowd(60, 1), quasi="age", sensitive="ill", people=crowd(60, 1), control=crowd(60, 1)
+            ),
+            "holds rows of the people",
+        ),
     ],
 )
 def test_what_cannot_be_attacked_is_refused(make, words):

@@ -36,7 +36,18 @@ def test_names_come_back_by_zip_code_age_and_sex():
 def test_a_wrong_owner_is_no_hit():
     moved = RECORDS.set_column(0, "id", pa.array([i + 1 for i in RECORDS["id"].to_pylist()]))
     assert linkage(PEOPLE, moved, on=ON, truth="id").reached.hits == 0
-    assert linkage(PEOPLE, moved, on=ON).works  # matches, though of the wrong people
+    matches = linkage(PEOPLE, moved, on=ON)  # though of the wrong people
+    assert matches.rate > 0.5
+    assert matches.works is None
+
+
+def test_lone_matches_of_strangers_get_no_verdict():
+    found = linkage(OTHERS, RECORDS.drop_columns(["id"]), on=ON)
+    assert found.reached.hits > 10
+    assert found.works is found.within is None
+    assert found.to_dict()["baseline"] is None
+    assert "give truth" in str(found)
+    assert "works" not in str(found)
 
 
 def test_strangers_match_a_table_of_rows_less_often():
@@ -133,6 +144,7 @@ def test_a_missing_value_is_a_value():
         (lambda: linkage(PEOPLE.slice(0, 0), RECORDS, on=ON), "no rows"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="id", control=OTHERS), "not both"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="zip"), "must not be among on"),
+        (lambda: linkage(PEOPLE, RECORDS, on=ON, control=RECORDS), "holds rows of the people"),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth="name"), 'no column "name"'),
         (lambda: linkage(PEOPLE, RECORDS, on=ON, truth=3), "truth must be the name"),
         (
@@ -159,7 +171,7 @@ def test_to_write_each_row_twice_hides_nobody(on):
     rows = RECORDS.drop_columns(["id"])
     for given in ({}, {"control": OTHERS}):
         once, doubled = (linkage(PEOPLE, each, on=on, **given) for each in (rows, twice(rows)))
-        assert doubled.works
+        assert doubled.works is (True if given else None)
         assert doubled.to_dict() == once.to_dict() | {"detail": once.detail | {"rows": 1200}}
     assert linkage(PEOPLE, twice(RECORDS), on=on, truth="id").reached == linkage(PEOPLE, rows, on=on).reached
     # Nothing but what is known: strangers tell that these are copies, and without them nothing does.

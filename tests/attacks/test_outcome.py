@@ -1,5 +1,7 @@
 """An attack's rate beside a guess's: the two ranges, and the verdict between them."""
 
+import math
+
 import pytest
 from scipy.stats import binom
 
@@ -62,6 +64,45 @@ def test_an_outcome_reads_as_a_few_lines_of_80_columns():
     assert str(_outcome(100, 0.5)).endswith("No better than a guess.")
 
 
+def test_without_a_guess_there_is_no_verdict():
+    found = _outcome(190, None, undecided="give more.")
+    assert found.works is found.within is found.allowed(1) is found.keeps(1) is None
+    assert str(found).endswith("What a guess would reach is not known.\nNo verdict: give more.")
+    plain = found.to_dict()
+    assert plain["baseline"] is plain["baseline_interval"] is plain["works"] is None
+    # With one that too little was given to judge by, it is told.
+    open_ = _outcome(1, 0.02, undecided="give more.")
+    assert open_.works is None
+    assert "reaches 2.0%" in str(open_)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("guess", [0.0, 0.05, 0.5, 0.9, 1.0])
+def test_what_epsilon_allows_is_what_randomised_response_reaches_at_most(epsilon, guess):
+    # By hand: both sides of the definition, for the event of a hit and for its complement.
+    delta = 1e-3
+    most = max(
+        p
+        for p in (i / 10_000 for i in range(10_001))
+        if p <= math.exp(epsilon) * guess + delta + 1e-12
+        and 1 - guess <= math.exp(epsilon) * (1 - p) + delta + 1e-12
+    )
+    assert _outcome(0, guess).allowed(epsilon, delta=delta) == pytest.approx(most, abs=1.01e-4)
+
+
+def test_a_rate_beyond_what_epsilon_allows_is_seen_but_for_luck():
+    assert _outcome(60, 0.1).keeps(1)  # 30 % where e times as often is 27 %: luck
+    assert not _outcome(100, 0.1).keeps(1)
+    assert _outcome(100, 0.1).keeps(2)
+    measured = _outcome(100, Tally(20, 200))
+    assert measured.allowed(1) > _outcome(100, 0.1).allowed(1)  # the guess may have been unlucky
+
+
+def test_a_guess_that_was_counted_says_why_its_range_is_wide():
+    assert "in as many trials, both counts being samples," in " ".join(str(_outcome(1, Tally(3, 9))).split())
+    assert "in as many trials 0.0% to" in " ".join(str(_outcome(1, 0.01)).split())
+
+
 def test_an_outcome_as_plain_values_is_json():
     import json
 
@@ -78,6 +119,7 @@ def test_an_outcome_as_plain_values_is_json():
         (lambda: Tally(3, 2), "no more hits than trials"),
         (lambda: Tally(0, 0), "at least one trial"),
         (lambda: _outcome(1, 1.5), "from 0 to 1"),
+        (lambda: _outcome(1, None), "say in undecided why"),
         (lambda: _outcome(1, 0.5, confidence=1.0), "strictly between"),
         (lambda: sf.attacks.compare([]), "at least one"),
     ],
@@ -94,3 +136,14 @@ def test_a_picture_has_a_row_for_each_outcome(tmp_path):
     )
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["exact", "private"]
     assert (tmp_path / "a.png").stat().st_size > 5_000
+
+
+def test_what_has_no_verdict_is_drawn_without_a_band():
+    open_ = _outcome(190, None, undecided="give more.", target="rows")
+    figure = sf.attacks.compare([open_, _outcome(101, 0.5, target="private")])
+    assert [each.get_text() for each in figure.axes[0].get_legend().get_texts()] == [
+        "what a guess reaches",
+        "attack, no better",
+        "no verdict",
+    ]
+    assert len(figure.axes[0].patches) == 1

@@ -161,9 +161,24 @@ def test_seeds_repeat():
 def test_missing_values_are_described_and_compared():
     some = [None if i % 3 == 0 else float(i) for i in range(60)]
     table = pa.table({"a": some, "b": ["x" if i % 2 else None for i in range(60)]})
-    assert sure(inference(table, table, table, known="b", secret="a")).within
-    found = singling_out(table, table, table, width=2, seed=0)
+    # The same people under other numbers, since nobody may be their own control.
+    others = table.append_column("id", pa.array(range(60, 120)))
+    people = table.append_column("id", pa.array(range(60)))
+    assert sure(inference(people, table, others, known="b", secret="a")).within
+    found = singling_out(people, table, others, columns=["a", "b"], width=2, seed=0)
     assert found.rate == found.baseline == 1
+
+
+def test_numbers_beside_text_are_refused_and_a_column_without_values_is_not():
+    texts = COPY.set_column(
+        COPY.column_names.index("income"), "income", pa.array([str(i) for i in range(COPY.num_rows)])
+    )
+    with pytest.raises(InvalidParameter, match='"income" holds numbers in one table and text in another'):
+        inference(PEOPLE, texts, OTHERS, known="age", secret="income")
+    gone = COPY.set_column(
+        COPY.column_names.index("income"), "income", pa.array([None] * COPY.num_rows, pa.string())
+    )
+    assert inference(PEOPLE, gone, OTHERS, known="age", secret="income").reached.hits == 0
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.attacks.tracing import trace_scores, tracing
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 from sfumato.testing import seeded
 from verdicts import sure
 
@@ -133,3 +134,17 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(changed, words):
     positional = [given.pop(name) for name in ("means", "reference", "members", "others")]
     with pytest.raises(InvalidParameter, match=words):
         tracing(*positional, **given)
+
+
+def test_so_few_attributes_that_nobody_could_be_recognised_get_no_verdict():
+    draw = simulation(9)
+    share = draw.uniform(0.2, 0.8, 2)
+    members, others = draw.random((1500, 2)) < share, draw.random((1500, 2)) < share
+    found = tracing(members.mean(axis=0), share, members, others)
+    assert found.works is found.within is None
+    assert "with so few attributes (2) for 1,500 members" in " ".join(str(found).split())
+    # Enough of them, and private means: a failure that says something.
+    share = draw.uniform(0.2, 0.8, 500)
+    members, others = draw.random((100, 500)) < share, draw.random((1000, 500)) < share
+    assert tracing(members.mean(axis=0), share, members, others).works
+    assert tracing(share, share, members, others).works is False

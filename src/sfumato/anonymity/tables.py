@@ -36,7 +36,17 @@ from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnus
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "checked", "columns_of", "exactly", "names_given", "opened", "quoted", "together"]
+__all__ = [
+    "Rows",
+    "checked",
+    "columns_of",
+    "exactly",
+    "names_given",
+    "names_of",
+    "opened",
+    "quoted",
+    "together",
+]
 
 _T = TypeVar("_T")
 # No more digits than a float has: two long numbers would be one, and their rows a class.
@@ -44,6 +54,7 @@ _NUMBER = "[-+]?(0|[1-9][0-9]{0,14})?([.]0*[0-9]{0,17})?([eE][-+]?[0-9]+)?"
 _WHOLE = "[-+]?(0|[1-9][0-9]{0,17})"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _GUESSES = ((_WHOLE, "BIGINT"), (_NUMBER, "DOUBLE"), (_DAY, "DATE"))
+_AT_ONCE = 8  # columns whose types are found in one statement
 
 
 class _Stopped(Cancelled):
@@ -146,6 +157,30 @@ def opened(table: Source, columns: Sequence[str] | None = None) -> Iterator[Rows
         yield rows
 
 
+def names_of(table: Source) -> list[str]:
+    """The names of a table's columns, from its header alone: no row is read.
+
+    Raises:
+        InvalidParameter: for a source with two columns of one name.
+        SourceUnusable: if the source cannot be opened.
+    """
+    located = locate(exactly(table))
+    own = DuckDB() if isinstance(located, Database) else None
+    cursor = _SHARED.cursor() if own is None else own._connect()
+    try:
+        _, held = native_table(
+            cursor,
+            f"anonymity {next(_NUMBERS)}",
+            located,
+            lambda names: columns_of(names, None, located.shown),
+        )
+        return [column.name for column in held]
+    finally:
+        cursor.close()
+        if own is not None:
+            own.close()
+
+
 @contextmanager
 def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Rows, ...]]:
     """Several tables open side by side: one statement may read them all, through any of them.
@@ -231,9 +266,11 @@ def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -
     Raises:
         InvalidParameter: for a column that is not there, or is there twice.
     """
-    if wanted is None and len(set(names)) == len(names):
+    if wanted is None:
+        if len(set(names)) < len(names):
+            raise InvalidParameter(f"{shown} has several columns of one name; rename them in the source.")
         return list(range(len(names)))
-    found = [_position(each, names, shown) for each in (names if wanted is None else wanted)]
+    found = [_position(each, names, shown) for each in wanted]
     twice = [i for at, i in enumerate(found) if i in found[:at]]
     if twice:
         raise InvalidParameter(f'The column "{names[twice[0]][:100]}" is named twice.')
@@ -262,16 +299,17 @@ def _position(name: str, names: Sequence[str], shown: str) -> int:
     near = near or [i for i, each in enumerate(names) if each.strip().casefold() == name.strip().casefold()]
     if not near:
         close = get_close_matches(name, names, n=1)
-        hint = f'did you mean "{close[0][:100]}"?' if close else f"it has {_listed(names)}."
+        # No list of names: where a file has no header, its first row would stand in a message.
+        hint = f'did you mean "{close[0][:100]}"?' if close else _none_near(names)
         raise InvalidParameter(f'{shown} has no column "{name[:100]}"; {hint}')
     if len(near) > 1:
         raise InvalidParameter(f'{shown} has several columns "{name[:100]}"; rename them in the source.')
     return near[0]
 
 
-def _listed(names: Sequence[str]) -> str:
-    some = ", ".join(f'"{each[:40]}"' for each in names[:12])
-    return some + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+def _none_near(names: Sequence[str]) -> str:
+    of_them = "its one column is not" if len(names) == 1 else f"none of its {len(names)} columns is"
+    return f"{of_them} like it: see whether the names stand in its first row."
 
 
 def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:
@@ -279,6 +317,13 @@ def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]
 
     A number with a leading zero is none: `02139` is a zip code, and `2139` another one.
     """
+    # To plan a statement takes time that grows with the square of its columns: a few at once.
+    some = [held[start : start + _AT_ONCE] for start in range(0, len(held), _AT_ONCE)]
+    return [into for each in some for into in _guessed_of(cursor, copy, each)]
+
+
+def _guessed_of(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:
+    """The types of some columns, in one statement."""
     tests = []
     for column in held:
         inner = quoted(column.inner)

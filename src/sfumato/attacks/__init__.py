@@ -13,7 +13,8 @@ from sfumato.attacks.averaging import averaging
 from sfumato.attacks.differencing import difference, differencing, differencing_totals
 from sfumato.attacks.extraction import Score, TrainText, exposure, extraction
 from sfumato.attacks.gradients import Gradient, gradient_leakage, record_of
-from sfumato.attacks.homogeneity import Intersection, homogeneity, intersection
+from sfumato.attacks.homogeneity import homogeneity
+from sfumato.attacks.intersection import Intersection, intersection
 from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps_of
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
 from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow

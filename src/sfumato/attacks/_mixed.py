@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity._codes import Codes
 from sfumato.attacks._matching import together_coded
+from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,11 +53,19 @@ def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
     """These columns of all tables.
 
     Raises:
-        InvalidParameter: if one holds nested values.
+        InvalidParameter: if one holds nested values, or values of different kinds in different tables.
     """
     columns = []
     for name in names:
-        coded, codes = together_coded([table.column(name) for table in tables], name)
+        own = [table.column(name) for table in tables]
+        kinds = sorted({_kind(each.type) for each in own if each.null_count < len(each)})
+        if len(kinds) > 1:
+            # Else all would be compared as text, and no number would be near another.
+            raise InvalidParameter(
+                f'Column "{name[:100]}" holds {kinds[0]} in one table and {kinds[1]} in another; one cell '
+                "that is no number makes a column of a CSV file text: mend it first."
+            )
+        coded, codes = together_coded(own, name)
         ordered = coded.kind in ("number", "date", "time")
         places = np.arange(len(coded.values), dtype=np.float64)
         if ordered:
@@ -64,6 +73,18 @@ def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
             places[: coded.proper] = coded.line
         columns.append(Column(name, ordered, tuple(places[each] for each in codes)))
     return columns
+
+
+def _kind(type_: Any) -> str:
+    """What values of a type are, in words."""
+    import pyarrow as pa
+
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if pa.types.is_integer(plain) or pa.types.is_floating(plain) or pa.types.is_decimal(plain):
+        return "numbers"
+    if pa.types.is_temporal(plain):
+        return "days" if pa.types.is_date(plain) else "times"
+    return "truth values" if pa.types.is_boolean(plain) else "text"
 
 
 def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> Codes:
@@ -76,15 +97,22 @@ def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> C
     rows, others = len(columns[0].parts[of]), len(columns[0].parts[among])
     found = np.empty((rows, min(count, others)), dtype=np.int64)
     step = max(1, _BLOCK // others)
+    extents = [column.extent(among) for column in columns]
+    gaps = [any(np.isnan(column.parts[part]).any() for part in (of, among)) for column in columns]
     for start in range(0, rows, step):
         apart = np.zeros((min(step, rows - start), others))
-        for column in columns:
+        for column, extent, has_gaps in zip(columns, extents, gaps, strict=True):
             mine, theirs = column.parts[of][start : start + step, None], column.parts[among][None, :]
             if not column.ordered:
                 apart += mine != theirs
                 continue
-            gap = np.minimum(np.abs(mine - theirs) / column.extent(among), 1.0)
-            apart += np.where(np.isnan(mine) & np.isnan(theirs), 0.0, np.where(np.isnan(gap), 1.0, gap))
+            gap = mine - theirs
+            np.abs(gap, out=gap)
+            gap /= extent
+            np.minimum(gap, 1.0, out=gap)
+            if has_gaps:
+                gap = np.where(np.isnan(mine) & np.isnan(theirs), 0.0, np.where(np.isnan(gap), 1.0, gap))
+            apart += gap
         if found.shape[1] == 1:
             found[start : start + step, 0] = apart.argmin(axis=1)
         else:

@@ -1,42 +1,28 @@
-"""What k-anonymity leaves open: a class that agrees about its secret, and two tables that share one value."""
+"""What k-anonymity leaves open: a class that agrees about its secret."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Codes, encode
-from sfumato.attacks._matching import (
-    Flags,
-    Grouped,
-    beside,
-    blocks,
-    grouped,
-    matched,
-    named,
-    one_name,
-    person_table,
-    read,
-    together_coded,
-)
-from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.anonymity._codes import encode
+from sfumato.attacks._certain import MODE, STRANGERS, Certain, judged, known_and_secret
+from sfumato.attacks._control import check_apart
+from sfumato.attacks._matching import beside, grouped, matched, read
+from sfumato.attacks.outcome import Outcome
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Intersection", "homogeneity", "intersection"]
+__all__ = ["homogeneity"]
 
 Bands = Mapping[str, tuple[float, float]]
-_MOST = 50_000_000  # cells of people by sensitive values
-_NEARLY = 0.9  # have the most frequent value: who the others are is what there is to learn
 
 
 def homogeneity(
@@ -89,12 +75,14 @@ def homogeneity(
 
     Raises:
         InvalidParameter: for a column that is not there or both known and secret, no rows, bands that overlap
-            or leave a value out, or a control without people.
+            or leave a value out, or a control without people or with rows of theirs.
         SourceUnusable: if a table cannot be read.
     """
-    names = _known(quasi, sensitive)
+    names = known_and_secret(quasi, sensitive)
     if people is None and control is not None:
         raise InvalidParameter("control needs people: the real people whom to compare it with.")
+    if people is not None and control is not None:
+        check_apart(people, control)
     rows = _banded(read(released, [*names, sensitive]), sensitive, bands)
     codes = encode(rows, sensitive).codes
     share = float(np.bincount(codes).max()) / len(codes)
@@ -102,12 +90,12 @@ def homogeneity(
     low, high = classes.extremes(codes)
     agree = low == high
 
-    def readings(some: Source) -> _Certain:
+    def readings(some: Source) -> Certain:
         who = _banded(read(some, [*names, sensitive]), sensitive, bands)
         return _certain(who, rows, names, sensitive, hierarchies)
 
     if people is None:
-        own, words = _Certain(agree[classes.of_row], codes != np.bincount(codes).argmax()), _OF_CLASSES
+        own, words = Certain(agree[classes.of_row], codes != np.bincount(codes).argmax()), _OF_CLASSES
     else:
         own, words = readings(people), _OF_PEOPLE
     others = None if control is None else readings(control)
@@ -116,7 +104,7 @@ def homogeneity(
         words[0],
         own.tally(),
         share if others is None else others.tally(),
-        _MODE if others is None else _STRANGERS,
+        MODE if others is None else STRANGERS,
         target,
         confidence,
         {
@@ -127,36 +115,11 @@ def homogeneity(
             "of them certain": int((own.hits & own.is_rarer).sum()),
         },
     )
-    are_there = all(each is None or each.is_rarer.any() for each in (own, others))
-    may_be_luck = found.baseline_interval[1] >= 1 and own.tally(rarer=are_there).hits > 0
-    if not are_there or (share <= _NEARLY and not may_be_luck):
-        return found
-    return replace(
-        found,
-        success=words[1],
-        reached=own.tally(rarer=True),
-        guess=0.0 if others is None else others.tally(rarer=True),
-        guessing=f"{_MODE}, which they do not have" if others is None else _STRANGERS,
-    )
+    return judged(found, own, others, share=share, rarer=words[1])
 
 
-_MODE = "the most frequent value of the column"
-_STRANGERS = "the same attack on people who are not in the data"
 _OF_CLASSES = "a person's class has one value alone", "the class of a person with a rarer value has it alone"
 _OF_PEOPLE = "a person's value is certain, and right", "a person's rarer value is certain, and right"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Certain:
-    """Whose secret is certain, and who has another than the most frequent one."""
-
-    hits: Flags
-    is_rarer: Flags
-
-    def tally(self, *, rarer: bool = False) -> Tally:
-        """How many of all people, or of those with a rarer value."""
-        counted = self.hits[self.is_rarer] if rarer else self.hits
-        return Tally(int(counted.sum()), len(counted))
 
 
 def _certain(
@@ -165,187 +128,11 @@ def _certain(
     names: Sequence[str],
     sensitive: str,
     hierarchies: Mapping[str, Hierarchy] | None,
-) -> _Certain:
+) -> Certain:
     secret = beside(who, rows, sensitive)
     found = matched(who, rows, names, secret=secret.second, labels=True, hierarchies=hierarchies)
     hits = found.alone & (found.low == secret.first)
-    return _Certain(hits, secret.first != np.bincount(secret.second).argmax())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intersection:
-    """What remains of each person's secret after all tables were laid side by side.
-
-    Steward-only where the data is real: the candidates are values of rows, which is the point of the attack.
-
-    Attributes:
-        outcome: How often one value remained.
-        candidates: For each person, in their order, the values that all tables allow.
-        alone: For each person, how many values each table alone allows.
-    """
-
-    outcome: Outcome
-    candidates: tuple[tuple[object, ...], ...] = field(repr=False)
-    alone: tuple[tuple[int, ...], ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        return str(self.outcome)
-
-
-def intersection(
-    releases: Sequence[Source],
-    *,
-    people: Source | Mapping[str, Any],
-    quasi: str | Sequence[str],
-    sensitive: str,
-    truth: str | None = None,
-    control: Source | None = None,
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    target: str = "",
-    confidence: float = 0.99,
-) -> Intersection:
-    """What several tables tell together of people who are in all of them: anonymity does not compose.
-
-    ```python
-    from sfumato.attacks.printed import company_z, table_2
-
-    found = intersection([table_2(), company_z()], people={"age": 31}, quasi="age", sensitive="score")
-    found.candidates                                                                # ((613,),)
-    ```
-
-    Steward-only: the outcome counts real people, and the candidates are values of rows.
-
-    Baseline: somebody who has one of the tables, the most telling one, and names the value that is most
-    frequent among the person's candidates there. With `control` and `truth`, the same attack on people who
-    are in none of the tables: right for private and synthetic ones (`.within` at epsilon = 1 for each
-    table).
-
-    Args:
-        releases: The tables, at least two.
-        people: Whom to look for: exact values of `quasi`, as a table or, of one person, as a mapping.
-        quasi: The columns that all tables and people have; labels of tables cover values of people.
-        sensitive: The column of the tables to learn. Values are compared as they are.
-        truth: The column of `people`, and of `control`, with the true value, kept by the steward: a hit is
-            then a person of whom the right value alone remains. Without it, a person of whom one value
-            remains.
-        control: People who are in none of the tables.
-        hierarchies: What the labels of columns come from, where they do not say it themselves.
-        target: What is attacked, in words.
-        confidence: Of all intervals.
-
-    Raises:
-        InvalidParameter: for fewer than two tables, a column that is not there, no rows, or a control without
-            truth.
-        SourceUnusable: if a table cannot be read.
-    """
-    names = _known(quasi, sensitive)
-    if not isinstance(releases, list | tuple) or len(releases) < 2:
-        raise InvalidParameter(
-            "releases must be a list of at least two tables: one alone has nothing to meet."
-        )
-    if control is not None and truth is None:
-        raise InvalidParameter("control needs truth: the column that says whether the value found is right.")
-    tables = [read(each, [*names, sensitive]) for each in releases]
-    columns = [*names, *([one_name(truth, "truth")] if truth is not None else [])]
-    if isinstance(people, Mapping):
-        who = person_table(people, columns)
-    else:
-        who = read(people, columns)
-    found = _left(who, tables, names, sensitive, truth, hierarchies)
-    guess: Tally | float = found.guess
-    guessing = "the most frequent candidate of the most telling table alone"
-    if control is not None:
-        others = _left(read(control, columns), tables, names, sensitive, truth, hierarchies)
-        guess, guessing = others.tally, "the same attack on people who are in none of the tables"
-    outcome = Outcome(
-        "intersection",
-        "one value remains" if truth is None else "one value remains, the right one",
-        found.tally,
-        guess,
-        guessing,
-        target,
-        confidence,
-        {
-            "tables": len(tables),
-            "one remains": int((found.allowed.sum(axis=1) == 1).sum()),
-            "none remains": int((~found.allowed.any(axis=1)).sum()),
-            "values left on average": float(found.allowed.sum(axis=1).mean()),
-        },
-    )
-    candidates = tuple(
-        tuple(found.values[i] for i in np.flatnonzero(each).tolist()) for each in found.allowed
-    )
-    return Intersection(outcome, candidates, tuple(map(tuple, found.alone.tolist())))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Left:
-    """Which values all tables allow each person, how many each alone does, and what a guess would reach."""
-
-    values: Sequence[object]
-    allowed: Flags
-    alone: Codes
-    guess: float
-    tally: Tally
-
-
-def _left(
-    who: pa.Table,
-    tables: Sequence[pa.Table],
-    names: Sequence[str],
-    sensitive: str,
-    truth: str | None,
-    hierarchies: Mapping[str, Hierarchy] | None,
-) -> _Left:
-    columns = [table.column(sensitive) for table in tables]
-    coded, hidden = together_coded(columns if truth is None else [*columns, who.column(truth)], sensitive)
-    values = coded.values
-    if who.num_rows * len(values) > _MOST:
-        raise InvalidParameter(
-            "There are too many people and sensitive values to hold them all; give fewer people."
-        )
-    alike = grouped([encode(who, name).codes for name in names])
-    allowed = np.ones((len(alike.sizes), len(values)), dtype=bool)
-    alone, sure = [], []
-    for table, own in zip(tables, hidden, strict=False):
-        counts = _values_of(who, table, names, own, len(values), alike, hierarchies)
-        allowed &= counts > 0
-        alone.append((counts > 0).sum(axis=1)[alike.of_row])
-        sure.append((counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1))[alike.of_row])
-    left = allowed[alike.of_row]
-    hits = left.sum(axis=1) == 1
-    if truth is not None:
-        hits &= left[np.arange(len(left)), hidden[-1]]
-    guess = float(np.max(sure, axis=0).mean())
-    return _Left(values, left, np.stack(alone, axis=1), min(1.0, guess), Tally(int(hits.sum()), len(hits)))
-
-
-def _values_of(
-    who: pa.Table,
-    table: pa.Table,
-    names: Sequence[str],
-    secret: Codes,
-    count: int,
-    alike: Grouped,
-    hierarchies: Mapping[str, Hierarchy] | None,
-) -> npt.NDArray[np.float64]:
-    """How many rows of each value may be of each kind of people."""
-    classes = grouped([encode(table, name).codes for name in names])
-    held = np.zeros((len(classes.sizes), count))
-    np.add.at(held, (classes.of_row, secret), 1.0)
-    found = np.zeros((len(alike.sizes), count))
-    for some, may_be in blocks(who, table, names, alike, classes, hierarchies):
-        found[some] = may_be.astype(np.float64) @ held
-    return found
-
-
-def _known(quasi: str | Sequence[str], sensitive: str) -> list[str]:
-    names = named(quasi, "quasi")
-    if one_name(sensitive, "sensitive").casefold() in {name.casefold() for name in names}:
-        raise InvalidParameter(
-            f'The column "{sensitive[:100]}" is both quasi and sensitive: what is known cannot be hidden.'
-        )
-    return names
+    return Certain(hits, secret.first != np.bincount(secret.second).argmax())
 
 
 def _banded(table: pa.Table, sensitive: str, bands: Bands | None) -> pa.Table:

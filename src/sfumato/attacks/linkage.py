@@ -9,6 +9,8 @@ import numpy as np
 
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import encode
+from sfumato.attacks._certain import STRANGERS
+from sfumato.attacks._control import check_apart
 from sfumato.attacks._matching import (
     Matches,
     beside,
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["linkage", "narrowing", "sparse_linkage"]
+
+_UNDECIDED = (
+    "a stranger may match one row alone, too; give truth, a column that says whose row it is, or control, "
+    "people who are not in the table."
+)
 
 
 def linkage(
@@ -57,9 +64,10 @@ def linkage(
 
     Steward-only: the outcome counts rows of real people, and with `truth` it compares with the truth.
 
-    Baseline: a random row of the table, 1 / n, who names a row without looking. With `control`, the same
-    attack on people of the same kind who are not in the data. That is the right one for synthetic and private
-    tables: a row that looks like somebody is no harm if it looks like a stranger as often.
+    Baseline, with `truth`: a random row of the table, 1 / n, which is a row named without looking. With
+    `control`, the same attack on people of the same kind who are not in the data. That is the right one for
+    synthetic and private tables: a row that looks like somebody is no harm if it looks like a stranger as
+    often. With neither there is no verdict: a stranger, too, may match one record alone.
 
     Copies: rows alike in every released column are one record where most rows stand there as often, so that
     to write each row twice hides nobody. Where the table has no columns but `on`, rows that look alike may as
@@ -80,7 +88,7 @@ def linkage(
 
     Raises:
         InvalidParameter: for a column that is not there, a table without rows, or `truth` together with
-            `control`, whose people have no row of their own.
+            `control`, whose people have no row of their own, or a control with rows of the people known.
         SourceUnusable: if a table cannot be read.
     """
     names = named(on, "on")
@@ -103,16 +111,18 @@ def linkage(
     found = matches(people)
     hits = found.alone if ids is None else found.alone & (found.low == ids.first)
     distinct = len(np.unique(record))
-    guess: Tally | float = 1 / distinct
+    guess: Tally | float | None = None if truth is None else 1 / distinct
+    guessing = "not known" if truth is None else "a random row"
     if control is not None:
+        check_apart(known, control)
         strangers = matches(read(control, names)).alone
-        guess = Tally(int(strangers.sum()), len(strangers))
+        guess, guessing = Tally(int(strangers.sum()), len(strangers)), STRANGERS
     return Outcome(
         "linkage",
         "a person's only match is their own row" if truth is not None else "a person matches one row alone",
         Tally(int(hits.sum()), len(hits)),
         guess,
-        "a random row" if control is None else "the same attack on people who are not in the data",
+        guessing,
         target,
         confidence,
         {
@@ -122,6 +132,7 @@ def linkage(
             "matched none": int((found.counts == 0).sum()),
             "matched several": int(((found.counts > 0) & ~found.alone).sum()),
         },
+        _UNDECIDED if guess is None else "",
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sfumato.attacks._percent import percent
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.shares import clopper_pearson, count_range
 
@@ -52,26 +54,33 @@ class Outcome:
         success: What counts as a hit, in words: "the bit of a person is reconstructed".
         reached: The hits of the attack.
         guess: The hits of somebody who has not seen what was released: a known probability, or a tally of
-            the same attack where it cannot work (people who are not in the table, a random order).
+            the same attack where it cannot work (people who are not in the table, a random order). None
+            where nothing that was given can tell.
         guessing: Who guesses, in words: "a coin", "the same attack on people who are not in the table".
         target: What was attacked, in words: "exact averages", "averages at epsilon 1".
         confidence: Of all intervals.
         detail: Further figures, by name.
+        undecided: Why there is no verdict, as a sentence that says what would give one; empty if there is
+            one.
     """
 
     attack: str
     success: str
     reached: Tally
-    guess: Tally | float
+    guess: Tally | float | None
     guessing: str
     target: str = ""
     confidence: float = 0.99
     detail: Mapping[str, Any] = field(default_factory=dict)
+    undecided: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise InvalidParameter("confidence must lie strictly between 0 and 1.")
-        if not isinstance(self.guess, Tally) and not 0 <= self.guess <= 1:
+        if self.guess is None:
+            if not self.undecided:
+                raise InvalidParameter("without a guess there is no verdict: say in undecided why.")
+        elif not isinstance(self.guess, Tally) and not 0 <= self.guess <= 1:
             raise InvalidParameter("what a guess reaches is a probability, from 0 to 1.")
 
     @property
@@ -86,33 +95,73 @@ class Outcome:
 
     @property
     def baseline(self) -> float:
-        """The share of trials in which a guess succeeds."""
+        """The share of trials in which a guess succeeds; NaN where there is no guess."""
+        if self.guess is None:
+            return math.nan
         return self.guess.rate if isinstance(self.guess, Tally) else float(self.guess)
 
     @property
     def baseline_interval(self) -> tuple[float, float]:
         """The rates that somebody who only guesses reaches in as many trials, at this confidence.
 
-        Where the guess was measured, its own uncertainty takes half of what may go wrong.
+        Where the guess was measured, its own uncertainty takes half of what may go wrong. NaN where there is
+        no guess.
         """
+        if self.guess is None:
+            return math.nan, math.nan
         alpha = (1 - self.confidence) / 2
-        if isinstance(self.guess, Tally):
-            low, high = clopper_pearson(self.guess.hits, self.guess.trials, alpha / 2)
-            least, most = count_range(float(low), float(high), self.reached.trials, alpha / 2)
-        else:
-            least, most = count_range(self.baseline, self.baseline, self.reached.trials, alpha)
+        low, high = self._guess_limits(alpha / 2)
+        alpha = alpha / 2 if isinstance(self.guess, Tally) else alpha
+        least, most = count_range(low, high, self.reached.trials, alpha)
         return least / self.reached.trials, most / self.reached.trials
 
-    @property
-    def works(self) -> bool:
-        """Whether the attack did better than a guess would have, but by luck."""
-        return self.rate > self.baseline_interval[1]
+    def _guess_limits(self, alpha: float) -> tuple[float, float]:
+        """Where the probability of a guess lies: exactly where it is known."""
+        if isinstance(self.guess, Tally):
+            low, high = clopper_pearson(self.guess.hits, self.guess.trials, alpha)
+            return float(low), float(high)
+        return float(self.guess or 0.0), float(self.guess or 0.0)
 
     @property
-    def within(self) -> bool:
-        """Whether what the attack reached is what a guess reaches."""
+    def works(self) -> bool | None:
+        """Whether the attack did better than a guess would have, but by luck; None without a verdict."""
+        return None if self.undecided else self.rate > self.baseline_interval[1]
+
+    @property
+    def within(self) -> bool | None:
+        """Whether what the attack reached is what a guess reaches; None without a verdict."""
         low, high = self.baseline_interval
-        return low <= self.rate <= high
+        return None if self.undecided else low <= self.rate <= high
+
+    def allowed(self, epsilon: float, *, delta: float = 0.0) -> float | None:
+        """The most that an (epsilon, delta) lets the attack reach, as far as the guess is known.
+
+        A guess that was measured is taken at the upper end of its interval: by luck it was seen less often.
+
+        Args:
+            epsilon: Of all that was released, for one person.
+            delta: The same.
+
+        Privacy:
+            Claim: where the guess is the same attack on a release without the person, and the release is
+            (ε, δ)-DP for that change, a hit has probability at most min(e^ε·g + δ, 1 − e^−ε·(1 − g − δ)),
+            where g is that of the guess. Proof: the definition for the event of a hit, and for its
+            complement the other way round (Wasserman, Zhou 2010; Kairouz, Oh, Viswanath 2015).
+
+        Returns:
+            A probability; None where there is no guess.
+        """
+        if self.guess is None:
+            return None
+        return _most(self._guess_limits((1 - self.confidence) / 2)[1], epsilon, delta)
+
+    def keeps(self, epsilon: float, *, delta: float = 0.0) -> bool | None:
+        """Whether the rate may be one that an (epsilon, delta) allows; what is not is more than luck.
+
+        The rate, too, is given the room of its interval. None where there is no guess.
+        """
+        most = self.allowed(epsilon, delta=delta)
+        return None if most is None else self.interval[0] <= most
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as plain values."""
@@ -124,13 +173,13 @@ class Outcome:
             "trials": self.reached.trials,
             "rate": self.rate,
             "interval": list(self.interval),
-            "baseline": self.baseline,
-            "baseline_interval": list(self.baseline_interval),
+            "baseline": None if self.guess is None else self.baseline,
+            "baseline_interval": None if self.guess is None else list(self.baseline_interval),
             "guessing": self.guessing,
             "confidence": self.confidence,
             "works": self.works,
             "detail": dict(self.detail),
-        }
+        } | ({"undecided": self.undecided} if self.undecided else {})
 
     def plot(self, *, path: str | os.PathLike[str] | None = None) -> Figure:
         """The rate with its interval, over the band that a guess reaches."""
@@ -140,23 +189,37 @@ class Outcome:
     def words(self) -> tuple[str, str, str]:
         """What was reached, what a guess reaches, and the verdict: a sentence each."""
         low, high = self.interval
-        least, most = self.baseline_interval
         against = f" against {self.target}" if self.target else ""
         return (
             f"{self.attack}{against}: {self.success} in {self.reached.hits:,} of {self.reached.trials:,} "
-            f"({_percent(self.rate)}, {self.confidence:.0%} interval {_percent(low)} to {_percent(high)}).",
-            f"A guess ({self.guessing}) reaches {_percent(self.baseline)}; in as many trials "
-            f"{_percent(least)} to {_percent(most)}.",
-            "It works." if self.works else "No better than a guess.",
+            f"({percent(self.rate)}, {self.confidence:.0%} interval {percent(low)} to {percent(high)}).",
+            self._guess_words(),
+            f"No verdict: {self.undecided}"
+            if self.undecided
+            else "It works."
+            if self.works
+            else "No better than a guess.",
+        )
+
+    def _guess_words(self) -> str:
+        if self.guess is None:
+            return "What a guess would reach is not known."
+        least, most = map(percent, self.baseline_interval)
+        # A guess that was counted, too, is itself a sample: its range is wider than that of a known one.
+        both = ", both counts being samples," if isinstance(self.guess, Tally) else ""
+        return (
+            f"A guess ({self.guessing}) reaches {percent(self.baseline)}; in as many trials{both} "
+            f"{least} to {most}."
         )
 
     def __str__(self) -> str:
         return "\n".join(textwrap.fill(line, _WIDTH, break_on_hyphens=False) for line in self.words)
 
 
-def _percent(share: float) -> str:
-    """A share as a percentage: 97.5%, and 0.011% rather than 0.0%."""
-    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{share * 100:.2g}%"
+def _most(guess: float, epsilon: float, delta: float) -> float:
+    """The most that a probability may become under an (epsilon, delta)."""
+    factor = math.exp(min(epsilon, 700.0))
+    return min(1.0, factor * guess + delta, max(guess, 1 - (1 - guess - delta) / factor))
 
 
 def compare(
@@ -175,7 +238,7 @@ def compare(
         [each.target or each.attack for each in outcomes],
         [each.rate for each in outcomes],
         [each.interval for each in outcomes],
-        [each.baseline_interval for each in outcomes],
+        [None if each.undecided else each.baseline_interval for each in outcomes],
         title=title or f"{outcomes[0].attack}: {outcomes[0].success}",
         confidence=outcomes[0].confidence,
         path=path,

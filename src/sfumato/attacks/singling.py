@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato.anonymity._codes import Codes
 from sfumato.anonymity._given import whole
+from sfumato.attacks._control import check_apart
 from sfumato.attacks._matching import Flags, named, one_name, read, read_with_records
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
 from sfumato.attacks.outcome import Outcome, Tally
@@ -78,7 +79,7 @@ def singling_out(
 
     Raises:
         InvalidParameter: for a column that is not there, no rows, more than 100,000 attacks, or if no
-            predicate singles out a synthetic row.
+            predicate singles out a synthetic row, or the control has rows of the original.
         SourceUnusable: if a table cannot be read.
     """
     wide, most = as_integer(width, "width"), as_integer(attacks, "attacks")
@@ -88,6 +89,7 @@ def singling_out(
     made, record, _ = read_with_records(synthetic, names)
     # A table with each row twice hides nobody: copies are looked at once.
     once = np.unique(record, return_index=True)[1]
+    check_apart(original, control)
     tables = [read(original, names), made, read(control, names)]
     random = simulation(seed)
     size = min(tables[_ORIGINAL].num_rows, tables[_CONTROL].num_rows)
@@ -163,7 +165,8 @@ def inference(
         confidence: Of all intervals.
 
     Raises:
-        InvalidParameter: for a column that is not there or both known and secret, no rows, or no tolerance.
+        InvalidParameter: for a column that is not there, both known and secret, or of numbers in one table
+            and text in another, no rows, no tolerance, or a control with rows of the original.
         SourceUnusable: if a table cannot be read.
     """
     names = named(known, "known")
@@ -232,7 +235,8 @@ def linkability(
         confidence: Of all intervals.
 
     Raises:
-        InvalidParameter: for a column that is not there or in both halves, or no rows.
+        InvalidParameter: for a column that is not there, in both halves, or of numbers in one table and text
+            in another, no rows, or a control with rows of the original.
         SourceUnusable: if a table cannot be read.
     """
     one, other = named(left, "left"), named(right, "right")
@@ -268,6 +272,7 @@ def _targets(
 ) -> list[Column]:
     """The columns of a random choice of people, and of all synthetic rows."""
     most, random = as_integer(attacks, "attacks"), simulation(seed)
+    check_apart(original, control)
     tables = _three(original, synthetic, control, names)
     some = [random.permutation(table.num_rows)[:most] for table in tables]
     return [each.take([some[0], None, some[2]]) for each in mixed(tables, names)]

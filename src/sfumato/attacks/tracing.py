@@ -8,9 +8,11 @@ those who are in (Homer et al. 2008). Whoever has a person's variants can tell w
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 
 from sfumato.attacks._asking import finite_array
 from sfumato.attacks.outcome import Outcome, Tally
@@ -19,6 +21,11 @@ from sfumato.numeric.exact import Rational, probability
 from sfumato.numeric.rounding import Floats
 
 __all__ = ["trace_scores", "tracing"]
+
+_TOO_FEW = (
+    "with so few attributes ({attributes:,}) for {members:,} members this attack can recognise nobody, so "
+    "that its failure says nothing; give more columns, or fewer members."
+)
 
 
 def trace_scores(means: npt.ArrayLike, reference: npt.ArrayLike, people: npt.ArrayLike) -> Floats:
@@ -68,7 +75,8 @@ def tracing(
     `false_positives` of the outsiders. Every other row of `others` sets that threshold. The baseline is the
     same attack on the rest of them: people of the same population whose data is in no release, so that
     whatever the release teaches about the population is taught about them as well. They must have taken part
-    neither in the means nor in the reference.
+    neither in the means nor in the reference. Where attributes are so few, for so many members, that exact
+    means could not show a difference, a failure says nothing: `undecided` says so, and there is no verdict.
 
     Args:
         means: the released means, one for each attribute.
@@ -103,7 +111,7 @@ def tracing(
         least = 2 * math.ceil(1 / share)
         raise InvalidParameter(f"others must be at least {least} people for that share of false positives.")
     threshold = calibration[rank - 1]
-    return Outcome(
+    found = Outcome(
         "tracing",
         "a member is recognised as one",
         Tally(int((inside > threshold).sum()), len(inside)),
@@ -117,6 +125,13 @@ def tracing(
             "deviations_apart": _apart(inside, outside),
         },
     )
+    # What exact means would give away: the scores are at most √(d/n) deviations apart (`trace_scores`).
+    at_best = float(ndtr(ndtri(float(share)) + math.sqrt(np.size(means) / len(inside))))
+    # Ties may leave a guess below its share, which is no merit of the means.
+    by_luck = max(each.baseline_interval[1] for each in (found, replace(found, guess=float(share))))
+    if found.works or at_best > by_luck:
+        return found
+    return replace(found, undecided=_TOO_FEW.format(attributes=int(np.size(means)), members=len(inside)))
 
 
 def _apart(inside: Floats, outside: Floats) -> float | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
     EpsilonOption,
     FileArgument,
@@ -98,7 +100,7 @@ def differencing(
                     lambda: told(everyone), lambda: told(others), ask_without=without, **given
                 )
             absent = (lambda: told(others) / count) if is_private else None
-            return attacks.differencing(
+            compared = attacks.differencing(
                 lambda: told(others) / (count - 1),
                 lambda: told(everyone) / count,
                 first_size=count - 1,
@@ -106,6 +108,12 @@ def differencing(
                 ask_without=absent,
                 **given,
             )
+            # Who is taken out has been there all along.
+            words = {
+                each: getattr(compared, each).replace("the newcomer", "the person")
+                for each in ("success", "guessing")
+            }
+            return replace(compared, **words)
 
         found = [outcome(values, lambda exact: exact, False), outcome(held, noise.release, True)]
     each = "the person of that row, asked about again and again" if row is not None else "people at random"
@@ -113,7 +121,8 @@ def differencing(
         f"Each trial takes one person out ({each}) and compares with and without. Both private answers "
         "together cost this epsilon, with values held within the bounds and the number of people public."
     )
-    tell(found, note, title="Whose value two answers give away", plot=plot, json_=json_)
+    title = "Whose value two answers give away"
+    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -225,7 +234,8 @@ def reconstruction(
         "count costs this epsilon, all together cost as many times as much: the price that protects is the "
         "total, the last line."
     )
-    tell(found, note, title="Whose bit comes out of counts", plot=plot, json_=json_)
+    title = "Whose bit comes out of counts"
+    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -276,13 +286,15 @@ def tracing(
                 (noise.release(means), at_epsilon("averages", cost)),
             )
         ]
+    columns_ = "one column" if attributes == 1 else f"{attributes:,} columns"
     note = (
-        f"Averages of {attributes:,} columns over {count:,} members; {len(others):,} others, and "
+        f"Averages of {columns_} over {count:,} members; {len(others):,} others, and "
         f"{len(reference):,} to know the population by. All private averages together cost this epsilon, and "
         "a delta of one in a million, with the number of members public. The more columns and the "
         "fewer members, the more is told."
     )
-    tell(found, note, title="Who is recognised in averages", plot=plot, json_=json_)
+    title = "Who is recognised in averages"
+    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost, _DELTA))
 
 
 def _numbers(
@@ -297,7 +309,9 @@ def _numbers(
     held = columns_in(file, [column]).column(column)
     kind = held.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidParameter(f'Column "{column[:100]}" does not hold numbers; name one that does.')
+        raise InvalidParameter(
+            f'Column "{column[:100]}" does not hold numbers{_to_blame(held)}; mend it, or name one that does.'
+        )
     every = np.asarray(held.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     is_there = np.isfinite(every)
     values = every[is_there]
@@ -314,6 +328,21 @@ def _numbers(
     if not is_there[row - 1]:
         raise InvalidParameter(f'That row has no number in "{column[:100]}"; choose another.')
     return values, np.array([int(is_there[: row - 1].sum())])
+
+
+def _to_blame(held: Any) -> str:
+    """How many cells make a column text, where they are the fewer ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(held.type) or pa.types.is_large_string(held.type)):
+        return ""
+    is_number = pc.match_substring_regex(held, r"^\s*[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?\s*$")
+    filled = len(held) - held.null_count
+    others = filled - int(pc.sum(is_number).as_py() or 0)
+    if not 0 < others < filled / 2:
+        return ""
+    return f": {others:,} of its {filled:,} values {'is' if others == 1 else 'are'} none"
 
 
 def _reach(low: Fraction, high: Fraction, people: int) -> Fraction:

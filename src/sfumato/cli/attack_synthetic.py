@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
+    APART,
     COUNTS,
     EpsilonOption,
     PlotOption,
@@ -56,8 +58,9 @@ def singling_out(
         typer.Option("--columns", metavar="COLUMNS", help="Which columns; all of SYNTHETIC unless given."),
     ] = None,
     width: Annotated[
-        int, typer.Option("--width", metavar="NUMBER", min=1, help="How many columns a description has.")
-    ] = 3,
+        int | None,
+        typer.Option("--width", metavar="NUMBER", min=1, help="How many columns a description has; 3."),
+    ] = None,
     tries: AttacksOption = 500,
     epsilon: EpsilonOption = "1",
     seed: SeedOption = None,
@@ -66,16 +69,23 @@ def singling_out(
 ) -> None:
     """Describe one person alone, from a synthetic row."""
     from sfumato import attacks
+    from sfumato.attacks._control import check_apart
 
     def attack(table: pa.Table, target: str) -> Outcome:
         return attacks.singling_out(
-            people, table, others, columns=names, width=width, attacks=tries, seed=seed, target=target
+            people, table, others, columns=names, width=width or 3, attacks=tries, seed=seed, target=target
         )
 
     cost = price(epsilon)
     picture(plot)
     with spinner("attacking", quiet=json_):
-        names = listed(columns or []) or names_in(synthetic)
+        names = listed(columns or [])
+        if not names:
+            names = names_in(synthetic)
+            _check_all_have(names, original, control)
+        if width is not None and width > len(names):
+            raise InvalidParameter(f"--width is at most the number of columns, {len(names):,}; give less.")
+        check_apart(original, control)
         people, given, others = (columns_in(each, names) for each in (original, synthetic, control))
         found, notes = _beside(attack, people, given, others, names, cost, seed)
     tell(found, *notes, title="Whom a description fits alone", plot=plot, json_=json_)
@@ -104,6 +114,7 @@ def inference(
 ) -> None:
     """Learn a secret from the nearest synthetic row."""
     from sfumato import attacks
+    from sfumato.attacks._control import check_apart
 
     def attack(table: pa.Table, target: str) -> Outcome:
         return attacks.inference(
@@ -122,9 +133,22 @@ def inference(
     picture(plot)
     with spinner("attacking", quiet=json_):
         all_ = [*names, secret]
+        check_apart(original, control)
         people, given, others = (columns_in(each, all_) for each in (original, synthetic, control))
         found, notes = _beside(attack, people, given, others, all_, cost, seed)
-    tell(found, *notes, title="Whose secret the nearest row tells", plot=plot, json_=json_)
+    title, private = "Whose secret the nearest row tells", Promise(cost)
+    tell(found, *notes, title=title, plot=plot, json_=json_, promised=private)
+
+
+def _check_all_have(names: list[str], *files: str) -> None:
+    """Refuse a file that lacks columns which nobody named: no name is quoted, as it may be a value."""
+    wanted = {name.strip().casefold() for name in names}
+    for file in files:
+        if not wanted <= {name.strip().casefold() for name in names_in(file)}:
+            raise InvalidParameter(
+                "A table has no column for some of those of SYNTHETIC; with --columns name those that all "
+                "three have, and see whether names stand in the first row of each."
+            )
 
 
 def _beside(
@@ -139,7 +163,7 @@ def _beside(
     """The attack on the rows themselves, on the table that was given, and on private rows; what to say."""
     # First, so that what is wrong is said of the user's own table.
     told = attack(given, "the synthetic table")
-    notes = [f"{COUNTS} in all. Which values there are is taken for declared."]
+    notes = [f"{COUNTS} in all. {APART} Which values there are is taken for declared."]
 
     def reference(table: pa.Table, target: str) -> list[Outcome]:
         try:

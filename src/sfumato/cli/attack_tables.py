@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
+    APART,
     COUNTS,
     EpsilonOption,
     FileArgument,
@@ -33,6 +35,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.render import key
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sfumato.attacks import Intersection
 
 __all__ = ["homogeneity", "intersection", "linkage"]
@@ -40,8 +44,9 @@ __all__ = ["homogeneity", "intersection", "linkage"]
 _AS_IT_IS = "the table as it is"
 _HALVES = (
     f"{COUNTS} in all, over a random half of the rows; the other half are the people who are not in the "
-    "data. Which values there are is taken for declared."
+    f"data. {APART} Which values there are is taken for declared."
 )
+_ASKED = 1_000  # people whom several tables are searched for
 _MOST = 500  # people of either half whose every candidate is looked at
 
 QuasiOption = Annotated[
@@ -87,7 +92,10 @@ def linkage(
         rows, all_columns = part_and_whole(released, [*names, *own])
         strangers = None if control is None else columns_in(control, names)
         from sfumato import attacks
+        from sfumato.attacks._control import check_apart
 
+        if control is not None:
+            check_apart(known, control)
         plain = attacks.linkage(
             people, all_columns, on=names, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS
         )
@@ -99,7 +107,8 @@ def linkage(
             control=others,
             target=at_epsilon("private rows", cost),
         )
-    tell([plain, private], _HALVES, title="Who is found again", plot=plot, json_=json_)
+    title = "Who is found again"
+    tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -129,7 +138,8 @@ def homogeneity(
             target=at_epsilon("private rows", cost),
             **asked,
         )
-    tell([plain, private], _HALVES, title="Whose secret is certain", plot=plot, json_=json_)
+    title = "Whose secret is certain"
+    tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -163,12 +173,14 @@ def intersection(
         raise InvalidParameter("Say whom to look for: --person COLUMN=VALUE,… or --people FILE.")
     if person is not None and truth is not None:
         raise InvalidParameter("--truth is a column of --people; of one --person, see what remains.")
+    if person is not None and plot is not None:
+        raise InvalidParameter("--plot draws a rate, and one --person has none; give --people instead.")
     if show and person is None:
         raise InvalidParameter("--show is about one --person; of many people, there is only a count.")
     with spinner("attacking", quiet=json_):
         tables = [columns_in(each, [*names, sensitive]) for each in files]
         own = [*names, *([] if truth is None else [truth])]
-        who = columns_in(people, own) if people is not None else _person(str(person), names)
+        who = _some(columns_in(people, own), seed) if people is not None else _person(str(person), names)
         from sfumato import attacks
 
         asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
@@ -178,8 +190,12 @@ def intersection(
             for place, each in enumerate(tables)
         ]
         private = attacks.intersection(made, target=at_epsilon("private rows", cost), **asked)
-    note = f"{COUNTS} for all tables together. Which values there are is taken for declared."
+    note = f"{COUNTS} for all tables together. {APART} Which values there are is taken for declared."
     found = [plain, private]
+    if truth is not None:
+        note = f"{_alone(plain)} {note}"
+    if plain.outcome.reached.trials == _ASKED:
+        note = f"At most {_ASKED:,} people are looked for, a random choice. {note}"
     words = None if person is None else [_remaining(each, show=show) for each in found]
     alone = "One person is one trial, which says nothing about a rate: --people takes many."
     tell(
@@ -194,7 +210,26 @@ def intersection(
     )
 
 
-# ── one person
+# ── whom to look for
+
+
+def _some(people: pa.Table, seed: int | None) -> pa.Table:
+    """All of them, or a random choice where they are many."""
+    from sfumato.random import simulation
+
+    if people.num_rows <= _ASKED:
+        return people
+    return people.take(simulation(seed).permutation(people.num_rows)[:_ASKED])
+
+
+def _alone(found: Intersection) -> str:
+    """What one table tells by itself: where that is much, it is what is wrong."""
+    from sfumato.attacks._percent import percent
+
+    return (
+        "The most telling table alone, with its most frequent candidate, is right about "
+        f"{percent(found.outcome.detail['one table alone'])} of the people, as it is."
+    )
 
 
 def _person(given: str, quasi: Sequence[str]) -> dict[str, object]:

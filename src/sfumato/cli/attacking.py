@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.attack_promise import Promise
 from sfumato.cli.commas import listed
 from sfumato.cli.output import emit_json, paragraph, say
 from sfumato.errors import InvalidParameter, SourceUnusable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.attacks import Outcome
 
 __all__ = [
+    "APART",
     "COUNTS",
     "STEWARD",
     "EpsilonOption",
@@ -46,6 +48,10 @@ __all__ = [
 
 STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
 COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
+APART = (
+    "So what ties the columns of a person together is lost from them at any epsilon, and that alone defeats "
+    "this attack: a high epsilon that holds here is not shown to be safe."
+)
 _MOST_ROWS = 10_000_000  # a tiny epsilon may ask for any number of them
 _APART = 1 << 32
 _PICTURES = (".png", ".svg")
@@ -129,7 +135,10 @@ def columns_in(file: str, names: Sequence[str]) -> pa.Table:
         InvalidParameter: if there is no such file, no such column, or no row.
         SourceUnusable: if the file cannot be read.
     """
-    return part_and_whole(file, names)[0]
+    from sfumato.attacks._matching import read
+
+    _located(file)
+    return read(file, names)
 
 
 def part_and_whole(file: str, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -152,11 +161,10 @@ def names_in(file: str) -> list[str]:
         InvalidParameter: if there is no such file, or it is no table.
         SourceUnusable: if the file cannot be read.
     """
-    from sfumato.anonymity.tables import opened
+    from sfumato.anonymity.tables import names_of
 
     _located(file)
-    with opened(file) as rows:
-        return list(rows.kinds)
+    return names_of(file)
 
 
 def _located(file: str) -> None:
@@ -276,6 +284,7 @@ def tell(
     json_: bool,
     words: Sequence[str] | None = None,
     more: Mapping[str, object] | None = None,
+    promised: Promise | None = None,
 ) -> None:
     """Write the outcomes one after the other, what is to be said of them, and for whom they are.
 
@@ -287,6 +296,7 @@ def tell(
         json_: Whether to write them as one document instead.
         words: What to say in place of the outcomes, where a rate would mislead.
         more: Further entries of the document.
+        promised: What the last outcome's release promises, where its guess is one that this bounds.
     """
     from sfumato.attacks import compare
 
@@ -294,7 +304,10 @@ def tell(
         with _writing(plot):
             compare(outcomes, title=title, path=plot)
     if json_:
-        found = {"outcomes": [each.to_dict() for each in outcomes], "steward_only": True}
+        told = [each.to_dict() for each in outcomes]
+        if promised is not None:
+            told[-1] |= promised.to_dict(outcomes[-1])
+        found = {"outcomes": told, "note": " ".join(filter(None, notes)), "steward_only": True}
         drawn = {} if plot is None else {"plot": str(plot)}
         emit_json(found | dict(more or {}) | drawn)
         return
@@ -307,7 +320,10 @@ def tell(
             reached, guess, verdict = outcome.words
             paragraph(reached)
             paragraph(guess)
-            paragraph(verdict, style="bad" if outcome.works else "good")
+            style: str | None = "bad" if outcome.works else "dim" if outcome.undecided else "good"
+            if promised is not None and outcome is outcomes[-1]:
+                verdict, style = promised.verdict(outcome, verdict, style)
+            paragraph(verdict, style=style)
             say()
     for each in filter(None, notes):
         paragraph(each)

@@ -41,7 +41,7 @@ def success_rates(
     labels: Sequence[object],
     rates: Sequence[float],
     intervals: Sequence[tuple[float, float]],
-    guesses: Sequence[tuple[float, float]],
+    guesses: Sequence[tuple[float, float] | None],
     *,
     title: str = "",
     confidence: float = 0.99,
@@ -53,7 +53,7 @@ def success_rates(
         labels: what was attacked, at most 24 rows.
         rates: the share of trials that succeeded, from 0 to 1.
         intervals: where the probability of success lies.
-        guesses: the rates that a guess reaches in as many trials.
+        guesses: the rates that a guess reaches in as many trials; None where there is no verdict.
         title: the title.
         confidence: of intervals and bands, for the note.
         path: where to write the picture, .png or .svg.
@@ -67,13 +67,14 @@ def success_rates(
     found = numbers(rates, "rates", length=rows)
     sides = [
         numbers([pair[at] for pair in pairs], name, length=rows)
-        for pairs, name in ((intervals, "intervals"), (guesses, "guesses"))
+        for pairs, name in ((intervals, "intervals"), ([each or (0, 0) for each in guesses], "guesses"))
         for at in (0, 1)
     ]
     low, high, least, most = sides
     figure = new_figure(7.0, 1.5 + 0.42 * rows + (0.3 if title else 0.0))
     axes = figure.subplots()
-    for row in range(rows):
+    is_judged = np.array([each is not None for each in guesses])
+    for row in is_judged.nonzero()[0].tolist():
         width = max(most[row] - least[row], 0.004)
         axes.barh(
             row,
@@ -83,12 +84,13 @@ def success_rates(
             color=FAINT,
             edgecolor=GREY,
             linewidth=0.6,
-            label="what a guess reaches" if row == 0 else None,
+            label="what a guess reaches" if row == is_judged.argmax() else None,
         )
     works = found > most
     for chosen, color, marker, words in (
-        (works, ACCENT, "D", "attack, better than a guess"),
-        (~works, DOT, "o", "attack, no better"),
+        (is_judged & works, ACCENT, "D", "attack, better than a guess"),
+        (is_judged & ~works, DOT, "o", "attack, no better"),
+        (~is_judged, GREY, "s", "no verdict"),
     ):
         if not chosen.any():
             continue
@@ -115,7 +117,7 @@ def success_rates(
     axes.legend(
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
-        ncols=3,
+        ncols=4,
         frameon=False,
         fontsize=NOTE,
         columnspacing=1.4,
