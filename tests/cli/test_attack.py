@@ -393,7 +393,7 @@ def test_the_columns_share_the_price():
             ("differencing", "mixed.csv", "-c", "cost", "--lower", "0", "--upper", "9"),
             "1 of its 9 values is none",
         ),
-        (("averaging", "empty.csv"), "there is nobody in it."),
+        (("averaging", "empty.csv"), "give one with somebody in it."),
         (("inference", *THREE, "--known", "zip", "--secret", "pay"), "has no column"),
         (("inference", *THREE, "--known", "zip", "--secret", "age", "--tolerance", "2"), "from 0 to 1"),
         (
