@@ -275,6 +275,13 @@ def test_unusable_input_is_refused():
         mechanism.advise(types[:-1])
     with pytest.raises(InvalidValue, match="none of the game's"):
         measured_gain(mechanism, types, player=0, report="nowhere")
+    for wrong in (-1, 30):
+        with pytest.raises(InvalidParameter, match="player must be"):
+            measured_gain(mechanism, types, player=wrong, report=types[1])
+        with pytest.raises(InvalidParameter, match="player must be"):
+            mechanism.play(types, wrong, types[0], 2)
+    with pytest.raises(InvalidParameter, match="fewer rounds"):
+        PrivateAdvice(game, epsilon=1, delta="1e-6", rounds=10**9).advise(types)
     one = CongestionGame("x", {"a": ["x"]}, players=2, latency=[(0.1, 0)])
     with pytest.raises(InvalidParameter, match="nothing to advise"):
         PrivateAdvice(one, epsilon=1, delta="1e-6", rounds=3)

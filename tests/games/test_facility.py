@@ -246,7 +246,7 @@ def test_what_makes_no_sense_is_refused(arguments, words):
         FacilityLocation(**({"epsilon": 1} | arguments))
 
 
-@pytest.mark.parametrize("reports", [[], [[0, 1]], [math.nan], ["here"], 0.5])
+@pytest.mark.parametrize("reports", [[], [[0, 1]], [math.nan], ["here"], 0.5, [10**400]])
 def test_reports_that_are_no_places_are_refused(reports):
     with pytest.raises(InvalidValue):
         FacilityLocation(1, GRID).select(reports)

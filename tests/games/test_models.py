@@ -297,3 +297,15 @@ def test_the_price_of_one_run_or_of_two_would_be_caught(monkeypatch):
         stopping = RandomStopping("0.5", "0.1")
         ratio = largest_ratio(stopping.probabilities(left), stopping.probabilities(right))
         assert ratio > float(stopping.loss.pure)
+
+
+def test_one_answer_of_another_kind_moves_every_score_by_one_at_most():
+    selection = ModelSelection(1, [NO_LOSS] * 2, holdout="same")
+    answers = [[1, 2, 3, 4], [1, 2, 0, 0]]
+    assert selection.correct(answers, [1, 2, 3, 4]).tolist() == [4, 2]
+    # A text among numbers turns them all into text in an array: then nothing would be right any more.
+    assert selection.correct(answers, [1, 2, 3, "four"]).tolist() == [3, 2]
+    assert selection.correct([[1, 2, 3, "four"], [1, 2, 0, 0]], [1, 2, 3, 4]).tolist() == [3, 2]
+    assert selection.correct([[True], [1.0]], [1]).tolist() == [1, 1]
+    with pytest.raises(InvalidValue, match="a row for each model"):
+        selection.correct([[1], [1, 2]], [1])

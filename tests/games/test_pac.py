@@ -314,3 +314,28 @@ def test_unusable_bits_and_columns_are_refused():
 def test_unusable_parameters_are_refused(make, told):
     with pytest.raises(InvalidParameter, match=told):
         make()
+
+
+@pytest.mark.parametrize("width", [np.float16, np.float32])
+def test_a_rule_says_of_narrow_numbers_what_was_counted(width):
+    """0.7 is less than 0.7 once it was rounded to 32 bits."""
+    rows, labels = np.array([0.1, 0.7, 0.9, 0.3], width), [0, 1, 1, 0]
+    for ready, features in (
+        (thresholds([0.1, 0.3, 0.7, 0.9]), rows),
+        (decision_stumps([[0.1, 0.3, 0.7, 0.9]]), rows[:, None]),
+    ):
+        counted = PrivateLearner(1, ready).errors(features, labels)
+        said = [np.count_nonzero(ready[i](features) != np.array(labels, bool)) for i in range(len(ready))]
+        assert counted.tolist() == said
+
+
+def test_ragged_examples_and_unknown_neighbours_are_refused():
+    learner = PrivateLearner(1, thresholds([1.0]))
+    with pytest.raises(InvalidValue, match="one row for each example"):
+        learner.errors([[1], [1, 2]], [0, 1])
+    with pytest.raises(InvalidValue, match="flat array"):
+        learner.errors([1, 2], [[1], [1, 0]])
+    with pytest.raises(InvalidParameter, match="flat list"):
+        thresholds([[1], [1, 2]])
+    with pytest.raises(InvalidParameter, match="adjacency"):
+        error_promised(5, 5, beta="0.1", epsilon=None, adjacency=["exchange"])
