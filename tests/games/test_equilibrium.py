@@ -260,6 +260,14 @@ def test_play_gives_the_utility_of_truth_and_of_lies():
     assert free.mean() > 0.3
 
 
+def test_who_has_no_choice_regrets_nothing_exactly():
+    bent = (np.arange(6) / 7) ** 1.5 * 0.45 + 0.1
+    game = CongestionGame("ab", {"one": ["a"], "two": ["ab"]}, players=5, latency=[bent, bent**2])
+    with seeded(1):
+        advice = PrivateAdvice(game, epsilon=20, delta="0.01", rounds=50).advise(["one", "two"] * 2 + ["two"])
+    assert advice.alpha == 0.0 == advice.certified()
+
+
 def test_unusable_input_is_refused():
     game, types = town(players=30)
     with pytest.raises(InvalidParameter, match="rounds must be at least 1"):

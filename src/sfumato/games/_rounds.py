@@ -197,6 +197,7 @@ def regrets(game: CongestionGame, index: Integers, actions: NDArray[np.int16], l
         for a, here in enumerate(mine):
             other = join @ mine.T - (join - stay) @ (here * mine).T
             gains = (stay @ here)[:, None] - other
+            gains[:, a] = 0.0  # staying gains nothing, whatever floats make of it
             found[members] += ((chosen == a).astype(np.float64) @ gains).max(axis=1).clip(0.0)
     return found / rounds
 
