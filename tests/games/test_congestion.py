@@ -149,3 +149,8 @@ def test_unknown_types_are_refused_without_naming_them():
         two_roads().index(["any"])
     with pytest.raises(InvalidParameter, match="No path"):
         routing_game({("a", "b"): (0.1, 0)}, [("b", "a")], players=3)
+
+
+def test_what_the_first_user_pays_moves_nobody_else():
+    game = CongestionGame("ab", {"any": ["a", "b"]}, players=3, latency=[[0, 0.5, 0.5, 0.5], (0.0, 0.4)])
+    assert game.largeness() == 0.0

@@ -253,3 +253,10 @@ def test_a_greedy_choice_can_be_mixed_at_any_price():
     mixed = TruthfulMixture(FacilityLocation("1e-9", PLANE, facilities=2, method="greedy"))
     assert 0 < mixed.weight < Fraction(1, 10**6)
     assert gain(mixed.payoff, types=PLANE[:3], players=2, anonymous=True).high <= 1e-11
+
+
+@pytest.mark.parametrize("coalition", [2, 5])
+def test_a_group_is_promised_what_so_many_exchanges_allow(coalition):
+    mixed = TruthfulMixture(FacilityLocation(1, LINE))
+    allowed = (1 - float(mixed.weight)) * math.tanh(coalition / 4)
+    assert allowed <= mixed.promise(coalition=coalition) == pytest.approx(allowed)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games import pac
@@ -339,3 +340,14 @@ def test_ragged_examples_and_unknown_neighbours_are_refused():
         thresholds([[1], [1, 2]])
     with pytest.raises(InvalidParameter, match="adjacency"):
         error_promised(5, 5, beta="0.1", epsilon=None, adjacency=["exchange"])
+
+
+@pytest.mark.parametrize("beta", ["0.05", "0.01"])
+@pytest.mark.parametrize("n", [51, 201, 1001])
+def test_the_promise_covers_a_best_rule_that_looks_worse_than_it_is(n, beta):
+    """Two rules that always disagree: the sample flatters one exactly as much as it wrongs the other."""
+    alpha = error_promised(2, n, beta=beta, epsilon=None)
+    wrong = binom.sf(n // 2, n, (1 - alpha) / 2)  # more than half of the sample against the better rule
+    assert wrong <= float(beta)
+    # One deviation instead of two would not do.
+    assert binom.sf(n // 2, n, (1 - math.sqrt(math.log(1 / float(beta)) / (2 * n))) / 2) > float(beta)

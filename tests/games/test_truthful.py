@@ -311,3 +311,17 @@ def test_what_is_no_game_is_refused(changes, words):
 def test_rows_of_arrays_are_types_too():
     rows = [np.array([0, 0]), np.array([1, 1])]
     assert gain(lambda *which: 0.5, types=rows, players=2, profiles=[rows]).checked == 2
+
+
+def test_the_bounds_of_samples_hold_for_all_deviations_at_once():
+    found = sampled_gain(
+        lambda reports, agent, truth, count: [0.5] * count,
+        types=[0, 1, 2],
+        players=2,
+        coalition=2,
+        samples=40,
+        confidence="0.9",
+        profiles=[(0, 1), (2, 2)],
+    )
+    assert found.checked == 2 * 8
+    assert found.high == -found.low == pytest.approx(math.sqrt(math.log(2 * 16 * 2 / 0.1) / 40))
