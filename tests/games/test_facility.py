@@ -284,7 +284,7 @@ def test_the_script_tells_its_story(script, tmp_path, monkeypatch, capsys):
 def test_the_third_of_three_remembers_the_first():
     """Greedy on a line: who is served already by the first place asks for nothing of the third."""
     game = FacilityLocation(60, GRID, facilities=3, method="greedy")
-    reports = [0.0] * 8 + [0.25] * 3 + [0.75] * 2 + [1.0] * 4
+    reports = [0.0] * 8 + [0.25] + [0.75] * 3 + [1.0] * 4
     rows = {tuple(row): i for i, row in enumerate(game.outcomes.tolist())}
     histogram = game._histogram(reports)
     with seeded(3):
