@@ -322,3 +322,9 @@ def test_the_renyi_curve_is_the_published_one(gamma):
     # What the hidden number of runs adds shows at the orders near 1, unless a later one is lower.
     least = min(rho * a + pulled + ways / (a - 1) for a in np.linspace(1.01, 40, 4000))
     assert RandomStopping(ConcentratedLoss("0.5"), gamma).loss.rdp(1.25) >= least - 1e-6
+
+
+@pytest.mark.parametrize("found", [3, (None, 1), (1.0, 2, 3), None])
+def test_a_run_that_gives_no_score_is_refused(found):
+    with pytest.raises(InvalidParameter, match="pair"):
+        RandomStopping(1, "0.5").select(lambda: found)

@@ -325,3 +325,11 @@ def test_the_bounds_of_samples_hold_for_all_deviations_at_once():
     )
     assert found.checked == 2 * 8
     assert found.high == -found.low == pytest.approx(math.sqrt(math.log(2 * 16 * 2 / 0.1) / 40))
+
+
+def test_rounding_is_not_called_a_gain():
+    found = gain(
+        lambda reports, agent, truth: 0.3 if reports[agent] == truth else 0.1 + 0.2, types=[0, 1], players=1
+    )
+    assert 0 < found.value < 1e-15
+    assert str(found).startswith("No lie gains more than rounding may")

@@ -99,7 +99,7 @@ class Advice:
         chosen = certificate(self.game, self._played, failure=failure / 2)
         rounds = len(self.billboard)
         slack = noise_term(self.game, self._noise, rounds=rounds, failure=failure / 2) + 2 * reach.presence
-        return float(np.minimum(chosen + slack, reach.spread).max()) * UP
+        return min(1.0, float(np.minimum(chosen + slack, reach.spread).max()) * UP)
 
 
 def noise_term(game: CongestionGame, sigma: float, *, rounds: int, failure: float) -> Floats:

@@ -204,14 +204,15 @@ class PrivateAdvice:
         failure = float(1 - probability(confidence, "confidence")) - RARE
         reach, rounds = reach_of(self.game), self.rounds
         if failure <= 0:
-            return float(reach.spread.max()) * UP
+            return min(1.0, float(reach.spread.max()) * UP)
         swaps = reach.size * np.log(reach.size)
         most = posted_spread(self.game, self.sigma, rounds=rounds)
         learning = most * np.sqrt(swaps * (rounds + 1)) / rounds
         tail = math.log(2 * self.game.players / failure)
         coins = reach.spread * np.sqrt(2 * (tail + swaps) / rounds)
         noise = noise_term(self.game, self.sigma, rounds=rounds, failure=failure / 2)
-        return float(np.minimum(learning + coins + noise + 2 * reach.presence, reach.spread).max()) * UP
+        total = learning + coins + noise + 2 * reach.presence
+        return min(1.0, float(np.minimum(total, reach.spread).max()) * UP)
 
 
 def correlated_advice(

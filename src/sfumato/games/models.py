@@ -208,10 +208,10 @@ class RandomStopping:
                 better. It must not fail: an error tells how far the runs came. A NaN counts as the lowest.
         """
         best = run()
-        top = _level(best[0])
+        top = _level(best)
         while not random.bernoulli(self.gamma):
             found = run()
-            if (level := _level(found[0])) > top:
+            if (level := _level(found)) > top:
                 best, top = found, level
         return best
 
@@ -247,9 +247,13 @@ def _each_as_given(values: ArrayLike) -> NDArray[Any]:
     return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
 
 
-def _level(score: float) -> float:
-    """A score in a total order: what is not a number is the lowest."""
-    return -math.inf if math.isnan(score) else score
+def _level(found: tuple[float, Any]) -> float:
+    """The score of a run in a total order: NaN is the lowest."""
+    try:
+        score, _ = found
+        return -math.inf if math.isnan(score) else score
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter("run must give a pair (score, result) with a number as its score.") from None
 
 
 def _repeated(base: PrivacyLoss, gamma: Fraction) -> PrivacyLoss:

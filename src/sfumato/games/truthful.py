@@ -76,7 +76,9 @@ class Gain:
         return self.promise is not None and self.low > self.promise
 
     def __str__(self) -> str:
-        if self.value > 0:
+        if self.confidence is None and self.low <= 0 < self.value:
+            first = "No lie gains more than rounding may"
+        elif self.value > 0:
             first = f"Lying gains up to {self.value:.4g}"
         elif self.high <= 0 and self.value < 0:
             first = f"Every lie costs at least {-self.value:.4g}"
