@@ -119,6 +119,14 @@ def test_paths_are_the_quickest_simple_ones():
         ({"latency": [[0.1, 0.2], (0, 0)]}, "each load from 0 to 4"),
         ({"latency": [(0, 0), (0, 0)], "scale": None}, "cost something"),
         ({"resources": ["left", "left"]}, "all different"),
+        ({"resources": [["left"], ["right"]]}, "must list names"),
+        ({"strategies": {"a": [1]}}, "list of resources"),
+        ({"strategies": [["left"]]}, "list of resources"),
+        ({"latency": None}, "one entry for each resource"),
+        ({"latency": [("x", 0), (0, 0)]}, "must be finite"),
+        ({"latency": [lambda x: "much", (0, 0)]}, "must be finite"),
+        ({"latency": [lambda x: [1, 2], (0, 0)]}, "each load from 0 to 4"),
+        ({"scale": "one"}, "positive number"),
     ],
 )  # fmt: skip
 def test_unusable_games_are_refused(change, words):
@@ -141,3 +149,8 @@ def test_unknown_types_are_refused_without_naming_them():
         two_roads().index(["any"])
     with pytest.raises(InvalidParameter, match="No path"):
         routing_game({("a", "b"): (0.1, 0)}, [("b", "a")], players=3)
+
+
+def test_what_the_first_user_pays_moves_nobody_else():
+    game = CongestionGame("ab", {"any": ["a", "b"]}, players=3, latency=[[0, 0.5, 0.5, 0.5], (0.0, 0.4)])
+    assert game.largeness() == 0.0

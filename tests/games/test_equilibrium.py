@@ -10,7 +10,7 @@ import pytest
 from sfumato.audit.blackbox import lower_bounds
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games import equilibrium
-from sfumato.games._rounds import play, regrets, stationary, temptations
+from sfumato.games._rounds import Played, certificate, play, regrets, stationary, temptations
 from sfumato.games.congestion import CongestionGame
 from sfumato.games.equilibrium import EXAMPLES, PrivateAdvice, correlated_advice, measured_gain
 from sfumato.games.normal import NormalForm, incentive
@@ -260,6 +260,14 @@ def test_play_gives_the_utility_of_truth_and_of_lies():
     assert free.mean() > 0.3
 
 
+def test_who_has_no_choice_regrets_nothing_exactly():
+    bent = np.cumsum(np.random.default_rng(0).random((2, 21)), axis=1) / 30
+    game = CongestionGame("ab", {"one": ["a"], "two": ["ab"]}, players=20, latency=[*bent])
+    with seeded(1):
+        advice = PrivateAdvice(game, epsilon=20, delta="0.01", rounds=50).advise(["one", "two"] * 10)
+    assert advice.alpha == 0.0 == advice.certified()
+
+
 def test_unusable_input_is_refused():
     game, types = town(players=30)
     with pytest.raises(InvalidParameter, match="rounds must be at least 1"):
@@ -275,6 +283,13 @@ def test_unusable_input_is_refused():
         mechanism.advise(types[:-1])
     with pytest.raises(InvalidValue, match="none of the game's"):
         measured_gain(mechanism, types, player=0, report="nowhere")
+    for wrong in (-1, 30):
+        with pytest.raises(InvalidParameter, match="player must be"):
+            measured_gain(mechanism, types, player=wrong, report=types[1])
+        with pytest.raises(InvalidParameter, match="player must be"):
+            mechanism.play(types, wrong, types[0], 2)
+    with pytest.raises(InvalidParameter, match="fewer rounds"):
+        PrivateAdvice(game, epsilon=1, delta="1e-6", rounds=10**9).advise(types)
     one = CongestionGame("x", {"a": ["x"]}, players=2, latency=[(0.1, 0)])
     with pytest.raises(InvalidParameter, match="nothing to advise"):
         PrivateAdvice(one, epsilon=1, delta="1e-6", rounds=3)
@@ -290,3 +305,30 @@ def test_the_example_tells_its_story(capsys, tmp_path):
     assert "10.50 with good advice, and 9.33" in told
     assert max(map(len, told.replace(str(tmp_path), "").splitlines())) <= 80
     assert (tmp_path / "regret.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("failure", [0.5, 1e-6])
+def test_the_certificate_is_that_of_a_hand_count(failure):
+    """Two roads posted at the same two loads for nine rounds, always drawn evenly."""
+    game = CongestionGame("ab", {"any": ["a", "b"]}, players=4, latency=[(0.25, 0.0), (0.25, 0.0)])
+    rounds = 9
+    board = np.tile(np.array([3, 1]), (1, rounds, 1))
+    played = Played(board, np.full((1, rounds, 1, 2), 0.5), np.zeros((1, rounds, 4), np.int16), board)
+    (found,) = certificate(game, played, failure=failure)
+    regret = 0.5 * rounds * 0.5  # leaving the busy road, in half of the rounds, for half a unit
+    tail = math.log(4 * 16 / failure) + 2 * math.log(2)
+    steps = min(2.0**j * rounds * (0.5 + 0.5) ** 2 / 2 + tail / 2.0**j for j in range(16))
+    assert found == pytest.approx((regret + steps) / rounds)
+
+
+def test_what_is_certified_counts_noise_and_presence_too():
+    n, rounds, beta = 1000, 200, 0.1
+    game = CongestionGame("ab", {"any": ["a", "b"]}, players=n, latency=[(1 / n, 0.0), (1 / n, 0.0)])
+    mechanism = PrivateAdvice(game, epsilon=5, delta="1e-6", rounds=rounds)
+    with seeded(2):
+        advice = mechanism.advise(["any"] * n)
+    (coins,) = certificate(game, advice._played, failure=beta / 2)
+    steep = 2 / n**2  # two roads differ
+    noise = mechanism.sigma * math.sqrt(2 * steep * (math.log(2 * n / beta) + 2 * math.log(2)) / rounds)
+    assert noise > 0.005
+    assert advice.certified("0.9") == pytest.approx(coins + noise + 2 * 2 / n)

@@ -246,7 +246,7 @@ def test_what_makes_no_sense_is_refused(arguments, words):
         FacilityLocation(**({"epsilon": 1} | arguments))
 
 
-@pytest.mark.parametrize("reports", [[], [[0, 1]], [math.nan], ["here"], 0.5])
+@pytest.mark.parametrize("reports", [[], [[0, 1]], [math.nan], ["here"], 0.5, [10**400]])
 def test_reports_that_are_no_places_are_refused(reports):
     with pytest.raises(InvalidValue):
         FacilityLocation(1, GRID).select(reports)
@@ -279,3 +279,14 @@ def test_the_script_tells_its_story(script, tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().out
     assert max(map(len, told.splitlines())) <= 80
     assert "truth" in told
+
+
+def test_the_third_of_three_remembers_the_first():
+    """Greedy on a line: who is served already by the first place asks for nothing of the third."""
+    game = FacilityLocation(60, GRID, facilities=3, method="greedy")
+    reports = [0.0] * 8 + [0.25] + [0.75] * 3 + [1.0] * 4
+    rows = {tuple(row): i for i, row in enumerate(game.outcomes.tolist())}
+    histogram = game._histogram(reports)
+    with seeded(3):
+        drawn = [rows[tuple(game.chosen(histogram).tolist())] for _ in range(1500)]
+    assert_discrete(drawn, dict(enumerate(game.law(reports).tolist())))

@@ -246,3 +246,17 @@ def test_examples_keep_their_claim_and_come_close_to_it(example):
     assert float(example.loss.pure) / 2 < worst <= float(example.loss.pure)
     with seeded(2):
         assert_discrete(example.draw("right", 1500), right)
+
+
+def test_a_greedy_choice_can_be_mixed_at_any_price():
+    """Two choices of a billionth each: their composed curve is below what the numerics certify."""
+    mixed = TruthfulMixture(FacilityLocation("1e-9", PLANE, facilities=2, method="greedy"))
+    assert 0 < mixed.weight < Fraction(1, 10**6)
+    assert gain(mixed.payoff, types=PLANE[:3], players=2, anonymous=True).high <= 1e-11
+
+
+@pytest.mark.parametrize("coalition", [2, 5])
+def test_a_group_is_promised_what_so_many_exchanges_allow(coalition):
+    mixed = TruthfulMixture(FacilityLocation(1, LINE))
+    allowed = (1 - float(mixed.weight)) * math.tanh(coalition / 4)
+    assert allowed <= mixed.promise(coalition=coalition) == pytest.approx(allowed)

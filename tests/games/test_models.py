@@ -297,3 +297,34 @@ def test_the_price_of_one_run_or_of_two_would_be_caught(monkeypatch):
         stopping = RandomStopping("0.5", "0.1")
         ratio = largest_ratio(stopping.probabilities(left), stopping.probabilities(right))
         assert ratio > float(stopping.loss.pure)
+
+
+def test_one_answer_of_another_kind_moves_every_score_by_one_at_most():
+    selection = ModelSelection(1, [NO_LOSS] * 2, holdout="same")
+    answers = [[1, 2, 3, 4], [1, 2, 0, 0]]
+    assert selection.correct(answers, [1, 2, 3, 4]).tolist() == [4, 2]
+    # A text among numbers turns them all into text in an array: then nothing would be right any more.
+    assert selection.correct(answers, [1, 2, 3, "four"]).tolist() == [3, 2]
+    assert selection.correct([[1, 2, 3, "four"], [1, 2, 0, 0]], [1, 2, 3, 4]).tolist() == [3, 2]
+    assert selection.correct([[True], [1.0]], [1]).tolist() == [1, 1]
+    with pytest.raises(InvalidValue, match="a row for each model"):
+        selection.correct([[1], [1, 2]], [1])
+
+
+@pytest.mark.parametrize("gamma", ["0.5", "0.01"])
+def test_the_renyi_curve_is_the_published_one(gamma):
+    """Papernot, Steinke 2022, Thm. 2 with η = 1, at an order where no later one is lower."""
+    rho, order, ways = 0.5, 64, -math.log(float(gamma))
+    pulled = min(2 * (1 - 1 / m) * rho * m + 2 * ways / m for m in np.linspace(1.01, 20, 2000))
+    exact = rho * order + pulled + ways / (order - 1)
+    price = RandomStopping(ConcentratedLoss("0.5"), gamma).loss.rdp(order)
+    assert exact - 1e-6 <= price <= 1.01 * exact
+    # What the hidden number of runs adds shows at the orders near 1, unless a later one is lower.
+    least = min(rho * a + pulled + ways / (a - 1) for a in np.linspace(1.01, 40, 4000))
+    assert RandomStopping(ConcentratedLoss("0.5"), gamma).loss.rdp(1.25) >= least - 1e-6
+
+
+@pytest.mark.parametrize("found", [3, (None, 1), (1.0, 2, 3), None])
+def test_a_run_that_gives_no_score_is_refused(found):
+    with pytest.raises(InvalidParameter, match="pair"):
+        RandomStopping(1, "0.5").select(lambda: found)

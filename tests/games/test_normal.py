@@ -85,3 +85,24 @@ def test_unusable_laws_are_refused():
         incentive(CHICKEN, [[1, 1], [0, 0]])
     with pytest.raises(InvalidParameter, match="below high"):
         NormalForm([[0.0]], low=1, high=1)
+    with pytest.raises(InvalidParameter, match="probabilities"):
+        incentive(CHICKEN, [["a", "b"], ["c", "d"]])
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1.0, 1e8])
+@pytest.mark.parametrize("above", [1, 1e6])
+def test_equilibria_do_not_depend_on_the_unit_or_on_a_range_that_is_too_wide(unit, above):
+    game = NormalForm(CHICKEN.payoffs * unit, high=7 * unit * above)
+    assert [each.pure for each in nash(game)] == [True, True, False]
+    best = best_correlated(game)
+    assert best.welfare == pytest.approx(10.5 * unit)
+    assert incentive(game, best.distribution) <= 1e-6 * unit
+
+
+def test_tables_that_would_take_forever_or_are_no_numbers_are_refused():
+    with pytest.raises(InvalidParameter, match="8 actions each"):
+        nash(NormalForm(np.zeros((2, 8, 14))))
+    with pytest.raises(InvalidParameter, match="one shape"):
+        NormalForm([[[1, 0], [1]], [[0, 0], [0, 0]]])
+    with pytest.raises(InvalidParameter, match="finite"):
+        NormalForm([[0.0, 1.0]], high=np.inf)

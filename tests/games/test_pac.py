@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games import pac
@@ -314,3 +315,39 @@ def test_unusable_bits_and_columns_are_refused():
 def test_unusable_parameters_are_refused(make, told):
     with pytest.raises(InvalidParameter, match=told):
         make()
+
+
+@pytest.mark.parametrize("width", [np.float16, np.float32])
+def test_a_rule_says_of_narrow_numbers_what_was_counted(width):
+    """0.7 is less than 0.7 once it was rounded to 32 bits."""
+    rows, labels = np.array([0.1, 0.7, 0.9, 0.3], width), [0, 1, 1, 0]
+    for ready, features in (
+        (thresholds([0.1, 0.3, 0.7, 0.9]), rows),
+        (decision_stumps([[0.1, 0.3, 0.7, 0.9]]), rows[:, None]),
+    ):
+        counted = PrivateLearner(1, ready).errors(features, labels)
+        said = [np.count_nonzero(ready[i](features) != np.array(labels, bool)) for i in range(len(ready))]
+        assert counted.tolist() == said
+
+
+def test_ragged_examples_and_unknown_neighbours_are_refused():
+    learner = PrivateLearner(1, thresholds([1.0]))
+    with pytest.raises(InvalidValue, match="one row for each example"):
+        learner.errors([[1], [1, 2]], [0, 1])
+    with pytest.raises(InvalidValue, match="flat array"):
+        learner.errors([1, 2], [[1], [1, 0]])
+    with pytest.raises(InvalidParameter, match="flat list"):
+        thresholds([[1], [1, 2]])
+    with pytest.raises(InvalidParameter, match="adjacency"):
+        error_promised(5, 5, beta="0.1", epsilon=None, adjacency=["exchange"])
+
+
+@pytest.mark.parametrize("beta", ["0.05", "0.01"])
+@pytest.mark.parametrize("n", [51, 201, 1001])
+def test_the_promise_covers_a_best_rule_that_looks_worse_than_it_is(n, beta):
+    """Two rules that always disagree: the sample flatters one exactly as much as it wrongs the other."""
+    alpha = error_promised(2, n, beta=beta, epsilon=None)
+    wrong = binom.sf(n // 2, n, (1 - alpha) / 2)  # more than half of the sample against the better rule
+    assert wrong <= float(beta)
+    # One deviation instead of two would not do.
+    assert binom.sf(n // 2, n, (1 - math.sqrt(math.log(1 / float(beta)) / (2 * n))) / 2) > float(beta)

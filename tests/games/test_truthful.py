@@ -271,3 +271,65 @@ def test_a_gain_of_nothing_says_so():
     found = gain(lambda *which: 0.5, types=["red", "blue"], players=2)
     assert isinstance(found, Gain)
     assert str(found) == "No lie gains anything, in 8 deviations. Nothing was promised."
+
+
+def test_groups_are_counted_in_types_however_many_are_alike():
+    found = gain(
+        lambda reports, agent, truth: sum(reports) / 2000,
+        types=[0, 1],
+        players=2000,
+        coalition=3,
+        anonymous=True,
+        profiles=[[0] * 1000 + [1] * 1000],
+    )
+    assert found.value == pytest.approx(3 / 2000)
+    assert found.checked == 4 * 7
+
+
+def test_tiny_losses_that_add_up_still_promise_something():
+    one = Exponential("1e-9", 1).loss
+    promised = promised_gain(one * 2)
+    assert 2.5e-10 < promised <= math.tanh(1e-9) * 1.01
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"types": None}, "types must list"),
+        ({"profiles": [0, 1]}, "one type for each of the 2"),
+        ({"payoff": lambda *which: None}, "one number"),
+        ({"payoff": lambda *which: np.zeros(2)}, "one number"),
+        ({"loss": 1.0}, "privacy loss"),
+    ],
+)
+def test_what_is_no_game_is_refused(changes, words):
+    given = {"payoff": lambda *which: 0.5, "types": [0, 1], "players": 2} | changes
+    with pytest.raises(InvalidParameter, match=words):
+        gain(given.pop("payoff"), **given)
+
+
+def test_rows_of_arrays_are_types_too():
+    rows = [np.array([0, 0]), np.array([1, 1])]
+    assert gain(lambda *which: 0.5, types=rows, players=2, profiles=[rows]).checked == 2
+
+
+def test_the_bounds_of_samples_hold_for_all_deviations_at_once():
+    found = sampled_gain(
+        lambda reports, agent, truth, count: [0.5] * count,
+        types=[0, 1, 2],
+        players=2,
+        coalition=2,
+        samples=40,
+        confidence="0.9",
+        profiles=[(0, 1), (2, 2)],
+    )
+    assert found.checked == 2 * 8
+    assert found.high == -found.low == pytest.approx(math.sqrt(math.log(2 * 16 * 2 / 0.1) / 40))
+
+
+def test_rounding_is_not_called_a_gain():
+    found = gain(
+        lambda reports, agent, truth: 0.3 if reports[agent] == truth else 0.1 + 0.2, types=[0, 1], players=1
+    )
+    assert 0 < found.value < 1e-15
+    assert str(found).startswith("No lie gains more than rounding may")

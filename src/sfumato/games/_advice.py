@@ -15,10 +15,12 @@ from sfumato.games.congestion import CongestionGame
 from sfumato.loss import ConcentratedLoss
 from sfumato.numeric.exact import Rational, probability
 
-__all__ = ["Advice", "noise_term"]
+__all__ = ["UP", "Advice", "noise_term"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+
+UP = 1 + 1e-9  # regrets and their bounds are sums of floats: a bound is widened by more than they err
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -81,8 +83,9 @@ class Advice:
 
     def resources(self, player: int, types: Sequence[Hashable]) -> tuple[Hashable, ...]:
         """What a player is advised to use, given all types; for that player alone."""
-        kind = int(self.game.index(types)[player])
-        return self.game.strategies[kind][int(self.strategies[player])]
+        at = self.game.player(player)
+        kind = int(self.game.index(types)[at])
+        return self.game.strategies[kind][int(self.strategies[at])]
 
     def certified(self, confidence: Rational = "0.95") -> float:
         """A bound on `alpha` that holds with this probability, computed from the billboard alone: free.
@@ -96,7 +99,7 @@ class Advice:
         chosen = certificate(self.game, self._played, failure=failure / 2)
         rounds = len(self.billboard)
         slack = noise_term(self.game, self._noise, rounds=rounds, failure=failure / 2) + 2 * reach.presence
-        return float(np.minimum(chosen + slack, reach.spread).max())
+        return min(1.0, float(np.minimum(chosen + slack, reach.spread).max()) * UP)
 
 
 def noise_term(game: CongestionGame, sigma: float, *, rounds: int, failure: float) -> Floats:

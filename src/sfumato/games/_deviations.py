@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -34,8 +35,10 @@ _COUNTLESS, _LARGE = 10**15, 64
 
 def types_of(types: Sequence[Any]) -> list[Any]:
     """The type space as a list of distinct types; rows of an array become tuples."""
-    rows = types.tolist() if isinstance(types, np.ndarray) else list(types)
-    space = [tuple(each) if isinstance(each, list) else each for each in rows]
+    try:
+        space = _rows(types)
+    except TypeError:
+        raise InvalidParameter("types must list the types that a player may have.") from None
     if not space:
         raise InvalidParameter("The type space is empty: list the types that a player may have.")
     if any(a == b for a, b in itertools.combinations(space, 2)):
@@ -43,6 +46,13 @@ def types_of(types: Sequence[Any]) -> list[Any]:
     if len(space) == 1:
         raise InvalidParameter("With a single type there is nothing to lie about: list at least two.")
     return space
+
+
+def _rows(listed: Sequence[Any]) -> list[Any]:
+    """What was listed, with rows of arrays and lists as tuples, so that they compare."""
+    rows = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
+    plain = [each.tolist() if isinstance(each, np.ndarray) else each for each in rows]
+    return [tuple(each) if isinstance(each, list) else each for each in plain]
 
 
 def range_of(utilities: tuple[float, float]) -> tuple[float, float]:
@@ -66,11 +76,14 @@ def sizes(players: int, coalition: int) -> tuple[int, int]:
 
 def profile_of(profile: Sequence[Any], space: list[Any], players: int) -> Indices:
     """One true profile as indices of types."""
-    rows = profile.tolist() if isinstance(profile, np.ndarray) else list(profile)
+    try:
+        rows = _rows(profile)
+    except TypeError:
+        rows = []
     if len(rows) != players:
         raise InvalidParameter(f"Every profile must hold one type for each of the {players} players.")
     try:
-        return tuple(space.index(tuple(each) if isinstance(each, list) else each) for each in rows)
+        return tuple(space.index(each) for each in rows)
     except ValueError:
         raise InvalidParameter(
             "A profile holds a type that is not in the type space: add it to types."
@@ -103,14 +116,17 @@ def refuse_too_many(count: int, most: int) -> None:
 
 def coalitions(profile: Indices, k: int, anonymous: bool) -> Iterator[Indices]:
     """Who lies together: all groups, or one for each multiset of true types."""
-    seen: set[Indices] = set()
-    for agents in itertools.combinations(range(len(profile)), k):
-        if anonymous:
-            members = tuple(sorted(profile[i] for i in agents))
-            if members in seen:
-                continue
-            seen.add(members)
-        yield agents
+    if not anonymous:
+        yield from itertools.combinations(range(len(profile)), k)
+        return
+    # The first of each type stand for the rest: groups are counted in types, however many players there are.
+    members: dict[int, list[int]] = {}
+    for i, kind in enumerate(profile):
+        members.setdefault(kind, []).append(i)
+    for kinds in itertools.combinations_with_replacement(members, k):
+        wanted = Counter(kinds)
+        if all(count <= len(members[kind]) for kind, count in wanted.items()):
+            yield tuple(sorted(i for kind, count in wanted.items() for i in members[kind][:count]))
 
 
 def told(profile: Indices, agents: Indices, lie: Indices) -> Indices:

@@ -43,7 +43,7 @@ def points_of(places: ArrayLike, name: str) -> Floats:
     try:
         # Adding zero turns −0 into 0, so that equal places are equal.
         points = np.array(places, np.float64) + 0.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidParameter(
             f"{name} must be numbers (the line) or pairs of numbers (the plane)."
         ) from None

@@ -197,8 +197,9 @@ def regrets(game: CongestionGame, index: Integers, actions: NDArray[np.int16], l
         for a, here in enumerate(mine):
             other = join @ mine.T - (join - stay) @ (here * mine).T
             gains = (stay @ here)[:, None] - other
+            gains[:, a] = 0.0  # staying gains nothing, whatever floats make of it
             found[members] += ((chosen == a).astype(np.float64) @ gains).max(axis=1).clip(0.0)
-    return found / rounds
+    return np.minimum(found / rounds, 1.0)  # costs lie in 0 … 1
 
 
 def temptations(game: CongestionGame, weights: Floats, loads: Integers) -> Floats:

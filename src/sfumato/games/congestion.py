@@ -84,8 +84,11 @@ class CongestionGame:
             InvalidParameter: for an empty space of types or strategies, unknown resources, a latency that
                 decreases or is negative, and a strategy that can cost more than the scale.
         """
-        names = tuple(resources)
-        place = {name: at for at, name in enumerate(names)}
+        try:
+            names = tuple(resources)
+            place = {name: at for at, name in enumerate(names)}
+        except TypeError:
+            raise InvalidParameter("resources must list names, such as strings or pairs.") from None
         if not names or len(place) < len(names):
             raise InvalidParameter("resources needs at least one name, and all different.")
         count = as_integer(players, "players", least=2)
@@ -102,7 +105,7 @@ class CongestionGame:
             uses[row, list(chosen_places)] = 1.0
         tables = tabulated(names, latency, count)
         worst = float((uses @ tables[:, -1]).max())
-        unit = worst if scale is None else float(scale)
+        unit = worst if scale is None else _number(scale)
         if not (math.isfinite(unit) and unit > 0):
             raise InvalidParameter(
                 "scale must be a positive number; with None, some strategy must cost something."
@@ -140,13 +143,23 @@ class CongestionGame:
         Raises:
             InvalidValue: for another number of players than declared, or an unknown type.
         """
-        if len(types) != self.players:
+        if not hasattr(types, "__len__") or len(types) != self.players:
             raise InvalidValue(f"There must be one type for each of the {self.players} players.")
         place = {name: at for at, name in enumerate(self.types)}
         try:
             return np.fromiter((place[each] for each in types), np.int64, self.players)
         except (KeyError, TypeError):
             raise InvalidValue("A player's type is none of the game's: declare its strategies.") from None
+
+    def player(self, number: int) -> int:
+        """The number of one player, from 0 on.
+
+        Raises:
+            InvalidParameter: for any other number.
+        """
+        if as_integer(number, "player", least=0) >= self.players:
+            raise InvalidParameter(f"player must be one of the {self.players}, from 0 to {self.players - 1}.")
+        return int(number)
 
     def loads(self, chosen: Integers) -> Integers:
         """How many use each resource, from the row in `uses` of each player's strategy (last axis)."""
@@ -268,7 +281,12 @@ def _strategies(
 ) -> dict[Hashable, tuple[tuple[Hashable, ...], ...]]:
     if not strategies:
         raise InvalidParameter("strategies needs at least one type: the space of types is empty.")
-    found = {name: tuple(tuple(chosen) for chosen in each) for name, each in strategies.items()}
+    try:
+        found = {name: tuple(tuple(chosen) for chosen in each) for name, each in strategies.items()}
+    except (AttributeError, TypeError):
+        raise InvalidParameter(
+            "strategies must give each type a list of strategies, each a list of resources."
+        ) from None
     for name, each in found.items():
         if not each or any(not chosen for chosen in each):
             raise InvalidParameter(f"Type {name!r} needs at least one strategy, and no empty ones.")
@@ -285,18 +303,20 @@ def tabulated(
     names: Sequence[Hashable], latency: Mapping[Any, Latency] | Sequence[Latency], players: int
 ) -> Floats:
     """The cost of each resource (rows) at each load from 0 to `players` (columns), checked."""
-    if len(latency) != len(names) or (isinstance(latency, Mapping) and set(latency) != set(names)):
+    counted = hasattr(latency, "__len__") and len(latency) == len(names)
+    if not counted or (isinstance(latency, Mapping) and set(latency) != set(names)):
         raise InvalidParameter("latency needs exactly one entry for each resource.")
     given = [latency[name] for name in names] if isinstance(latency, Mapping) else list(latency)
     loads = np.arange(players + 1, dtype=np.float64)
     tables = np.empty((len(names), players + 1))
     for row, (name, each) in enumerate(zip(names, given, strict=True)):
         if callable(each):
-            values = np.broadcast_to(np.asarray(each(loads), dtype=np.float64), loads.shape)
+            values = _numbers(each(loads))
+            values = np.full(loads.shape, values.item()) if values.size == 1 else values
         elif isinstance(each, tuple) and len(each) == 2:
-            values = float(each[0]) * loads + float(each[1])
+            values = _number(each[0]) * loads + _number(each[1])
         else:
-            values = np.asarray(each, dtype=np.float64)
+            values = _numbers(each)
         if values.shape != loads.shape:
             raise InvalidParameter(f"The latency of {name!r} needs a cost for each load from 0 to {players}.")
         if not np.all(np.isfinite(values)) or values[0] < 0:
@@ -305,3 +325,19 @@ def tabulated(
             raise InvalidParameter(f"The latency of {name!r} decreases: more users must not make it cheaper.")
         tables[row] = values
     return tables
+
+
+def _number(given: Any) -> float:
+    """A number as a float; NaN for what is none, which every check refuses."""
+    try:
+        return float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _numbers(given: Any) -> Floats:
+    """Numbers as floats; one NaN for what is none."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array(math.nan)

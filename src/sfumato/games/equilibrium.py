@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
-from sfumato.games._advice import Advice, noise_term
+from sfumato.games._advice import UP, Advice, noise_term
 from sfumato.games._rounds import RARE, answers, play, posted_spread, reach_of, regrets, temptations
 from sfumato.games.congestion import CongestionGame
 from sfumato.games.examples import Example
@@ -28,6 +28,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 _MOST_DRAWS = 2**25  # actions held at once by simulations
+_MOST_CELLS = 2**32  # actions, loads and weights that one advice may hold
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -116,6 +117,8 @@ class PrivateAdvice:
         """
         game = self.game
         index = game.index(types)
+        if self.rounds * (game.players + 2 * len(game.resources) + game.home.size) > _MOST_CELLS:
+            raise InvalidParameter("rounds × players is beyond 2**32 cells: ask for fewer rounds.")
         played = play(game, index, rounds=self.rounds, noise=self._noise)
         chosen = random.integers(self.rounds)
         loads = played.loads[0]
@@ -140,8 +143,9 @@ class PrivateAdvice:
         """The utility 1 − cost of one player in `count` fresh runs, each the mean over the round drawn.
 
         Others report as given and follow. A player who reports the truth follows too; a liar answers each
-        advice in the way that was best over all of these runs, which flatters the liar. Not private: for
-        simulations, such as a check of truthfulness.
+        advice in the way that was best over all of these runs, which flatters the liar. The runs of a liar
+        thus share one answer: in `sampled_gain` the upper bound holds, the lower one may come out too high.
+        Not private: for simulations, such as a check of truthfulness.
 
         Args:
             reports: What each player reports.
@@ -154,7 +158,7 @@ class PrivateAdvice:
         """
         game, index = self.game, self.game.index(reports)
         actual = int(game.index([truth] * game.players)[0])
-        reported = int(index[agent])
+        reported = int(index[game.player(agent)])
         runs = as_integer(count, "count")
         most = max(1, _MOST_DRAWS // (self.rounds * game.players))
         tables = np.concatenate(
@@ -200,14 +204,15 @@ class PrivateAdvice:
         failure = float(1 - probability(confidence, "confidence")) - RARE
         reach, rounds = reach_of(self.game), self.rounds
         if failure <= 0:
-            return float(reach.spread.max())
+            return min(1.0, float(reach.spread.max()) * UP)
         swaps = reach.size * np.log(reach.size)
         most = posted_spread(self.game, self.sigma, rounds=rounds)
         learning = most * np.sqrt(swaps * (rounds + 1)) / rounds
         tail = math.log(2 * self.game.players / failure)
         coins = reach.spread * np.sqrt(2 * (tail + swaps) / rounds)
         noise = noise_term(self.game, self.sigma, rounds=rounds, failure=failure / 2)
-        return float(np.minimum(learning + coins + noise + 2 * reach.presence, reach.spread).max())
+        total = learning + coins + noise + 2 * reach.presence
+        return min(1.0, float(np.minimum(total, reach.spread).max()) * UP)
 
 
 def correlated_advice(
@@ -266,8 +271,9 @@ def measured_gain(
     from scipy.special import stdtrit
 
     count = as_integer(runs, "runs", least=2)
-    told = list(types)
-    truth, told[player] = told[player], report
+    mechanism.game.index(types)  # refuses another number of players
+    told, at = list(types), mechanism.game.player(player)
+    truth, told[at] = told[at], report
     honest = mechanism.play(types, player, truth, count)
     lying = mechanism.play(told, player, truth, count)
     error = math.sqrt((float(honest.var(ddof=1)) + float(lying.var(ddof=1))) / count)

@@ -170,7 +170,7 @@ class FacilityLocation:
     def _positions(self, positions: ArrayLike) -> Floats:
         try:
             points = np.asarray(positions, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidValue("Reports must be numbers, or pairs of numbers in the plane.") from None
         if points.ndim != self.types.ndim or points.shape[1:] != self.types.shape[1:] or not len(points):
             raise InvalidValue(

@@ -16,6 +16,7 @@ __all__ = [
     "Hypothesis",
     "HypothesisClass",
     "Predictor",
+    "array_of",
     "class_of",
     "conjunctions",
     "decision_stumps",
@@ -80,13 +81,21 @@ def class_of(hypotheses: object) -> HypothesisClass:
     return found
 
 
+def array_of(given: Any, told: str) -> NDArray[Any]:
+    """An array of what was given; a ragged one is refused without being shown."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise InvalidValue(told) from None
+
+
 def labels_of(labels: ArrayLike) -> NDArray[np.bool_]:
     """Labels as truth values.
 
     Raises:
         InvalidValue: if they are not a flat array of 0 and 1.
     """
-    array = np.asarray(labels)
+    array = array_of(labels, "Labels must be a flat array with one label for each example.")
     if array.ndim != 1:
         raise InvalidValue("Labels must be a flat array with one label for each example.")
     if array.dtype == np.bool_ or array.size == 0:
@@ -102,9 +111,7 @@ def numbers_of(features: Any, dimensions: int | None = None) -> NDArray[Any]:
     Raises:
         InvalidValue: for anything else, without showing a value.
     """
-    array = np.asarray(features)
-    if array.size == 0 and array.dtype.kind == "f":
-        array = array.astype(np.float64)
+    array = array_of(features, "Features must be a table with as many columns in every row.")
     if array.dtype.kind not in "biuf":
         raise InvalidValue("Features must be numbers: encode text and categories first.")
     if array.dtype.kind == "f" and bool(np.isnan(array).any()):
@@ -183,7 +190,10 @@ class _Predicted:
 
 
 def _sorted_points(points: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.asarray(points)
+    try:
+        array = np.asarray(points)
+    except ValueError:
+        array = np.zeros(0)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
         raise InvalidParameter(f"{name} must be a flat list of at least one number, fixed without the data.")
     values = array.astype(np.float64)
@@ -219,7 +229,8 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
 
     def __getitem__(self, index: int, /) -> Hypothesis:
         place = range(len(self))[index]
-        edge = float(self.points[place]) if place < len(self.points) else None
+        # As a float64 of its own: a Python float would be rounded to the width of narrow features.
+        edge = self.points[place] if place < len(self.points) else None
 
         def hypothesis(features: Any) -> ArrayLike:
             rows = numbers_of(features, 1)
@@ -341,8 +352,13 @@ class decision_stumps:  # noqa: N801
     cuts: tuple[NDArray[np.float64], ...]
 
     def __init__(self, cuts: Sequence[ArrayLike]) -> None:
+        if not isinstance(cuts, Sequence | np.ndarray):
+            raise InvalidParameter("cuts must list the cuts of each column.")
         found = tuple(
-            _sorted_points(each, "cuts") if np.size(each) else np.zeros(0, np.float64) for each in cuts
+            np.zeros(0, np.float64)
+            if isinstance(each, Sequence | np.ndarray) and len(each) == 0
+            else _sorted_points(each, "cuts")
+            for each in cuts
         )
         object.__setattr__(self, "cuts", found)
 
@@ -358,11 +374,11 @@ class decision_stumps:  # noqa: N801
         while place >= len(self.cuts[column]):
             place -= len(self.cuts[column])
             column += 1
-        edge = float(self.cuts[column][place])
+        edge = self.cuts[column][place]
 
         def hypothesis(features: Any) -> ArrayLike:
             values = numbers_of(features, 2)[:, column]
-            return values < edge if below else values >= edge
+            return np.asarray(values < edge if below else values >= edge)
 
         return hypothesis
 

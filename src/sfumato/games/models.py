@@ -60,7 +60,8 @@ class ModelSelection:
         losses add up, since every candidate saw the training part, also those that lose. If the parts are
         disjoint, whoever is in one is not in the other: parallel composition, the larger of the two under
         add/remove and both together under exchange, where a person may move from one part to the other
-        (`ParallelLoss`). Conditions: one holdout example a person; what a model says about a row depends on
+        (`ParallelLoss`); a training loss must then hold for a person who comes or goes too, not only for one
+        who is replaced. Conditions: one holdout example a person; what a model says about a row depends on
         that row alone. "apart" also needs a split that was fixed beforehand or follows from each person's
         own id or coin: "the first 80 % of the rows" is not one, since a person who leaves moves the border.
     """
@@ -86,6 +87,8 @@ class ModelSelection:
             UnsupportedLoss: for a training loss that holds for other neighbours.
         """
         named = isinstance(candidates, Mapping)
+        if not isinstance(candidates, Mapping | Sequence):
+            raise InvalidParameter("candidates must be a list of training losses, or a mapping with names.")
         names = tuple(candidates) if named else tuple(f"model {i}" for i in range(len(candidates)))
         training = tuple(candidates.values() if isinstance(candidates, Mapping) else candidates)
         if not training:
@@ -123,13 +126,14 @@ class ModelSelection:
         """How often each model is right: *not* private.
 
         Args:
-            predictions: a row for each model, with an answer for each holdout example; of any type.
+            predictions: a row for each model, with an answer for each holdout example; of any type, each
+                compared by itself.
             labels: the right answers.
 
         Raises:
             InvalidValue: if the shapes do not fit.
         """
-        answers, truth = np.asarray(predictions), np.asarray(labels)
+        answers, truth = _each_as_given(predictions), _each_as_given(labels)
         if truth.ndim != 1 or answers.shape != (len(self.names), len(truth)):
             raise InvalidValue("Predictions must have a row for each model and an answer for each label.")
         return np.asarray(np.count_nonzero(answers == truth, axis=1), np.int64)
@@ -204,10 +208,10 @@ class RandomStopping:
                 better. It must not fail: an error tells how far the runs came. A NaN counts as the lowest.
         """
         best = run()
-        top = _level(best[0])
+        top = _level(best)
         while not random.bernoulli(self.gamma):
             found = run()
-            if (level := _level(found[0])) > top:
+            if (level := _level(found)) > top:
                 best, top = found, level
         return best
 
@@ -234,9 +238,22 @@ class RandomStopping:
         return min(1.0, float(1 - beta / (self.gamma + (1 - self.gamma) * beta)) * _UP)
 
 
-def _level(score: float) -> float:
-    """A score in a total order: what is not a number is the lowest."""
-    return -math.inf if math.isnan(score) else score
+def _each_as_given(values: ArrayLike) -> NDArray[Any]:
+    """An array in which no value changes how another one compares.
+
+    Among numbers a single text would turn all of them into text, and every answer wrong: one person would
+    move the scores by far more than 1. So lists keep each value as it is; an array has its type already.
+    """
+    return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+
+
+def _level(found: tuple[float, Any]) -> float:
+    """The score of a run in a total order: NaN is the lowest."""
+    try:
+        score, _ = found
+        return -math.inf if math.isnan(score) else score
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter("run must give a pair (score, result) with a number as its score.") from None
 
 
 def _repeated(base: PrivacyLoss, gamma: Fraction) -> PrivacyLoss:

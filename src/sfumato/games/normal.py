@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,8 +16,8 @@ __all__ = ["Correlated", "Nash", "NormalForm", "best_correlated", "incentive", "
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_CLOSE = 1e-9  # what counts as no gain, in units of the declared range
-_MOST_ACTIONS = 8  # support enumeration tries all pairs of sets of so many
+_CLOSE = 1e-9  # what counts as no gain, in units of the range that payoffs really have
+_MOST_SUPPORTS = 13_000  # pairs of supports to try: all of eight actions against eight
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -43,23 +44,29 @@ class NormalForm:
         Raises:
             InvalidParameter: for no players, players without actions, or payoffs outside low … high.
         """
-        table = np.array(payoffs, dtype=np.float64)
+        try:
+            table = np.array(payoffs, dtype=np.float64)
+            low, high = float(low), float(high)
+        except (TypeError, ValueError):
+            raise InvalidParameter(
+                "payoffs needs tables of numbers, all of one shape, and low and high one number each."
+            ) from None
         if table.ndim < 2 or table.shape[0] != table.ndim - 1 or table.shape[0] < 1:
             raise InvalidParameter(
                 "payoffs needs one table a player, each with one axis a player: (n, actions of the first, …)."
             )
         if 0 in table.shape:
             raise InvalidParameter("Every player needs at least one action.")
-        if not low < high:
-            raise InvalidParameter("low must be below high: they declare the range of payoffs.")
+        if not (low < high and math.isfinite(high - low)):
+            raise InvalidParameter("low must be below high, both finite: they declare the range of payoffs.")
         if not np.all((table >= low) & (table <= high)):
             raise InvalidParameter(
                 f"A payoff lies outside the declared range {low:g} to {high:g}; declare low and high."
             )
         table.setflags(write=False)
         object.__setattr__(self, "payoffs", table)
-        object.__setattr__(self, "low", float(low))
-        object.__setattr__(self, "high", float(high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def players(self) -> int:
@@ -132,7 +139,8 @@ def nash(game: NormalForm) -> tuple[Nash, ...]:
     Vazirani 2007, Alg. 3.4); in degenerate ones a continuum may be left out.
 
     Raises:
-        InvalidParameter: for two players with more than 8 actions each, where enumeration would not end.
+        InvalidParameter: for two players with more pairs of supports than 8 actions each have, where
+            enumeration would not end.
     """
     tables = game.payoffs
     best = np.ones(game.actions, dtype=bool)
@@ -143,8 +151,11 @@ def nash(game: NormalForm) -> tuple[Nash, ...]:
         for place in np.argwhere(best).tolist()
     ]
     if game.players == 2:
-        if min(game.actions) > _MOST_ACTIONS:
-            raise InvalidParameter(f"Mixed equilibria are enumerated for up to {_MOST_ACTIONS} actions.")
+        if math.comb(sum(game.actions), min(game.actions)) > _MOST_SUPPORTS:
+            raise InvalidParameter(
+                "Mixed equilibria are enumerated for up to 8 actions each (or fewer of one and more of the "
+                "other): leave out actions that nobody would take."
+            )
         found += _mixed(game)
     return tuple(found)
 
@@ -165,9 +176,20 @@ def _told(game: NormalForm, strategies: list[Floats]) -> Nash:
     return Nash(tuple(tuple(each.tolist()) for each in strategies), tuple(payoffs))
 
 
+def _plain(game: NormalForm) -> Floats:
+    """The payoffs with each player's own shifted and scaled to 0 … 1, which changes no equilibrium.
+
+    Solvers call a millionth nothing: in the units of the caller that may be everything.
+    """
+    rest = tuple(range(1, game.payoffs.ndim))
+    least = game.payoffs.min(axis=rest, keepdims=True)
+    width = game.payoffs.max(axis=rest, keepdims=True) - least
+    found: Floats = (game.payoffs - least) / np.where(width > 0, width, 1.0)
+    return found
+
+
 def _mixed(game: NormalForm) -> list[Nash]:
-    rows, columns = game.payoffs
-    slack = _CLOSE * (game.high - game.low)
+    rows, columns = _plain(game)
     found = []
     for size in range(2, min(game.actions) + 1):
         for mine in itertools.combinations(range(game.actions[0]), size):
@@ -178,11 +200,9 @@ def _mixed(game: NormalForm) -> list[Nash]:
                     continue
                 x, y = np.zeros(game.actions[0]), np.zeros(game.actions[1])
                 x[list(mine)], y[list(yours)] = me, you
-                told = _told(game, [x, y])
-                if (rows @ y).max() <= told.payoffs[0] + slack and (x @ columns).max() <= told.payoffs[
-                    1
-                ] + slack:
-                    found.append(told)
+                mine_is_best = (rows @ y).max() <= x @ rows @ y + _CLOSE
+                if mine_is_best and (x @ columns).max() <= x @ columns @ y + _CLOSE:
+                    found.append(_told(game, [x, y]))
     return found
 
 
@@ -207,9 +227,10 @@ def best_correlated(game: NormalForm) -> Correlated:
     from scipy.optimize import linprog
 
     size = int(np.prod(game.actions))
-    rows = []
+    total = game.payoffs.sum(axis=0)
+    rows, plain = [], _plain(game)
     for i, count in enumerate(game.actions):
-        table = game.payoffs[i]
+        table = plain[i]
         for told in range(count):
             for done in range(count):
                 if told != done:
@@ -219,7 +240,7 @@ def best_correlated(game: NormalForm) -> Correlated:
                     gain[tuple(at)] = np.take(table, done, axis=i) - np.take(table, told, axis=i)
                     rows.append(gain.ravel())
     answer = linprog(
-        -game.payoffs.sum(axis=0).ravel(),
+        ((total.max() - total) / (float(np.ptp(total)) or 1.0)).ravel(),
         A_ub=np.array(rows) if rows else None,
         b_ub=np.zeros(len(rows)) if rows else None,
         A_eq=np.ones((1, size)),
@@ -241,7 +262,10 @@ def incentive(game: NormalForm, distribution: ArrayLike) -> float:
     Raises:
         InvalidParameter: if `distribution` is no law over the profiles of the game.
     """
-    law = np.asarray(distribution, dtype=np.float64)
+    try:
+        law = np.asarray(distribution, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("distribution must be probabilities that add up to 1.") from None
     if law.shape != game.actions:
         raise InvalidParameter(f"distribution needs one probability a profile: shape {game.actions}.")
     if not (np.all(law >= 0) and abs(law.sum() - 1.0) <= 1e-6):

@@ -24,6 +24,7 @@ from sfumato.games.hypotheses import (
     Hypothesis,
     HypothesisClass,
     Predictor,
+    array_of,
     class_of,
     conjunctions,
     decision_stumps,
@@ -54,10 +55,14 @@ _PARTS = 64
 _MOST = 2**62
 
 
-def _mechanism(epsilon: Rational, adjacency: Adjacency) -> Exponential:
-    """The choice among scores that are counts of mistakes: the one place that says how they move."""
+def _refuse_unknown(adjacency: Adjacency) -> None:
     if adjacency not in get_args(Adjacency):
         raise InvalidParameter('adjacency must be "add-remove" or "exchange".')
+
+
+def _mechanism(epsilon: Rational, adjacency: Adjacency) -> Exponential:
+    """The choice among scores that are counts of mistakes: the one place that says how they move."""
+    _refuse_unknown(adjacency)
     return Exponential(epsilon, 1, monotone=adjacency == "add-remove")
 
 
@@ -125,7 +130,8 @@ class PrivateLearner:
             InvalidValue: for labels other than 0 and 1, lengths that differ, or NaN; values are never shown.
         """
         truth = labels_of(labels)
-        if len(np.atleast_1d(np.asarray(features))) != len(truth):
+        rows = array_of(features, "Features must be an array with one row for each example.")
+        if len(np.atleast_1d(rows)) != len(truth):
             raise InvalidValue("Features and labels must have the same number of examples.")
         return self.hypotheses.mistakes(features, truth)
 
@@ -179,7 +185,7 @@ def error_promised(
     Returns:
         At most 1. In the realizable case the excess is the error itself.
     """
-    promise = _promise(*_checked(size, beta, epsilon), bool(realizable), adjacency)
+    promise = _promise(*_checked(size, beta, epsilon, adjacency), bool(realizable), adjacency)
     return promise(as_integer(n, "n"))
 
 
@@ -211,7 +217,7 @@ def examples_needed(
         adjacency: as for `PrivateLearner`.
     """
     goal = float(probability(alpha, "alpha"))
-    promise = _promise(*_checked(size, beta, epsilon), bool(realizable), adjacency)
+    promise = _promise(*_checked(size, beta, epsilon, adjacency), bool(realizable), adjacency)
     high = 1
     while promise(high) > goal:
         high *= 2
@@ -224,7 +230,10 @@ def examples_needed(
     return high
 
 
-def _checked(size: int, beta: Rational, epsilon: Rational | None) -> tuple[int, Fraction, Fraction | None]:
+def _checked(
+    size: int, beta: Rational, epsilon: Rational | None, adjacency: Adjacency
+) -> tuple[int, Fraction, Fraction | None]:
+    _refuse_unknown(adjacency)
     price = None if epsilon is None else positive(epsilon, "epsilon")
     return as_integer(size, "size"), probability(beta, "beta"), price
 

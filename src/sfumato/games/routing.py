@@ -41,6 +41,9 @@ def routing_game(
     if not trips:
         raise InvalidParameter("trips needs at least one pair of origin and destination.")
     count = as_integer(players, "players", least=2)
+    pairs = [isinstance(each, tuple) and len(each) == 2 for each in (*roads, *trips)]
+    if not all(pairs):
+        raise InvalidParameter("roads and trips must be pairs (from, to).")
     names = list(roads)
     empty = dict(zip(names, tabulated(names, roads, count)[:, 0].tolist(), strict=True))
     strategies = {}

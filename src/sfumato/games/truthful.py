@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato import random
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.games._deviations import (
     Indices,
     all_of,
@@ -26,7 +26,7 @@ from sfumato.games._deviations import (
     told,
     types_of,
 )
-from sfumato.loss import PrivacyLoss
+from sfumato.loss import PrivacyLoss, PureLoss
 from sfumato.numeric.exact import Rational, as_integer, float_up, positive, probability
 
 __all__ = ["Gain", "gain", "promised_gain", "sampled_gain", "textbook_gain"]
@@ -76,7 +76,9 @@ class Gain:
         return self.promise is not None and self.low > self.promise
 
     def __str__(self) -> str:
-        if self.value > 0:
+        if self.confidence is None and self.low <= 0 < self.value:
+            first = "No lie gains more than rounding may"
+        elif self.value > 0:
             first = f"Lying gains up to {self.value:.4g}"
         elif self.high <= 0 and self.value < 0:
             first = f"Every lie costs at least {-self.value:.4g}"
@@ -106,9 +108,21 @@ def promised_gain(loss: PrivacyLoss, *, coalition: int = 1) -> float:
         exchanges of one report; a player's utility depends on the outcome that the loss speaks of and on
         their own type, not on a part of the outcome that is shown to them alone. Source: McSherry, Talwar
         2007, who bound it by e^ε − 1; total variation of an ε-indistinguishable pair is at most tanh(ε/2),
-        and randomized response reaches it.
+        and randomized response reaches it. Where the curve of a composition of tiny losses cannot be
+        certified, the better of what its ε and its ρ imply: tanh(ε/2), √(ρ/2) (Pinsker).
     """
-    return min(1.0, loss.group(as_integer(coalition, "coalition")).delta(0.0))
+    if not isinstance(loss, PrivacyLoss):
+        raise InvalidParameter("loss must be a privacy loss, such as mechanism.loss or PureLoss(epsilon).")
+    together = loss.group(as_integer(coalition, "coalition"))
+    try:
+        return min(1.0, together.delta(0.0))
+    except NotCertified:
+        known = [1.0]
+        if together.pure is not None:
+            known.append(PureLoss(together.pure).delta(0.0))
+        if together.rho is not None:
+            known.append(math.nextafter(math.sqrt(float_up(together.rho / 2)), math.inf))
+        return min(known)
 
 
 def textbook_gain(epsilon: Rational, coalition: int = 1) -> float:
@@ -324,7 +338,11 @@ class _Payoffs:
 
     def asked(self, reports: Indices, agent: int, truth: int) -> float:
         space = self.space
-        value = float(self.payoff(tuple(space[i] for i in reports), agent, space[truth]))
+        given = self.payoff(tuple(space[i] for i in reports), agent, space[truth])
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            raise InvalidParameter("payoff must give one number, the expected utility.") from None
         _check_range(value, value, self.range_)
         return value
 
@@ -346,7 +364,10 @@ class _Means:
         key, space = (reports, agent, truth), self.space
         if key not in self.known:
             drawn = self.play(tuple(space[i] for i in reports), agent, space[truth], self.draws)
-            values = np.asarray(drawn, np.float64)
+            try:
+                values = np.asarray(drawn, np.float64)
+            except (TypeError, ValueError):
+                values = np.zeros(0)
             if values.shape != (self.draws,):
                 raise InvalidParameter(
                     "play must give a flat array with as many utilities as it is asked for."
