@@ -260,3 +260,8 @@ def test_a_group_is_promised_what_so_many_exchanges_allow(coalition):
     mixed = TruthfulMixture(FacilityLocation(1, LINE))
     allowed = (1 - float(mixed.weight)) * math.tanh(coalition / 4)
     assert allowed <= mixed.promise(coalition=coalition) == pytest.approx(allowed)
+
+
+def test_a_mixture_is_made_of_places():
+    with pytest.raises(InvalidParameter, match="made of a FacilityLocation"):
+        TruthfulMixture(3)

@@ -351,3 +351,15 @@ def test_the_promise_covers_a_best_rule_that_looks_worse_than_it_is(n, beta):
     assert wrong <= float(beta)
     # One deviation instead of two would not do.
     assert binom.sf(n // 2, n, (1 - math.sqrt(math.log(1 / float(beta)) / (2 * n))) / 2) > float(beta)
+
+
+def test_a_rule_can_be_read():
+    assert [repr(thresholds([40, 45.5])[i]) for i in range(3)] == ["x ≥ 40", "x ≥ 45.5", "never"]
+    assert repr(decision_stumps([[1, 2], [3]])[5]) == "x1 < 3"
+    assert [repr(parities(2)[i]) for i in range(4)] == ["never", "x1 is odd", "x0 is odd", "x0 + x1 is odd"]
+    rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    assert parities(2)[1](rows).tolist() == [False, True, False, True]
+    conjunction = conjunctions(2)[5]
+    assert repr(conjunction) == "x0 = 1 and x1 = 0"
+    assert conjunction(rows).tolist() == [False, False, True, False]
+    assert repr(conjunctions(2)[0]) == "always"

@@ -270,7 +270,7 @@ def test_many_players_who_are_alike_are_no_trouble():
 def test_a_gain_of_nothing_says_so():
     found = gain(lambda *which: 0.5, types=["red", "blue"], players=2)
     assert isinstance(found, Gain)
-    assert str(found) == "No lie gains anything, in 8 deviations. Nothing was promised."
+    assert str(found) == "No lie gains anything, in 8 deviations."
 
 
 def test_groups_are_counted_in_types_however_many_are_alike():
@@ -333,3 +333,12 @@ def test_rounding_is_not_called_a_gain():
     )
     assert 0 < found.value < 1e-15
     assert str(found).startswith("No lie gains more than rounding may")
+
+
+def test_what_is_no_function_is_refused():
+    for check in (
+        gain,
+        lambda given, **world: sampled_gain(given, samples=1, confidence=0.5, trials=1, **world),
+    ):
+        with pytest.raises(InvalidParameter, match="What is checked is a function"):
+            check(5, types=[0, 1], players=2)

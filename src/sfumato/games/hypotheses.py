@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.games._rule import Rule
 from sfumato.numeric.exact import as_integer
 
 __all__ = [
@@ -236,7 +237,7 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
             rows = numbers_of(features, 1)
             return rows >= edge if edge is not None else np.zeros(len(rows), np.bool_)
 
-        return hypothesis
+        return Rule("never" if edge is None else f"x ≥ {edge:g}", hypothesis)
 
     def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Rule i says 1 to whoever has more than i points at or below them."""
@@ -286,7 +287,11 @@ class parities:  # noqa: N801
 
     def __getitem__(self, index: int, /) -> Hypothesis:
         chosen = range(len(self))[index]
-        return lambda features: np.bitwise_count(_codes(features, self.bits) & chosen) % 2 == 1
+        odd = [f"x{column}" for column in range(self.bits) if chosen >> (self.bits - 1 - column) & 1]
+        return Rule(
+            f"{' + '.join(odd)} is odd" if odd else "never",
+            lambda features: np.bitwise_count(_codes(features, self.bits) & chosen) % 2 == 1,
+        )
 
     def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Right less wrong is Σ (−1)^(label + ⟨s, x⟩), the transform of the signed histogram."""
@@ -328,7 +333,8 @@ class conjunctions:  # noqa: N801
             codes = _codes(features, self.bits)
             return np.asarray((codes & (ones | zeros)) == ones)
 
-        return hypothesis
+        asked = [f"x{i} = {int(digit == 1)}" for i, digit in enumerate(digits) if digit]
+        return Rule(" and ".join(asked) or "always", hypothesis)
 
     def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
         """All ones are missed but those that are met, and every zero that is met is a mistake."""
@@ -380,7 +386,7 @@ class decision_stumps:  # noqa: N801
             values = numbers_of(features, 2)[:, column]
             return np.asarray(values < edge if below else values >= edge)
 
-        return hypothesis
+        return Rule(f"x{column} {'<' if below else '≥'} {edge:g}", hypothesis)
 
     def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The count of `thresholds` for each column; the opposite rule errs on all the others."""

@@ -102,6 +102,8 @@ class TruthfulMixture:
             InvalidParameter: if two types cannot be told apart by any draw, so that no weight would do, or
                 for a weight outside 0 to 1.
         """
+        if not isinstance(private, FacilityLocation):
+            raise InvalidParameter("A mixture is made of a FacilityLocation: give one.")
         if len(private.sites) < 2:
             raise InvalidParameter("Punishing a lie needs at least two sites to choose from.")
         reach, whole = _reach(private)

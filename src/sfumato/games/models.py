@@ -207,6 +207,8 @@ class RandomStopping:
             run: one private run, hyper-parameters drawn anew: gives (score, result), a higher score is
                 better. It must not fail: an error tells how far the runs came. A NaN counts as the lowest.
         """
+        if not callable(run):
+            raise InvalidParameter("run must be a function that trains once and gives (score, result).")
         best = run()
         top = _level(best)
         while not random.bernoulli(self.gamma):

@@ -82,13 +82,15 @@ class Gain:
             first = f"Lying gains up to {self.value:.4g}"
         elif self.high <= 0 and self.value < 0:
             first = f"Every lie costs at least {-self.value:.4g}"
+        elif self.confidence is not None:
+            first = "No lie was seen to gain anything"
         else:
             first = "No lie gains anything"
         if self.confidence is not None:
             first += f" ({self.low:.4g} to {self.high:.4g} at {self.confidence:.4g} confidence)"
         first += f", in {self.checked:,} deviations."
         if self.promise is None:
-            return f"{first} Nothing was promised."
+            return first
         kept = "broken" if self.broken else "kept"
         return f"{first} The promise is at most {self.promise:.4g}: {kept}."
 
@@ -176,6 +178,7 @@ def gain(
         InvalidParameter: for an unusable type space, more deviations than `most`, or a payoff that is not a
             number between the declared utilities.
     """
+    _function(payoff, "payoff(reports, agent, truth)")
     space, range_ = types_of(types), range_of(utilities)
     n, k = sizes(players, coalition)
     listed = None if profiles is None else [profile_of(each, space, n) for each in profiles]
@@ -250,6 +253,7 @@ def sampled_gain(
     Raises:
         InvalidParameter: as `gain`, and if not exactly one of `profiles` and `trials` is given.
     """
+    _function(play, "play(reports, agent, truth, count)")
     space, range_ = types_of(types), range_of(utilities)
     n, k = sizes(players, coalition)
     draws, beta = as_integer(samples, "samples"), 1 - probability(confidence, "confidence")
@@ -276,6 +280,11 @@ def sampled_gain(
     differences = 2 * len(tried) * k / float(beta)
     width = (range_[1] - range_[0]) * math.sqrt(math.log(differences) / draws) * (1 + 1e-9)
     return worst.found(space, width, float(confidence), _promise(loss, k, range_))
+
+
+def _function(given: object, form: str) -> None:
+    if not callable(given):
+        raise InvalidParameter(f"What is checked is a function {form}, such as auction.payoff.")
 
 
 class _Worst:
