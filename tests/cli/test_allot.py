@@ -64,6 +64,10 @@ def test_the_file_that_lists_analysts_is_told(cli, asked):
     assert [entry.split(" = ")[0] for entry in entries] == ["ann", "bob", "cy"]
     toml.write_text(toml.read_text().replace("ann = { epsilon = 0.5 }", "\n".join(entries)))
     assert cli("query", "SELECT AVG(age) AS a FROM visits", "--epsilon", "0.1", "--analyst", "ann").code == 0
+    # And once more when it is taken back, or the file contradicts the ledger again.
+    back = cli("ledger", "take-back", "visits", "--reason", "summer")
+    assert "[datasets.visits.analysts]" in back.out
+    assert "ann = { epsilon = 1, delta = 1e-06 }" in back.out
 
 
 def test_an_auction_is_held(cli, asked):

@@ -89,7 +89,8 @@ def allot(
         return
     _show(planned, requests, written=write)
     if write:
-        _to_the_toml(planned, declared_limits(config, name))
+        given = {team: each for team, each in planned.limits.items() if each is not None}
+        _to_the_toml(name, given, declared_limits(config, name))
 
 
 @reported
@@ -101,6 +102,8 @@ def take_back(
     json_: JsonOption = False,
 ) -> None:
     """Undo the last allotment: earlier limits are in force again, what was spent stays spent."""
+    from sfumato.ledger import Budget
+
     acting()
     with open_ledger(config, ledger) as book:
         name = dataset_named(dataset, [each.name for each in book.datasets()])
@@ -115,6 +118,10 @@ def take_back(
         )
         return
     paragraph(told)
+    again = {
+        str(each.analyst): Budget.from_dict(each.memo["budget"]) for each in receipts if each.kind == "limit"
+    }
+    _to_the_toml(name, again, declared_limits(config, name))
 
 
 def _name(rule: _Rule) -> Literal["max_min", "weights", "auction"]:
@@ -182,21 +189,19 @@ def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> Non
         paragraph("Nothing is written yet: add --write --reason … to put these limits on record.")
 
 
-def _to_the_toml(planned: Grants, listed: Mapping[str, Budget]) -> None:
+def _to_the_toml(dataset: str, limits: Mapping[str, Budget], listed: Mapping[str, Budget]) -> None:
     """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
-    new = {team: each for team, each in planned.limits.items() if each is not None}
-    if not listed or all(listed.get(team) == each for team, each in new.items()):
+    from sfumato.catalog.write import toml_key
+
+    if not listed or all(listed.get(team) == each for team, each in limits.items()):
         return
     paragraph(
         "Now write them into the toml, too, which lists who may ask: in "
-        f"[datasets.{planned.dataset}.analysts]. Until then those teams are refused."
+        + unbroken(f"[datasets.{toml_key(dataset)}.analysts].")
+        + " Until then those teams are refused."
     )
-    for team, each in new.items():
+    for team, each in limits.items():
         say(f"  {limit_in_toml(team, each.epsilon, each.delta)}")
-
-
-def _limit(limit: Budget | None) -> str:
-    return "nothing more" if limit is None else f"epsilon {exactly(limit.epsilon)}"
 
 
 def _figure(exact: Fraction) -> str:

@@ -6,13 +6,13 @@ import datetime
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from numpy.typing import ArrayLike
 
 from sfumato.errors import InvalidParameter, LedgerMismatch
 from sfumato.games.reserve import ReservePrice
-from sfumato.ledger import Ledger
+from sfumato.ledger import Dataset, Ledger
 
 __all__ = ["DailyReserve"]
 
@@ -24,10 +24,11 @@ class DailyReserve:
         Claim: all reserves ever learned are together within the dataset's budget, where neighbours differ in
         one bidder on all days: days compose, whatever their logs have in common. A day is debited, durably,
         before its log is read; a log that cannot be read stays paid. Source: `Budget`. Conditions: the
-        dataset's unit is the bidder, with the adjacency of the reserve.
+        dataset's unit is the bidder. A debit says for which neighbours it holds, so that a budget never adds
+        up reserves of both adjacencies.
     """
 
-    __slots__ = ("_lock", "dataset", "ledger", "reserve")
+    __slots__ = ("_lock", "_loss", "dataset", "ledger", "reserve")
 
     def __init__(self, ledger: Ledger, dataset: str, reserve: ReservePrice) -> None:
         """Pay for a reserve from a dataset's budget.
@@ -38,13 +39,20 @@ class DailyReserve:
             reserve: what is learned each day.
 
         Raises:
-            LedgerMismatch: if the ledger does not know the dataset.
+            LedgerMismatch: if the ledger does not know the dataset, or it was declared for other neighbours
+                than the reserve's.
         """
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
         self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
-        self._lock = threading.Lock()
-        ledger.balance(dataset)
+        self._lock = threading.RLock()  # a reader may itself learn another day
+        self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
+        unit = self._on_record().declaration["unit"]
+        declared = unit.get("adjacency") if isinstance(unit, Mapping) else None
+        if declared not in (None, reserve.adjacency):
+            raise LedgerMismatch(
+                f"{dataset!r} is declared for {declared} neighbours: give the reserve adjacency={declared!r}."
+            )
 
     def learn(
         self, day: str | datetime.date, read: Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
@@ -70,7 +78,7 @@ class DailyReserve:
             if known is not None:
                 return known
             memo = {"game": "reserve price", "day": date, "epsilon": str(self.reserve.epsilon)}
-            receipt = self.ledger.debit(self.dataset, self.reserve.loss, fingerprint=question, memo=memo)
+            receipt = self.ledger.debit(self.dataset, self._loss, fingerprint=question, memo=memo)
             price = self.reserve.select(*read())
             self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
             first = self._known(question)  # another process may have been quicker
@@ -78,16 +86,20 @@ class DailyReserve:
 
     def days_left(self) -> int:
         """How many more days the budget pays for."""
-        found = [each for each in self.ledger.datasets() if each.name == self.dataset]
-        if not found:
-            raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
-        if found[0].closed:
+        found = self._on_record()
+        if found.closed:
             return 0
-        budget, gate = found[0].budget, self.ledger.balance(self.dataset).gate
-        prices = dict(zip(budget.units, budget.totals(budget.filter().price(self.reserve.loss)), strict=True))
+        budget, gate = found.budget, self.ledger.balance(self.dataset).gate
+        prices = dict(zip(budget.units, budget.totals(budget.filter().price(self._loss)), strict=True))
         return min(
             int((limit - spent) // prices[unit]) for unit, (spent, limit) in gate.items() if prices[unit]
         )
+
+    def _on_record(self) -> Dataset:
+        for each in self.ledger.datasets():
+            if each.name == self.dataset:
+                return each
+        raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
 
     def _known(self, question: str) -> float | None:
         """The first reserve on record for a day."""
