@@ -91,6 +91,26 @@ def test_other_parameters_are_another_question(ledger):
     assert daily(ledger).days_left() == 1
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": "0.2"},
+        {"prices": [1, 2, 5]},
+        {"prices": ["0.1", "0.2", "0.4"]},
+        {"max_auctions": 3},
+        {"adjacency": "exchange"},
+        {"salt": "other"},
+    ],
+)
+def test_every_parameter_is_part_of_the_question(ledger, other):
+    usual = {"epsilon": "0.1", "prices": [1, 2, 4], "max_auctions": 2}
+    questions = [
+        DailyReserve(ledger, "bids", ReservePrice(**given))._fingerprint("2026-03-01")
+        for given in (usual, usual | other)
+    ]
+    assert questions[0] != questions[1]
+
+
 def test_one_budget_is_for_one_kind_of_neighbours(ledger):
     read, reads = counted()
     daily(ledger).learn("2026-03-01", read)

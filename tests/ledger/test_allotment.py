@@ -92,6 +92,16 @@ def test_limits_that_do_not_fit_together_are_refused_and_nothing_is_written(plac
         ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="just so")
 
 
+def test_limits_fit_together_in_delta_too(place):
+    with opened(place, Budget(2, "1e-6")) as ledger:
+        shares = {"ada": Budget(1, "8e-7"), "bob": Budget(1, "8e-7")}
+        with pytest.raises(
+            LedgerMismatch, match=r"leave delta 1.6e-06 to spend, and 'visits' has 1e-06 left"
+        ):
+            ledger.allot("visits", shares, reason="too much of one")
+        ledger.allot("visits", {"ada": Budget(1, "8e-7"), "bob": Budget(1, "2e-7")}, reason="just so")
+
+
 def test_a_later_act_is_not_overwritten(place):
     with opened(place) as ledger:
         ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="spring")
