@@ -129,6 +129,25 @@ def test_one_budget_is_for_one_kind_of_neighbours(ledger):
     )
 
 
+def test_an_analyst_learns_within_the_own_limit(ledger):
+    read, reads = counted()
+    ledger.allot("bids", {"ads": Budget("0.2")}, reason="two days")
+    reserve = ReservePrice("0.1", [1, 2, 4], max_auctions=2)
+    shop = DailyReserve(ledger, "bids", reserve, analyst="ads")
+    assert (shop.days_left(), daily(ledger).days_left()) == (2, 3)
+    shop.learn("2026-03-01", read)
+    shop.learn("2026-03-02", read)
+    assert (shop.days_left(), daily(ledger).days_left()) == (0, 1)
+    with pytest.raises(BudgetExceeded, match="limit of 'ads'"):
+        shop.learn("2026-03-03", read)
+    assert len(reads) == 2
+    ledger.limit("bids", "ads", Budget("0.1"), reason="less than was spent")
+    assert shop.days_left() == 0
+    ledger.revoke("bids", "ads", reason="over")
+    assert shop.days_left() == 0
+    assert shop.learn("2026-03-01", read) in (1.0, 2.0, 4.0)
+
+
 def test_a_reader_may_learn_another_day_first(ledger):
     shop, (read, _reads) = daily(ledger), counted()
     ended = threading.Thread(

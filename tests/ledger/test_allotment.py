@@ -190,7 +190,9 @@ def test_earlier_allotments_count_until_they_are_taken_back(place):
     with opened(place) as ledger:
         ledger.allot("visits", {"ada": Budget("1.5")}, reason="one")
         assert ledger.promised("visits") == {"epsilon": F("1.5"), "delta": 0}
-        assert ledger.promised("visits", ["ada"]) == {"epsilon": 0, "delta": 0}
+        for besides in (["ada"], {"ada", "bob"}, "ada"):
+            assert ledger.promised("visits", besides) == {"epsilon": 0, "delta": 0}
+        assert ledger.promised("visits", "adam")["epsilon"] == F("1.5")
         with pytest.raises(LedgerMismatch, match=r"has 2 left, 1.5 of it kept for others"):
             ledger.allot("visits", {"bob": Budget(1)}, reason="two")
         ledger.allot("visits", {"bob": Budget("0.5")}, reason="two")

@@ -28,15 +28,18 @@ class DailyReserve:
         up reserves of both adjacencies.
     """
 
-    __slots__ = ("_lock", "_loss", "dataset", "ledger", "reserve")
+    __slots__ = ("_lock", "_loss", "analyst", "dataset", "ledger", "reserve")
 
-    def __init__(self, ledger: Ledger, dataset: str, reserve: ReservePrice) -> None:
+    def __init__(
+        self, ledger: Ledger, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
+    ) -> None:
         """Pay for a reserve from a dataset's budget.
 
         Args:
             ledger: in which the dataset is registered, its unit the bidder.
             dataset: its name.
             reserve: what is learned each day.
+            analyst: who learns, within the limit that the steward has set; None is nobody in particular.
 
         Raises:
             LedgerMismatch: if the ledger does not know the dataset, or it was declared for other neighbours
@@ -44,7 +47,7 @@ class DailyReserve:
         """
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
-        self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
+        self.ledger, self.dataset, self.reserve, self.analyst = ledger, dataset, reserve, analyst
         self._lock = threading.RLock()  # a reader may itself learn another day
         self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
         unit = self._on_record().declaration["unit"]
@@ -78,22 +81,28 @@ class DailyReserve:
             if known is not None:
                 return known
             memo = {"game": "reserve price", "day": date, "epsilon": str(self.reserve.epsilon)}
-            receipt = self.ledger.debit(self.dataset, self._loss, fingerprint=question, memo=memo)
+            receipt = self.ledger.debit(
+                self.dataset, self._loss, fingerprint=question, analyst=self.analyst, memo=memo
+            )
             price = self.reserve.select(*read())
             self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
             first = self._known(question)  # another process may have been quicker
             return price if first is None else first
 
     def days_left(self) -> int:
-        """How many more days the budget pays for."""
-        found = self._on_record()
-        if found.closed:
+        """How many more days the budget pays for, and the analyst's limit where there is one."""
+        budget = self._on_record().budget
+        balances = [self.ledger.balance(self.dataset, who) for who in {None, self.analyst}]
+        if not all(each.open for each in balances):
             return 0
-        budget, gate = found.budget, self.ledger.balance(self.dataset).gate
         prices = dict(zip(budget.units, budget.totals(budget.filter().price(self._loss)), strict=True))
-        return min(
-            int((limit - spent) // prices[unit]) for unit, (spent, limit) in gate.items() if prices[unit]
-        )
+        days = [
+            int((limit - spent) // prices[unit])
+            for each in balances
+            for unit, (spent, limit) in each.gate.items()
+            if prices[unit]
+        ]
+        return max(min(days), 0)  # a limit may be set below what was spent
 
     def _on_record(self) -> Dataset:
         for each in self.ledger.datasets():

@@ -125,7 +125,8 @@ class Ledger:
         """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
         with self._reading() as book:
             account = account_of(book, dataset)
-            return dict(zip(account.cap.units, promised(account, besides), strict=True))
+            others = {text(each, "analyst") for each in ([besides] if isinstance(besides, str) else besides)}
+            return dict(zip(account.cap.units, promised(account, others), strict=True))
 
     def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
         """All receipts in order, or those of one dataset."""
