@@ -295,6 +295,16 @@ def test_many_teams_share_a_concentrated_budget():
         )
 
 
+@pytest.mark.parametrize("budget", [Budget("1e-10"), Budget("0.001", "1e-6", "zcdp")], ids=["basic", "zcdp"])
+def test_small_budgets_are_divided_too(budget):
+    with opened(budget) as ledger:
+        pay(ledger, PureLoss(budget.epsilon / 1000), "t0")
+        left = next(limit - spent for spent, limit in ledger.balance("people").gate.values())
+        planned = grants(ledger, "people", [Request(f"t{at}", 1) for at in range(20)])
+        planned.write(ledger, reason="small")
+        assert F("0.99") * left < ledger.promised("people")[planned.unit] <= left
+
+
 def test_a_request_too_small_for_its_gate_says_whose_it_is():
     says = "The request of tiny: epsilon is too small"
     with opened(Budget(5, "1e-6", "rdp")) as ledger, pytest.raises(InvalidParameter, match=says):

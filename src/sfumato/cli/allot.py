@@ -193,7 +193,12 @@ def _to_the_toml(dataset: str, limits: Mapping[str, Budget], listed: Mapping[str
     """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
     from sfumato.catalog.write import toml_key
 
-    if not listed or all(listed.get(team) == each for team, each in limits.items()):
+    same = (
+        (known := listed.get(team)) is not None
+        and (known.epsilon, known.delta) == (each.epsilon, each.delta)  # which is what is compared later
+        for team, each in limits.items()
+    )
+    if not listed or all(same):
         return
     paragraph(
         "Now write them into the toml, too, which lists who may ask: in "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,8 @@ from sfumato.numeric.exact import Rational, positive
 __all__ = ["Grants", "grants"]
 
 _ZERO = Fraction(0)
-_DIGITS = 10**9  # limits are rounded down to so many parts of a unit, to be short to read and to type
+_GRAIN = Fraction(1, 10**9)  # to which limits are rounded down, to be short to read and to type
+_PARTS = 6  # digits of a share that are kept where it is smaller than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def grants(
     ```
 
     What is divided is what the gate of the budget adds up: epsilon under "basic", rho under "zcdp". Delta
-    goes with it in the same proportion. A limit counts what a team has spent before. Limits bound each team;
+    goes with it in the same proportion, and in an auction a value is that of a unit of it. A limit counts what a team has spent before. Limits bound each team;
     so that nobody else eats into the shares, list in the toml who may ask at all.
 
     Args:
@@ -101,13 +103,13 @@ def grants(
         spent = [own for own, _ in ledger.balance(dataset, team).gate.values()]
         # What goes along with the first figure does so in proportion, and never twice either.
         along = [own + share / free[0] * max(rest, _ZERO) for own, rest in zip(spent, free, strict=True)][1:]
-        wanted = (_down(spent[0] + share), *along)
+        wanted = (_down(spent[0] + share, share), *along)
         if wanted[0] <= spent[0]:
             limits[team] = None
             continue
-        if wanted not in made:
-            made[wanted] = _limit(budget, wanted)
-        limits[team] = made[wanted]
+        if (share, *wanted) not in made:
+            made[share, *wanted] = _limit(budget, wanted, share)
+        limits[team] = made[share, *wanted]
     return Grants(dataset, found, budget.units[0], limits, kept)
 
 
@@ -135,23 +137,33 @@ def _units(budget: Budget, epsilon: Fraction) -> Fraction:
     return made.limits[0]
 
 
-def _limit(budget: Budget, wanted: tuple[Fraction, ...]) -> Budget | None:
+def _limit(budget: Budget, wanted: tuple[Fraction, ...], share: Fraction) -> Budget | None:
     """The largest limit whose gate adds up to no more than this; None where that is too little for any."""
-    if budget.accountant == "basic":
-        return Budget(wanted[0], wanted[1])
-    aside, less = wanted[1] if len(wanted) > 1 else _ZERO, 0
-    epsilon = _down(Fraction(budget.spent_epsilon(wanted)))
+    aside = wanted[1] if len(wanted) > 1 else _ZERO
+    exact = Fraction(budget.spent_epsilon(wanted))
+    part = exact * share / wanted[0]
+    short, less = _down(exact, part), _grain(part)
     # An epsilon is computed rounded up, so that the one found may stand for a little more: go down until not.
-    while (short := epsilon - Fraction(less, _DIGITS)) > 0:
+    while short > 0:
         try:
+            if budget.accountant == "basic":
+                return Budget(short, aside)
             made = Budget(short, budget.delta, budget.accountant, order=budget.order, aside=aside)
         except InvalidParameter:
             return None
         if made.limits[0] <= wanted[0]:
             return made
-        less = 2 * less + 1
+        short, less = short - less, 2 * less
     return None
 
 
-def _down(exact: Fraction) -> Fraction:
-    return Fraction(exact * _DIGITS // 1, _DIGITS)
+def _grain(share: Fraction) -> Fraction:
+    """What a share of this size is rounded to."""
+    size = math.floor(math.log10(share)) if float(share) > 0 else 0
+    return min(_GRAIN, Fraction(10) ** (size - _PARTS))
+
+
+def _down(exact: Fraction, share: Fraction) -> Fraction:
+    """A figure rounded down, so finely that a share of this size is not lost."""
+    grain = _grain(share)
+    return exact // grain * grain
