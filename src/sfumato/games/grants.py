@@ -65,8 +65,9 @@ def grants(
     ```
 
     What is divided is what the gate of the budget adds up: epsilon under "basic", rho under "zcdp". Delta
-    goes with it in the same proportion, and in an auction a value is that of a unit of it. A limit counts what a team has spent before. Limits bound each team;
-    so that nobody else eats into the shares, list in the toml who may ask at all.
+    goes with it in the same proportion, and in an auction a value is that of a unit of it. A limit counts
+    what a team has spent before. Limits bound each team; so that nobody else eats into the shares, list in
+    the toml who may ask at all.
 
     Args:
         ledger: Where the budget is.
