@@ -69,7 +69,10 @@ def test_the_file_that_lists_analysts_is_told(cli, asked):
     assert cli("query", "SELECT AVG(age) AS a FROM visits", "--epsilon", "0.1", "--analyst", "ann").code == 0
     back = cli("ledger", "take-back", "visits", "--reason", "summer")
     assert "what held before for ann, bob, cy holds again" in " ".join(back.out.split())
-    assert "[datasets.visits.analysts]" in back.out
+    assert "gets the one that [datasets.visits.analysts] of the toml lists" in " ".join(back.out.split())
+    toml.write_text(toml.read_text().replace(entries[0], "ann = { epsilon = 0.6 }"))
+    assert cli("query", "SELECT SUM(age) AS a FROM visits", "--epsilon", "0.1", "--analyst", "ann").code == 0
+    assert cli("ledger", "show", "--analyst", "ann", "--json").json["balances"][0]["epsilon"] == 0.6
 
 
 def test_a_budget_is_divided_before_anything_is_asked(cli, hospital):

@@ -72,6 +72,12 @@ def test_the_law_keeps_its_claim_for_a_bid_replaced_or_added(bids, old, new, sup
     assert ratio(auction.law(bids), auction.law([*bids, new])) <= 2 + SLACK
 
 
+def test_the_type_of_one_bid_does_not_decide_how_all_others_are_compared():
+    # A list of single-precision numbers becomes an array of doubles as soon as one of them is a double.
+    auction, crowd = PriceAuction(1, [1, "1.01"]), [np.float32(1.01)] * 50
+    assert ratio(auction.law(crowd), auction.law([*crowd, np.float64(0)])) <= 1 + SLACK
+
+
 def test_the_claim_is_nearly_reached_and_a_sensitivity_of_the_median_price_breaks_it():
     left, right = [1.0] * 600, [1.0] * 599 + [100.0]
     auction = PriceAuction(1, [1, 10, 100])
@@ -210,10 +216,13 @@ def test_payoff_is_the_expectation_over_price_and_lottery():
     assert committed.payoff([4.0, 2.0, 1.0], 0, 1.0) == pytest.approx(by_hand, abs=1e-12)
 
 
-@pytest.mark.parametrize(("agent", "truth"), [(2, 1.0), (-1, 1.0), (0, -1.0), (0, 5.0), (0, math.nan)])
+@pytest.mark.parametrize(
+    ("agent", "truth"), [(2, 1.0), (-1, 1.0), (0, -1.0), (0, 5.0), (0, math.nan), (0, "31337x"), (0, None)]
+)
 def test_payoffs_of_nobody_or_of_other_values_are_refused(agent, truth):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameter) as caught:
         PriceAuction(1, [1, 4]).payoff([1.0, 2.0], agent, truth)
+    assert "31337" not in str(caught.value)
 
 
 # ── who buys
@@ -235,6 +244,7 @@ def test_everybody_who_bid_the_price_buys_and_scarce_goods_go_by_lot():
 
 def test_nobody_buys_from_an_empty_market():
     assert PriceAuction(1, [1, 2], supply=3).outcome([]).revenue == 0
+    assert PriceAuction(1, [1, 2], supply=2**63).revenue([2.0]).tolist() == [1.0, 2.0]
 
 
 # ── bad input

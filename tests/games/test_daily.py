@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch, UnsupportedLoss
 from sfumato.games.daily import DailyReserve
 from sfumato.games.reserve import BidLog, ReservePrice
 from sfumato.ledger import Budget, Ledger
@@ -87,9 +87,76 @@ def test_other_parameters_are_another_question(ledger):
     read, reads = counted()
     daily(ledger).learn("2026-03-01", read)
     daily(ledger, salt="other").learn("2026-03-01", read)
-    daily(ledger, adjacency="exchange").learn("2026-03-01", read)
-    assert len(reads) == 3
-    assert daily(ledger).days_left() == 0
+    assert len(reads) == 2
+    assert daily(ledger).days_left() == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": "0.2"},
+        {"prices": [1, 2, 5]},
+        {"prices": ["0.1", "0.2", "0.4"]},
+        {"max_auctions": 3},
+        {"adjacency": "exchange"},
+        {"salt": "other"},
+    ],
+)
+def test_every_parameter_is_part_of_the_question(ledger, other):
+    usual = {"epsilon": "0.1", "prices": [1, 2, 4], "max_auctions": 2}
+    questions = [
+        DailyReserve(ledger, "bids", ReservePrice(**given))._fingerprint("2026-03-01")
+        for given in (usual, usual | other)
+    ]
+    assert questions[0] != questions[1]
+
+
+def test_one_budget_is_for_one_kind_of_neighbours(ledger):
+    read, reads = counted()
+    daily(ledger).learn("2026-03-01", read)
+    with pytest.raises(UnsupportedLoss, match="add-remove"):
+        daily(ledger, adjacency="exchange").learn("2026-03-01", read)
+    assert len(reads) == 1
+    assert daily(ledger).days_left() == 2
+    ledger.register("fixed", {"unit": {"column": "bidder", "adjacency": "exchange"}}, Budget(1))
+    with pytest.raises(LedgerMismatch, match="declared for exchange neighbours"):
+        DailyReserve(ledger, "fixed", ReservePrice(1, [1], max_auctions=1))
+    assert (
+        DailyReserve(
+            ledger, "fixed", ReservePrice("0.5", [1], max_auctions=1, adjacency="exchange")
+        ).days_left()
+        == 2
+    )
+
+
+def test_an_analyst_learns_within_the_own_limit(ledger):
+    read, reads = counted()
+    ledger.allot("bids", {"ads": Budget("0.2")}, reason="two days")
+    reserve = ReservePrice("0.1", [1, 2, 4], max_auctions=2)
+    shop = DailyReserve(ledger, "bids", reserve, analyst="ads")
+    assert (shop.days_left(), daily(ledger).days_left()) == (2, 3)
+    shop.learn("2026-03-01", read)
+    shop.learn("2026-03-02", read)
+    assert (shop.days_left(), daily(ledger).days_left()) == (0, 1)
+    with pytest.raises(BudgetExceeded, match="limit of 'ads'"):
+        shop.learn("2026-03-03", read)
+    assert len(reads) == 2
+    ledger.limit("bids", "ads", Budget("0.1"), reason="less than was spent")
+    assert shop.days_left() == 0
+    ledger.revoke("bids", "ads", reason="over")
+    assert shop.days_left() == 0
+    assert shop.learn("2026-03-01", read) in (1.0, 2.0, 4.0)
+
+
+def test_a_reader_may_learn_another_day_first(ledger):
+    shop, (read, _reads) = daily(ledger), counted()
+    ended = threading.Thread(
+        target=lambda: shop.learn("2026-03-02", lambda: (shop.learn("2026-03-01", read), LOG)[1]), daemon=True
+    )
+    ended.start()
+    ended.join(20)
+    assert not ended.is_alive()
+    assert shop.days_left() == 1
 
 
 def test_under_zcdp_small_daily_prices_last_longer(tmp_path):

@@ -84,6 +84,7 @@ def test_a_bid_of_exactly_a_price_accepts_it(kind):
     bids = np.array([k / 100 for k in range(1, 2001)], kind)
     assert all(grid.accepted(bids, place).sum() == 2000 - place for place in range(0, 2000, 37))
     assert np.array_equal(grid.demand(bids), np.arange(2000, 0, -1))
+    assert np.array_equal(grid.in_ticks(bids), np.arange(1, 2001))
 
 
 def test_prices_beyond_a_narrow_type_are_refused_by_all_its_bids():

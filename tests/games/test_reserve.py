@@ -166,6 +166,12 @@ def test_the_chosen_reserve_is_as_good_as_promised():
         assert reserve.select(*log) in list(reserve.prices)
 
 
+def test_ids_may_be_any_text_and_any_whole_numbers():
+    odd = ReservePrice(1, [5], max_auctions=1, salt="\ud800")
+    assert odd.revenue(["a", "\ud800"], ["é", "\udfff"], [5.0, 5.0]).tolist() == [10.0]
+    assert odd.revenue([b"a", b"b"], np.array([1, -2], object), [5.0, 5.0]).tolist() == [10.0]
+
+
 def test_an_empty_log_is_a_log():
     reserve = ReservePrice(1, GRID, max_auctions=1)
     assert reserve.revenue([], [], []).tolist() == [0.0] * 4
@@ -183,6 +189,15 @@ def test_an_empty_log_is_a_log():
         (([1.5], [1], [1.0]), "whole numbers or text"),
         (([1], np.array([None]), [1.0]), "whole numbers or text"),
         (([1], ["31337"], ["31337"]), "numbers"),
+        # One id of another kind would make text of all, and so change which auctions of all others are kept.
+        (([1, 2], [1, "31337"], [1.0, 1.0]), "all of one kind"),
+        (([1, "31337"], [1, 2], [1.0, 1.0]), "all of one kind"),
+        (([1, 2], ["a", b"31337"], [1.0, 1.0]), "all of one kind"),
+        (([1, 2], [True, 31337], [1.0, 1.0]), "all of one kind"),
+        (([1, 2], [1, 2**70], [1.0, 1.0]), "all of one kind"),
+        (([1, 2], [[31337], [1, 2]], [1.0, 1.0]), "one length"),
+        (([1, 2], np.ma.array([1, 31337], mask=[0, 1]), [1.0, 1.0]), "Masked"),
+        (([1, 2], ["31337", "31337\0"], [1.0, 1.0]), "NUL"),
     ],
 )
 def test_bad_logs_are_refused_and_never_quoted(log, says):

@@ -55,13 +55,13 @@ def test_an_unknown_segment_and_unequal_columns_are_refused_unquoted():
     with pytest.raises(InvalidValue, match="has no prices") as caught:
         markets().select([1.0], ["Atlantis"])
     assert "Atlantis" not in str(caught.value)
-    for segments in (["FR", "FR"], [["FR"]], [7]):
+    for segments in (["FR", "FR"], [["FR"]], [7], [None], [b"FR"], np.ma.array(["FR"], mask=[1])):
         with pytest.raises(InvalidValue):
             markets().select([1.0], segments)
     assert set(markets().select([], [])) == {"DE", "FR"}
 
 
-@pytest.mark.parametrize("prices", [{}, [1, 2], {7: [1]}, {"FR": []}])
+@pytest.mark.parametrize("prices", [{}, [1, 2], {7: [1]}, {"FR": []}, {"FR": [1], "FR\0": [1]}])
 def test_segments_without_grids_are_refused(prices):
     with pytest.raises(InvalidParameter):
         SegmentedAuction(1, prices)

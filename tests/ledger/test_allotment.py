@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sqlite3
 from fractions import Fraction
 
@@ -61,6 +63,16 @@ def test_an_allotment_limits_everybody_and_is_taken_back(place):
             ledger.take_back("visits", reason="again")
 
 
+def test_who_had_no_limit_has_none_again_even_if_the_budget_is_raised(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget("0.5")}, reason="spring")
+        ledger.take_back("visits", reason="summer")
+        assert not ledger.balance("visits", "ada").limited
+        ledger.raise_budget("visits", Budget(5), reason="a second wave")
+        pay(ledger, 3, "ada")
+        assert ledger.verify().ok
+
+
 def test_none_revokes_and_is_taken_back(place):
     with opened(place) as ledger:
         ledger.allot("visits", {"ada": Budget(2), "bob": None}, reason="an auction")
@@ -88,6 +100,16 @@ def test_limits_that_do_not_fit_together_are_refused_and_nothing_is_written(plac
         assert len(list(ledger.entries())) == before
         # What ada has spent counts: 0.5 more for her and 1 for bob is all there is.
         ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="just so")
+
+
+def test_limits_fit_together_in_delta_too(place):
+    with opened(place, Budget(2, "1e-6")) as ledger:
+        shares = {"ada": Budget(1, "8e-7"), "bob": Budget(1, "8e-7")}
+        with pytest.raises(
+            LedgerMismatch, match=r"leave delta 1.6e-06 to spend, and 'visits' has 1e-06 left"
+        ):
+            ledger.allot("visits", shares, reason="too much of one")
+        ledger.allot("visits", {"ada": Budget(1, "8e-7"), "bob": Budget(1, "2e-7")}, reason="just so")
 
 
 def test_a_later_act_is_not_overwritten(place):
@@ -140,8 +162,8 @@ def test_an_analysts_side_of_the_ledger_pays_and_reads_and_decides_nothing(place
             "open",
             "inspect",
         }
-        reading = {"balance", "datasets", "entries", "export", "recall", "verify", "close", "open", "inspect"}
-        assert public - own == reading | {"debit", "record", "register"}
+        reading = {"balance", "promised", "datasets", "entries", "export", "recall", "verify", "close"}
+        assert public - own == reading | {"open", "inspect", "debit", "record", "register"}
 
 
 def test_nobody_but_the_steward_undoes_it(tmp_path):
@@ -172,3 +194,58 @@ def test_nobody_but_the_steward_undoes_it(tmp_path):
     assert touched == 1
     with pytest.raises(LedgerTampered):
         Ledger.open(path)
+
+
+def test_earlier_allotments_count_until_they_are_taken_back(place):
+    with opened(place) as ledger:
+        ledger.allot("visits", {"ada": Budget("1.5")}, reason="one")
+        assert ledger.promised("visits") == {"epsilon": F("1.5"), "delta": 0}
+        for besides in (["ada"], {"ada", "bob"}, "ada"):
+            assert ledger.promised("visits", besides) == {"epsilon": 0, "delta": 0}
+        assert ledger.promised("visits", "adam")["epsilon"] == F("1.5")
+        with pytest.raises(LedgerMismatch, match=r"has 2 left, 1.5 of it kept for others"):
+            ledger.allot("visits", {"bob": Budget(1)}, reason="two")
+        ledger.allot("visits", {"bob": Budget("0.5")}, reason="two")
+        # Who is named again has a new share, not a second one.
+        ledger.allot("visits", {"ada": Budget(1), "bob": Budget(1)}, reason="three")
+        ledger.allot("visits", {"ada": None}, reason="four")
+        assert ledger.promised("visits")["epsilon"] == 1
+    with place.open() as ledger:
+        for kept in ([1, 1], [F("1.5"), F("0.5")], [F("1.5"), None], [None, None]):
+            ledger.take_back("visits", reason="back")
+            assert limits(ledger, "ada", "bob") == kept
+        assert ledger.promised("visits")["epsilon"] == 0
+        with pytest.raises(LedgerMismatch, match="no allotment"):
+            ledger.take_back("visits", reason="again")
+
+
+def test_two_spellings_of_one_name_are_refused(place):
+    with opened(place) as ledger, pytest.raises(InvalidParameter, match="spellings of one"):
+        ledger.allot("visits", {"\u00e9": Budget(1), "e\u0301": Budget("0.2")}, reason="x")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_analysts_side_survives_a_fork_when_nobody_holds_the_ledger(tmp_path):
+    counter = Counter(Ledger.open(tmp_path / "visits.ledger"))
+    counter.register("visits", DECLARED, Budget(2))
+    gc.collect()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            pay(counter, "0.5", "ada")
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert counter.balance("visits").spent == F("0.5")
+    counter.close()
+
+
+def test_an_analysts_side_can_be_opened_as_such(tmp_path):
+    with Counter.open(tmp_path / "visits.ledger") as counter:
+        counter.register("visits", DECLARED, Budget(2))
+        pay(counter, "0.5", "ada")
+        with pytest.raises(AccessDenied):
+            counter.limit("visits", "ada", Budget(2), reason="mine")

@@ -103,7 +103,13 @@ def allot(
         return
     _show(planned, requests, written=write)
     if write:
-        _to_the_toml(planned, listed)
+        given = {team: each for team, each in planned.limits.items() if each is not None}
+        _to_the_toml(name, given, listed)
+        if not listed:
+            paragraph(
+                "Others than these teams may ask, too, and spend what is set aside: list who may in "
+                f"{_section(name)} of the toml."
+            )
 
 
 @reported
@@ -115,22 +121,31 @@ def take_back(
     json_: JsonOption = False,
 ) -> None:
     """Undo the last allotment: earlier limits are in force again, what was spent stays spent."""
+    from sfumato.ledger import Budget
+
     acting()
     with open_ledger(config, ledger) as book:
         name = dataset_named(dataset, [each.name for each in book.datasets()])
         receipts = book.take_back(name, reason=reason)
         teams = list(dict.fromkeys(str(each.analyst) for each in receipts))
-        found = [book.balance(name, team) for team in teams]
-        limits = {each.analyst: (each.epsilon, each.delta) for each in found if each.limited and each.open}
     told = f"The allotment is taken back: on {name}, what held before for {', '.join(teams)} holds again."
     if json_:
         numbers = [each.number for each in receipts]
         emit_json({"done": told, "dataset": name, "teams": teams, "written": numbers})
         return
     paragraph(told)
+    again = {
+        str(each.analyst): Budget.from_dict(each.memo["budget"])
+        for each in receipts
+        if each.kind == "limit" and each.memo["budget"] is not None
+    }
     listed = declared_limits(config, name)
-    if any((each.epsilon, each.delta) != limits.get(team) for team, each in listed.items() if team in teams):
-        _write_too(name, {str(team): figures for team, figures in limits.items()})
+    _to_the_toml(name, again, listed)
+    if any(team in listed and team not in again for team in teams):
+        paragraph(
+            f"Who had no limit on record before gets the one that {_section(name)} of the toml lists, with the "
+            "next question: change it there first if it should be another."
+        )
 
 
 def _name(rule: _Rule) -> Literal["max_min", "weights", "auction"]:
@@ -210,30 +225,28 @@ def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> Non
         paragraph("Nothing is written yet: add --write --reason … to put these limits on record.")
 
 
-def _to_the_toml(planned: Grants, listed: Mapping[str, Budget]) -> None:
+def _to_the_toml(dataset: str, limits: Mapping[str, Budget], listed: Mapping[str, Budget]) -> None:
     """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
-    new = {team: each for team, each in planned.limits.items() if each is not None}
-    if not listed:
-        paragraph(
-            "Others than these teams may ask, too, and spend what is set aside: list who may in "
-            f"[datasets.{planned.dataset}.analysts] of the toml."
-        )
-        return
-    if any(listed.get(team) != each for team, each in new.items()):
-        _write_too(planned.dataset, {team: (each.epsilon, each.delta) for team, each in new.items()})
-
-
-def _write_too(dataset: str, limits: Mapping[str, tuple[Fraction, Fraction]]) -> None:
-    paragraph(
-        f"Now write them into the toml, too, which lists who may ask: in [datasets.{dataset}.analysts]. "
-        "Until then those teams are refused."
+    same = (
+        (known := listed.get(team)) is not None
+        and (known.epsilon, known.delta) == (each.epsilon, each.delta)  # which is what is compared later
+        for team, each in limits.items()
     )
-    for team, (epsilon, delta) in limits.items():
-        say(f"  {limit_in_toml(team, epsilon, delta)}")
+    if not listed or all(same):
+        return
+    paragraph(
+        "Now write them into the toml, too, which lists who may ask: in "
+        f"{_section(dataset)}. Until then those teams are refused."
+    )
+    for team, each in limits.items():
+        say(f"  {limit_in_toml(team, each.epsilon, each.delta)}")
 
 
-def _limit(limit: Budget | None) -> str:
-    return "nothing more" if limit is None else f"epsilon {exactly(limit.epsilon)}"
+def _section(dataset: str) -> str:
+    """Where the toml lists who may ask."""
+    from sfumato.catalog.write import toml_key
+
+    return unbroken(f"[datasets.{toml_key(dataset)}.analysts]")
 
 
 def _figure(exact: Fraction) -> str:

@@ -146,10 +146,13 @@ class PriceGrid:
     def in_ticks(self, bids: NDArray[Any]) -> Whole:
         """Each bid in whole ticks, rounded down; bids above the top price count as the top price."""
         up, down = self.tick.numerator, self.tick.denominator
+        own = bids.dtype if bids.dtype.kind == "f" else np.dtype(np.float64)
         capped = np.minimum(bids.astype(np.float64), self.top)
         nearest = np.rint(capped * (down / up))
-        # 0.29 is 29 ticks of 0.01, although the quotient of the two floats is a little less.
-        nearest -= nearest * up / down > capped
+        # 0.29 is 29 ticks of 0.01, although the quotient of the two floats is a little less; and so it is in
+        # single precision, which is compared in its own.
+        with np.errstate(over="ignore"):
+            nearest -= (nearest * up / down).astype(own) > capped.astype(own)
         return np.clip(nearest, 0, self.ticks[-1]).astype(np.int64)
 
 
@@ -211,10 +214,15 @@ def _geometric(first: int, stop: int, ratio: Fraction) -> list[int]:
 def bids_of(bids: ArrayLike, name: str = "bids") -> NDArray[Any]:
     """Bids as a flat array of numbers; an empty list is nobody bidding.
 
+    An array's own precision is part of its public schema, and prices are compared in it. A list has none: its
+    floats are taken in double precision, or the type of one bid would decide how all others are compared.
+
     Raises:
         InvalidValue: for anything that is not a flat list of finite numbers of at least 0; no bid is quoted.
     """
     array = numbers_of(bids)
+    if array.dtype.kind == "f" and not hasattr(bids, "__array__"):
+        array = array.astype(np.float64, copy=False)
     if array.ndim != 1:
         raise InvalidValue(f"The {name} must be a flat list: one number for each.")
     if array.size:

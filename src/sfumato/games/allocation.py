@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -107,11 +108,11 @@ def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_
 
     Raises:
         InvalidParameter: without requests, for a team that asks twice, an unknown rule, an auction without
-            values or values without one.
+            values, or values or weights that the rule does not take.
     """
     there, asked = positive(total, "total"), list(requests)
     if not asked or not all(isinstance(each, Request) for each in asked):
-        raise InvalidParameter("There is nobody to give to: pass a list of at least one Request.")
+        raise InvalidParameter("Requests must be a list of at least one Request(team, epsilon).")
     names = [each.team for each in asked]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -122,6 +123,10 @@ def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_
         raise InvalidParameter("An auction needs to know what a unit of epsilon is worth: give value=….")
     if rule != "auction" and any(each.value for each in asked):
         raise InvalidParameter(f"The rule {rule!r} takes no values: leave them out, or hold an auction.")
+    if rule != "weights" and any(each.weight != 1 for each in asked):
+        raise InvalidParameter(
+            f"The rule {rule!r} takes no weights: leave them out, or use the rule 'weights'."
+        )
     return _RULES[rule](asked, there)
 
 
@@ -153,20 +158,35 @@ def _free(requests: Sequence[Request]) -> dict[str, Fraction]:
 
 def _auction(requests: Sequence[Request], total: Fraction) -> Allocation:
     shares = _best(requests, total)
+    # Without a team its share goes, from the highest value down, to what the others asked for in vain.
+    vain = [each for each in _ranked(requests) if each.value and shares[each.team] < each.epsilon]
+    amounts, worths = [_ZERO], [_ZERO]
+    for each in vain:
+        amounts.append(amounts[-1] + each.epsilon - shares[each.team])
+        worths.append(worths[-1] + each.value * (each.epsilon - shares[each.team]))
+
+    def worth(amount: Fraction) -> Fraction:
+        """What so much is worth to those who asked in vain."""
+        at = bisect_right(amounts, amount) - 1
+        return worths[at] + (vain[at].value * (amount - amounts[at]) if at < len(vain) else _ZERO)
+
     payments = {}
     for each in requests:
-        others = [one for one in requests if one.team != each.team]
-        without = _best(others, total)
-        payments[each.team] = sum(
-            (one.value * (without[one.team] - shares[one.team]) for one in others), _ZERO
-        )
+        # Only the first of them may have a share, and what it asked for in vain itself does not count.
+        own = amounts[1] if vain and each.team == vain[0].team else _ZERO
+        payments[each.team] = worth(own + shares[each.team]) - worth(own)
     return Allocation("auction", total, shares, payments)
+
+
+def _ranked(requests: Sequence[Request]) -> list[Request]:
+    """The highest values first."""
+    return sorted(requests, key=lambda each: (-each.value, each.team))
 
 
 def _best(requests: Sequence[Request], total: Fraction) -> dict[str, Fraction]:
     """The most valuable division: the highest values first, as much as each asks for."""
     shares, left = {each.team: _ZERO for each in requests}, total
-    for each in sorted(requests, key=lambda each: (-each.value, each.team)):
+    for each in _ranked(requests):
         if each.value:
             shares[each.team] = min(each.epsilon, left)
             left -= shares[each.team]
@@ -194,7 +214,7 @@ class AllocationRule:
         top: The highest value of a unit, for the rule "auction".
     """
 
-    total: Fraction
+    total: Rational
     rule: Rule = "max_min"
     weights: tuple[Rational, ...] = ()
     top: Rational = 1
@@ -203,18 +223,27 @@ class AllocationRule:
         """What the share is worth to a team with this truth, over all that there could be to gain.
 
         From 0 to 1; in an auction from −1, as one who overstates may pay more than the share is worth.
+
+        Raises:
+            InvalidParameter: if there is no such team, or not one weight for each, or a need is none.
         """
-        found = allocate(
-            [self._request(at, each) for at, each in enumerate(reports)], self.total, rule=self.rule
-        )
-        share, whose = found.shares[str(agent)], self._request(agent, truth)
-        useful = min(share, whose.epsilon)
+        requests, whose = [self._request(at, each) for at, each in enumerate(reports)], str(agent)
+        if self.weights and len(self.weights) != len(requests):
+            raise InvalidParameter("There must be one weight for each team, in their order.")
+        if whose not in {each.team for each in requests}:
+            raise InvalidParameter("agent must be the place of one of the reports, counted from 0.")
+        there, true = positive(self.total, "total"), self._request(agent, truth)
+        if self.rule == "auction" and not any(each.value for each in requests):
+            return 0.0  # nobody wants it, nobody gets it
+        found = allocate(requests, there, rule=self.rule)
+        useful = min(found.shares[whose], true.epsilon)
         if self.rule != "auction":
-            return float(useful / self.total)
-        gained = whose.value * useful - found.payments[str(agent)]
-        return float(gained / (positive(self.top, "top") * self.total))
+            return float(useful / there)
+        gained = true.value * useful - found.payments[whose]
+        return float(gained / (positive(self.top, "top") * there))
 
     def _request(self, at: int, need: Need) -> Request:
         if isinstance(need, tuple):
             return Request(str(at), need[1], value=need[0])
-        return Request(str(at), need, weight=self.weights[at] if self.weights else 1)
+        weight = self.weights[at] if at < len(self.weights) else 1
+        return Request(str(at), need, weight=weight)

@@ -133,7 +133,7 @@ class PriceAuction:
             InvalidParameter: if epsilon is not positive, or the prices are not a grid.
         """
         price, grid = positive(epsilon, "epsilon"), PriceGrid.of(prices)
-        goods = None if supply is None else as_integer(supply, "supply")
+        goods = None if supply is None else min(as_integer(supply, "supply"), MOST_MONEY)
         freeze(self, epsilon=price, prices=grid, supply=goods, commit=bool(commit))
         freeze(self, _mechanism=Exponential(price, grid.ticks[-1], monotone=True))
 
@@ -250,7 +250,10 @@ class PriceAuction:
         bids = bids_of(reports)
         if not 0 <= as_integer(agent, "agent", least=0) < len(bids):
             raise InvalidParameter("agent must be the place of one of the reports, counted from 0.")
-        value, prices = float(truth), self.prices.values
+        try:
+            value, prices = float(truth), self.prices.values
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidParameter("A value must be a number.") from None
         if not 0 <= value <= self.prices.top:
             raise InvalidParameter("A value must lie between 0 and the top price: utilities are parts of it.")
         buys = (float(bids[agent]) if self.commit else value) >= prices

@@ -6,13 +6,13 @@ import datetime
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from numpy.typing import ArrayLike
 
 from sfumato.errors import InvalidParameter, LedgerMismatch
 from sfumato.games.reserve import ReservePrice
-from sfumato.ledger import Ledger
+from sfumato.ledger import Dataset, Ledger
 
 __all__ = ["DailyReserve"]
 
@@ -24,27 +24,38 @@ class DailyReserve:
         Claim: all reserves ever learned are together within the dataset's budget, where neighbours differ in
         one bidder on all days: days compose, whatever their logs have in common. A day is debited, durably,
         before its log is read; a log that cannot be read stays paid. Source: `Budget`. Conditions: the
-        dataset's unit is the bidder, with the adjacency of the reserve.
+        dataset's unit is the bidder. A debit says for which neighbours it holds, so that a budget never adds
+        up reserves of both adjacencies.
     """
 
-    __slots__ = ("_lock", "dataset", "ledger", "reserve")
+    __slots__ = ("_lock", "_loss", "analyst", "dataset", "ledger", "reserve")
 
-    def __init__(self, ledger: Ledger, dataset: str, reserve: ReservePrice) -> None:
+    def __init__(
+        self, ledger: Ledger, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
+    ) -> None:
         """Pay for a reserve from a dataset's budget.
 
         Args:
             ledger: in which the dataset is registered, its unit the bidder.
             dataset: its name.
             reserve: what is learned each day.
+            analyst: who learns, within the limit that the steward has set; None is nobody in particular.
 
         Raises:
-            LedgerMismatch: if the ledger does not know the dataset.
+            LedgerMismatch: if the ledger does not know the dataset, or it was declared for other neighbours
+                than the reserve's.
         """
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
-        self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
-        self._lock = threading.Lock()
-        ledger.balance(dataset)
+        self.ledger, self.dataset, self.reserve, self.analyst = ledger, dataset, reserve, analyst
+        self._lock = threading.RLock()  # a reader may itself learn another day
+        self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
+        unit = self._on_record().declaration["unit"]
+        declared = unit.get("adjacency") if isinstance(unit, Mapping) else None
+        if declared not in (None, reserve.adjacency):
+            raise LedgerMismatch(
+                f"{dataset!r} is declared for {declared} neighbours: give the reserve adjacency={declared!r}."
+            )
 
     def learn(
         self, day: str | datetime.date, read: Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
@@ -70,24 +81,34 @@ class DailyReserve:
             if known is not None:
                 return known
             memo = {"game": "reserve price", "day": date, "epsilon": str(self.reserve.epsilon)}
-            receipt = self.ledger.debit(self.dataset, self.reserve.loss, fingerprint=question, memo=memo)
+            receipt = self.ledger.debit(
+                self.dataset, self._loss, fingerprint=question, analyst=self.analyst, memo=memo
+            )
             price = self.reserve.select(*read())
             self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
             first = self._known(question)  # another process may have been quicker
             return price if first is None else first
 
     def days_left(self) -> int:
-        """How many more days the budget pays for."""
-        found = [each for each in self.ledger.datasets() if each.name == self.dataset]
-        if not found:
-            raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
-        if found[0].closed:
+        """How many more days the budget pays for, and the analyst's limit where there is one."""
+        budget = self._on_record().budget
+        balances = [self.ledger.balance(self.dataset, who) for who in {None, self.analyst}]
+        if not all(each.open for each in balances):
             return 0
-        budget, gate = found[0].budget, self.ledger.balance(self.dataset).gate
-        prices = dict(zip(budget.units, budget.totals(budget.filter().price(self.reserve.loss)), strict=True))
-        return min(
-            int((limit - spent) // prices[unit]) for unit, (spent, limit) in gate.items() if prices[unit]
-        )
+        prices = dict(zip(budget.units, budget.totals(budget.filter().price(self._loss)), strict=True))
+        days = [
+            int((limit - spent) // prices[unit])
+            for each in balances
+            for unit, (spent, limit) in each.gate.items()
+            if prices[unit]
+        ]
+        return max(min(days), 0)  # a limit may be set below what was spent
+
+    def _on_record(self) -> Dataset:
+        for each in self.ledger.datasets():
+            if each.name == self.dataset:
+                return each
+        raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
 
     def _known(self, question: str) -> float | None:
         """The first reserve on record for a day."""

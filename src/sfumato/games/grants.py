@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +16,8 @@ from sfumato.numeric.exact import Rational, positive
 __all__ = ["Grants", "grants"]
 
 _ZERO = Fraction(0)
-_DIGITS = 10**9  # limits are rounded down to so many parts of a unit, to be short to read and to type
-_HALVINGS = 60
+_GRAIN = Fraction(1, 10**9)  # to which limits are rounded down, to be short to read and to type
+_PARTS = 6  # digits of a share that are kept where it is smaller than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,9 @@ def grants(
     ```
 
     What is divided is what the gate of the budget adds up: epsilon under "basic", rho under "zcdp". Delta
-    goes with it in the same proportion. A limit counts what a team has spent before. Limits bound each team;
-    so that nobody else eats into the shares, list in the toml who may ask at all.
+    goes with it in the same proportion, and in an auction a value is that of a unit of it. A limit counts
+    what a team has spent before. Limits bound each team; so that nobody else eats into the shares, list in
+    the toml who may ask at all.
 
     Args:
         ledger: Where the budget is.
@@ -83,45 +85,49 @@ def grants(
     balance = ledger.balance(dataset)
     budget = next(each.budget for each in ledger.datasets() if each.name == balance.dataset)
     asked = list(requests)
-    teams = {each.team for each in asked if isinstance(each, Request)}
-    left = [limit - spent for spent, limit in balance.gate.values()]
-    promised = _promised(ledger, dataset, teams)
-    free = left[0] - promised
-    there = free if total is None else _units(budget, positive(total, "total"))
-    if balance.closed or free <= 0:
-        kept = ": what is left is kept for other teams by an earlier allotment" if promised else ""
-        raise BudgetExceeded(f"The budget of {dataset!r} has nothing left to give{kept}.")
-    if there > free:
+    promised = ledger.promised(dataset, {each.team for each in asked if isinstance(each, Request)})
+    free = [limit - spent - promised[unit] for unit, (spent, limit) in balance.gate.items()]
+    kept = promised[budget.units[0]]
+    there = free[0] if total is None else _units(budget, positive(total, "total"))
+    if balance.closed or free[0] <= 0:
+        why = ": what is left is kept for other teams by an earlier allotment" if kept else ""
+        raise BudgetExceeded(f"The budget of {dataset!r} has nothing left to give{why}.")
+    if there > free[0]:
         raise BudgetExceeded(
-            f"The budget of {dataset!r} has {budget.units[0]} {amount(free)} left to give: ask for no larger "
-            "total, or raise it."
+            f"The budget of {dataset!r} has {budget.units[0]} {amount(free[0])} left to give: ask for no "
+            "larger total, or raise it."
         )
-    sized = [
-        Request(each.team, _units(budget, each.epsilon), weight=each.weight, value=each.value)
-        if isinstance(each, Request)
-        else each
-        for each in asked
-    ]
-    found = allocate(sized, there, rule=rule)
-    limits = {
-        team: _limit(ledger, dataset, budget, team, share, share / left[0], left)
-        for team, share in found.shares.items()
-    }
-    return Grants(dataset, found, budget.units[0], limits, promised)
+    found = allocate(_sized(budget, asked), there, rule=rule)
+    limits: dict[str, Budget | None] = {}
+    made: dict[tuple[Fraction, ...], Budget | None] = {}
+    for team, share in found.shares.items():
+        spent = [own for own, _ in ledger.balance(dataset, team).gate.values()]
+        # What goes along with the first figure does so in proportion, and never twice either.
+        along = [own + share / free[0] * max(rest, _ZERO) for own, rest in zip(spent, free, strict=True)][1:]
+        wanted = (_down(spent[0] + share, share), *along)
+        if wanted[0] <= spent[0]:
+            limits[team] = None
+            continue
+        if (share, *wanted) not in made:
+            made[share, *wanted] = _limit(budget, wanted, share)
+        limits[team] = made[share, *wanted]
+    return Grants(dataset, found, budget.units[0], limits, kept)
 
 
-def _promised(ledger: Ledger, dataset: str, teams: set[str]) -> Fraction:
-    """What earlier allotments leave to others than these teams."""
-    allotted: dict[str, bool] = {}
-    for receipt in ledger.entries(dataset):
-        if receipt.kind in ("limit", "revoke") and receipt.analyst is not None:
-            allotted[receipt.analyst] = "allotment" in receipt.memo and receipt.kind == "limit"
-    rests = []
-    for team, own in allotted.items():
-        if own and team not in teams:
-            spent, limit = next(iter(ledger.balance(dataset, team).gate.values()))
-            rests.append(limit - spent)
-    return sum((rest for rest in rests if rest > 0), _ZERO)
+def _sized(budget: Budget, requests: Sequence[Request]) -> list[Request]:
+    """The requests in what the gate of a budget adds up."""
+    known: dict[Fraction, Fraction] = {}
+    sized = []
+    for each in requests:
+        if not isinstance(each, Request):
+            return list(requests)  # which `allocate` refuses
+        if each.epsilon not in known:
+            try:
+                known[each.epsilon] = _units(budget, each.epsilon)
+            except InvalidParameter as small:
+                raise InvalidParameter(f"The request of {each.team[:60]}: {small}") from None
+        sized.append(Request(each.team, known[each.epsilon], weight=each.weight, value=each.value))
+    return sized
 
 
 def _units(budget: Budget, epsilon: Fraction) -> Fraction:
@@ -132,41 +138,33 @@ def _units(budget: Budget, epsilon: Fraction) -> Fraction:
     return made.limits[0]
 
 
-def _limit(
-    ledger: Ledger,
-    dataset: str,
-    budget: Budget,
-    team: str,
-    share: Fraction,
-    part: Fraction,
-    left: Sequence[Fraction],
-) -> Budget | None:
-    """What a team may spend in all, so that it may still spend its share."""
-    spent = [own for own, _ in ledger.balance(dataset, team).gate.values()]
-    wanted = _down(spent[0] + share)
-    if wanted <= spent[0]:
-        return None
-    if budget.accountant == "basic":
-        return Budget(wanted, spent[1] + part * left[1])
-    aside = spent[1] + part * left[1] if len(left) > 1 else _ZERO
-    low, high = _ZERO, budget.epsilon
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _reach(budget, middle, aside) <= wanted else (low, middle)
-    short = _down(low)
-    if not short:
-        return None
-    return Budget(short, budget.delta, budget.accountant, order=budget.order, aside=aside)
+def _limit(budget: Budget, wanted: tuple[Fraction, ...], share: Fraction) -> Budget | None:
+    """The largest limit whose gate adds up to no more than this; None where that is too little for any."""
+    aside = wanted[1] if len(wanted) > 1 else _ZERO
+    exact = Fraction(budget.spent_epsilon(wanted))
+    part = exact * share / wanted[0]
+    short, less = _down(exact, part), _grain(part)
+    # An epsilon is computed rounded up, so that the one found may stand for a little more: go down until not.
+    while short > 0:
+        try:
+            if budget.accountant == "basic":
+                return Budget(short, aside)
+            made = Budget(short, budget.delta, budget.accountant, order=budget.order, aside=aside)
+        except InvalidParameter:
+            return None
+        if made.limits[0] <= wanted[0]:
+            return made
+        short, less = short - less, 2 * less
+    return None
 
 
-def _reach(budget: Budget, epsilon: Fraction, aside: Fraction) -> Fraction:
-    """What a limit of this epsilon lets the gate add up: nothing where it is too small to be a limit."""
-    try:
-        made = Budget(epsilon, budget.delta, budget.accountant, order=budget.order, aside=aside)
-    except InvalidParameter:
-        return _ZERO
-    return made.limits[0]
+def _grain(share: Fraction) -> Fraction:
+    """What a share of this size is rounded to."""
+    size = math.floor(math.log10(share)) if float(share) > 0 else 0
+    return min(_GRAIN, Fraction(10) ** (size - _PARTS))
 
 
-def _down(exact: Fraction) -> Fraction:
-    return Fraction(exact * _DIGITS // 1, _DIGITS)
+def _down(exact: Fraction, share: Fraction) -> Fraction:
+    """A figure rounded down, so finely that a share of this size is not lost."""
+    grain = _grain(share)
+    return exact // grain * grain

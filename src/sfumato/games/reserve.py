@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.games._ids import ids_of
 from sfumato.games._prices import MOST_MONEY, Floats, PriceGrid, Whole, bids_of
 from sfumato.games.examples import Example
 from sfumato.loss import Adjacency, BoundedRangeLoss
@@ -181,17 +182,14 @@ class ReservePrice:
 
 def _codes(ids: ArrayLike, name: str, rows: int) -> tuple[Whole, NDArray[Any]]:
     """Each id as its place among the sorted distinct ones, and these."""
-    array = np.asarray(ids)
-    if array.ndim != 1 or len(array) != rows:
-        raise InvalidValue(
-            "A log has an auction, a bidder and a bid in each row: three columns of one length."
-        )
+    array = ids_of(
+        ids,
+        rows=rows,
+        uneven="A log has an auction, a bidder and a bid in each row: three columns of one length.",
+        other=f"The ids of {name} must be whole numbers or text, and all of one kind.",
+    )
     if rows > _MOST_ROWS:
         raise InvalidValue("A log of more than 2**30 rows must be learned from in parts.")
-    if array.dtype.kind == "O" and all(isinstance(each, str) for each in array):
-        array = array.astype(str)
-    if array.dtype.kind not in "iuUST" and rows:
-        raise InvalidValue(f"The ids of {name} must be whole numbers or text, and all of one kind.")
     distinct, codes = np.unique(array, return_inverse=True)
     return codes.astype(np.int64, copy=False), distinct
 
@@ -203,11 +201,15 @@ def _starts(ordered: Whole) -> Whole:
 
 def _hashes(ids: NDArray[Any], salt: str) -> Words:
     """A 64-bit word for each id, a function of the id and the salt alone."""
-    key = hashlib.blake2b(salt.encode(), digest_size=32).digest()
+    key = hashlib.blake2b(_bytes(salt), digest_size=32).digest()
     if ids.dtype.kind in "iu":
         return _mix(ids.astype(np.uint64) + np.frombuffer(key[:8], "<u8"))
-    words = b"".join(hashlib.blake2b(str(each).encode(), digest_size=8, key=key).digest() for each in ids)
+    words = b"".join(hashlib.blake2b(_bytes(str(each)), digest_size=8, key=key).digest() for each in ids)
     return np.frombuffer(words, "<u8").astype(np.uint64)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")  # an id with half a character in it is an id, too
 
 
 def _mix(words: Words) -> Words:

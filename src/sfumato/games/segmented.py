@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.games._ids import ids_of
 from sfumato.games._prices import Floats, PriceGrid, bids_of
 from sfumato.games.auction import PriceAuction
 from sfumato.games.examples import Example
@@ -72,6 +73,8 @@ class SegmentedAuction:
             raise InvalidParameter("prices must give each segment a grid: {'FR': price_grid(…), …}.")
         if not all(isinstance(name, str) for name in prices):
             raise InvalidParameter("The names of segments must be text.")
+        if any(name.endswith("\0") for name in prices):
+            raise InvalidParameter("The names of segments must not end in a NUL character.")
         goods = supply if isinstance(supply, Mapping) else dict.fromkeys(prices, supply)
         if set(goods) - set(prices):
             raise InvalidParameter("supply names a segment that has no prices: give it a grid first.")
@@ -123,10 +126,13 @@ class SegmentedAuction:
     def _parts(self, bids: ArrayLike, segments: ArrayLike) -> Iterator[tuple[str, NDArray[Any]]]:
         """The bids of each segment."""
         array, names = bids_of(bids), np.array(list(self.auctions))  # sorted when they were fixed
-        labels = np.asarray(segments)
-        if labels.ndim != 1 or len(labels) != len(array):
-            raise InvalidValue("There must be one segment for each bid, in a flat list.")
-        if labels.dtype.kind not in "UOT" and labels.size:
+        labels = ids_of(
+            segments,
+            rows=len(array),
+            uneven="There must be one segment for each bid, in a flat list.",
+            other="Segments must be text, as in the names of the grids.",
+        )
+        if labels.dtype.kind not in "UT" and labels.size:
             raise InvalidValue("Segments must be text, as in the names of the grids.")
         labels = labels.astype(str)
         codes = np.minimum(np.searchsorted(names, labels), len(names) - 1)

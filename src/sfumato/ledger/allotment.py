@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import InvalidParameter, LedgerMismatch
 from sfumato.ledger.book import Account
-from sfumato.ledger.budget import Budget, amount
+from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import Row, text
 from sfumato.ledger.receipt import Kind, Receipt
 from sfumato.ledger.rules import Draft, comparable, within_cap
 from sfumato.ledger.store import Store
 from sfumato.random import token
 
-__all__ = ["allot", "latest", "take_back"]
+__all__ = ["allot", "latest", "promised", "take_back"]
 
 _PAGE = 1000
 
@@ -25,7 +25,7 @@ def allot(draft: Draft, account: Account, limits: Mapping[str, Budget | None], r
 
     Raises:
         LedgerMismatch: if a limit lies outside the dataset's budget, or together they leave the analysts
-            more than the dataset has left.
+            more than the dataset has left, less what earlier allotments keep for others.
     """
     if not isinstance(limits, Mapping) or not limits:
         raise InvalidParameter("An allotment is a mapping of at least one analyst to a Budget.")
@@ -33,29 +33,49 @@ def allot(draft: Draft, account: Account, limits: Mapping[str, Budget | None], r
         text(name, "analyst"): None if each is None else within_cap(comparable(each, account), account)
         for name, each in limits.items()
     }
-    _fits(account, {name: each for name, each in wanted.items() if each is not None})
+    if len(wanted) < len(limits):
+        raise InvalidParameter("Two names of this allotment are spellings of one: give each analyst once.")
+    _fits(account, {name: each for name, each in wanted.items() if each is not None}, wanted)
     mark = token()
     for name, each in wanted.items():
         seat = account.seat(name)
-        before = {"limit": None if seat.limit is None else seat.limit.to_dict(), "revoked": seat.revoked}
+        before = {
+            "limit": None if seat.limit is None else seat.limit.to_dict(),
+            "revoked": seat.revoked,
+            "allotted": seat.allotted,
+        }
         kind: Kind = "revoke" if each is None else "limit"
         facts: dict[str, Any] = {} if each is None else {"budget": each.to_dict()}
         draft.add(kind, account.name, analyst=name, reason=reason, allotment=mark, before=before, **facts)
 
 
-def _fits(account: Account, limits: Mapping[str, Budget]) -> None:
+def promised(account: Account, besides: Collection[str] = ()) -> Totals:
+    """What allotments in force leave to others than these analysts, which is not to be given again."""
+    kept = [Fraction(0)] * len(account.cap.units)
+    for name, seat in account.seats.items():
+        if seat.allotted and not seat.revoked and seat.limit is not None and name not in besides:
+            spent = seat.totals(account.cap)
+            for at, (own, limit) in enumerate(zip(spent, seat.limit.limits, strict=True)):
+                kept[at] += max(limit - own, Fraction(0))
+    return tuple(kept)
+
+
+def _fits(account: Account, limits: Mapping[str, Budget], named: Collection[str]) -> None:
     """Refuses limits of which somebody could not spend all because of the others."""
-    for at, (unit, cap, spent) in enumerate(
-        zip(account.cap.units, account.cap.limits, account.totals, strict=True)
+    given = [Fraction(0)] * len(account.cap.units)
+    for name, each in limits.items():
+        spent = account.seat(name).totals(account.cap)
+        for at, (own, limit) in enumerate(zip(spent, each.limits, strict=True)):
+            given[at] += max(limit - own, Fraction(0))
+    for unit, wanted, cap, spent_, kept in zip(
+        account.cap.units, given, account.cap.limits, account.totals, promised(account, named), strict=True
     ):
-        rests = [
-            each.limits[at] - account.seat(name).totals(account.cap)[at] for name, each in limits.items()
-        ]
-        given, left = sum((rest for rest in rests if rest > 0), Fraction(0)), max(cap - spent, Fraction(0))
-        if given > left:
+        left = max(cap - spent_, Fraction(0))
+        if wanted > max(left - kept, Fraction(0)):
+            others = f", {amount(kept)} of it kept for others by an earlier allotment" if kept else ""
             raise LedgerMismatch(
-                f"Together these limits leave {unit} {amount(given)} to spend, and {account.name!r} has "
-                f"{amount(left)} left: give less, or raise its budget."
+                f"Together these limits leave {unit} {amount(wanted)} to spend, and {account.name!r} has "
+                f"{amount(left)} left{others}: give less, or raise its budget."
             )
 
 
@@ -66,18 +86,25 @@ def latest(store: Store, dataset: str) -> list[Receipt]:
         LedgerMismatch: if there is none, or an analyst's limit was changed by a later act.
     """
     found: dict[str, list[Receipt]] = {}
-    last: dict[str | None, Receipt] = {}
+    last: dict[str | None, int] = {}
+    before: dict[str, dict[str | None, int]] = {}
     for receipt in map(Receipt.of, _acts(store, dataset)):
-        last[receipt.analyst] = receipt
+        who, back = receipt.analyst, receipt.memo.get("takes_back")
+        if back is not None:
+            # What was in force before is again, and so is the act that it came from.
+            last[who] = before[back][who]
+            found.pop(back, None)
+            continue
         if "allotment" in receipt.memo:
-            found.setdefault(receipt.memo["allotment"], []).append(receipt)
-        elif "takes_back" in receipt.memo:
-            found.pop(receipt.memo["takes_back"], None)
+            mark = receipt.memo["allotment"]
+            before.setdefault(mark, {})[who] = last.get(who, 0)
+            found.setdefault(mark, []).append(receipt)
+        last[who] = receipt.number
     if not found:
         raise LedgerMismatch(f"{dataset!r} has no allotment that could be taken back.")
     receipts = list(found.values())[-1]
     for receipt in receipts:
-        since = last[receipt.analyst].number
+        since = last[receipt.analyst]
         if since != receipt.number:
             raise LedgerMismatch(
                 f"The limit of {receipt.analyst!r} was changed since, by receipt {since}, so the allotment "
@@ -98,14 +125,21 @@ def _acts(store: Store, dataset: str) -> list[Row]:
 
 
 def take_back(draft: Draft, account: Account, receipts: Iterable[Receipt], reason: str) -> None:
-    """Puts what was in force before an allotment in force again; what was spent stays spent.
+    """Puts what was in force before an allotment in force again, no limit where there was none.
 
-    An analyst who had no limit gets one of the whole budget, which is the same until that is raised.
+    What was spent stays spent.
     """
     for receipt in receipts:
-        before, mark = receipt.memo["before"], receipt.memo["allotment"]
-        held = account.cap if before["limit"] is None else Budget.from_dict(before["limit"])
-        who = receipt.analyst
-        draft.add("limit", account.name, analyst=who, budget=held.to_dict(), reason=reason, takes_back=mark)
+        before, mark, who = receipt.memo["before"], receipt.memo["allotment"], receipt.analyst
+        again: dict[str, Any] = {"restores": True} if before.get("allotted") else {}
+        draft.add(
+            "limit",
+            account.name,
+            analyst=who,
+            budget=before["limit"],
+            reason=reason,
+            takes_back=mark,
+            **again,
+        )
         if before["revoked"]:
             draft.add("revoke", account.name, analyst=who, reason=reason, takes_back=mark)

@@ -35,6 +35,7 @@ class Seat:
 
     limit: Budget | None = None
     revoked: bool = False
+    allotted: bool = False  # whether the limit is an allotment's, and what it leaves is kept for this analyst
     last: Row | None = None
     debits: int = 0
 
@@ -219,8 +220,10 @@ def _declare(accounts: dict[str, Account], row: Row) -> None:
 
 def _limit(accounts: dict[str, Account], row: Row) -> None:
     seat = accounts[row.dataset].seats.setdefault(str(row.analyst), Seat())
-    seat.limit = Budget.from_dict(json.loads(row.body)["budget"])
+    body = json.loads(row.body)
+    seat.limit = None if body["budget"] is None else Budget.from_dict(body["budget"])
     seat.revoked = False
+    seat.allotted = "allotment" in body or body.get("restores") is True
 
 
 def _revoke(accounts: dict[str, Account], row: Row) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from sfumato.errors import AccessDenied
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.opening import Opened
 
 __all__ = ["Counter"]
 
@@ -17,9 +18,13 @@ class Counter(Ledger):
     read the ledger's key can open the ledger itself.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        """The analysts' side of this ledger."""
-        self.__dict__ = ledger.__dict__  # one state, whichever of the two changes it
+    def __init__(self, ledger: Ledger | Opened) -> None:
+        """The analysts' side of this ledger; `Counter.open` opens one that has no other side."""
+        if isinstance(ledger, Ledger):
+            self.__dict__ = ledger.__dict__  # one state, whichever of the two changes it
+            self._survive_forks()  # also where nobody else holds the ledger
+        else:
+            super().__init__(ledger)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         """What is the steward's to do.

@@ -8,12 +8,13 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
-from sfumato.ledger.allotment import allot, latest, take_back
+from sfumato.ledger.allotment import allot, latest, promised, take_back
 from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Book
@@ -64,7 +65,7 @@ class Ledger:
         self._process = os.getpid()
         self._fleeting = opened.fleeting
         self._closed = False
-        _living.add(self)
+        self._survive_forks()
 
     @classmethod
     def open(
@@ -119,6 +120,13 @@ class Ledger:
             account, who = account_of(book, dataset), analyst_of(analyst)
             until = book.number
             return balance_of(account, who, lambda: self._losses(account.name, who, until))
+
+    def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
+        """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
+        with self._reading() as book:
+            account = account_of(book, dataset)
+            others = {text(each, "analyst") for each in ([besides] if isinstance(besides, str) else besides)}
+            return dict(zip(account.cap.units, promised(account, others), strict=True))
 
     def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
         """All receipts in order, or those of one dataset."""
@@ -315,7 +323,8 @@ class Ledger:
         """Limits several analysts at once, all or none; `take_back` undoes it.
 
         None in place of a budget revokes: that analyst may ask nothing more. What the others may still spend
-        fits together into what the dataset has left.
+        fits together into what the dataset has left, less what earlier allotments keep for analysts who are
+        not named here.
         """
         why = reason_of(reason)
         with self._writing() as draft:
@@ -477,6 +486,10 @@ class Ledger:
                 break
             first = rows[-1].number + 1
         return found
+
+    def _survive_forks(self) -> None:
+        """From now on a forked child has this ledger with a lock and a connection of its own."""
+        _living.add(self)
 
     def _forked(self) -> None:
         """In a forked child: a lock and a connection of its own."""
