@@ -33,7 +33,8 @@ def made(tmp_path_factory):
     catalog = Catalog.read(config, analyst="alice")
     with open_session(catalog, "visits") as session:
         session.sql(SQL).release(epsilon="0.8")
-        session.ledger.raise_budget("visits", sf.Budget(3, "1e-6"), reason="a second study was approved")
+    with Ledger.open(catalog.ledger, state=catalog.state) as ledger:
+        ledger.raise_budget("visits", sf.Budget(3, "1e-6"), reason="a second study was approved")
     config.write_text(config.read_text().replace("epsilon = 2 ", "epsilon = 3 "))
     return folder
 

@@ -86,7 +86,7 @@ def test_the_audit_turns_red_on_planted_bugs(bug, monkeypatch):
         return honest(rho=factor * rho, squared_sensitivity=squared_sensitivity)
 
     monkeypatch.setattr(equilibrium, "DiscreteGaussian", faulty)
-    example = equilibrium._others_view("bug", ("left", "left", "right"), ("right", "left", "right"))
+    example = equilibrium.others_view("bug", ("left", "left", "right"), ("right", "left", "right"))
     assert any(_audited(example, samples=60_000, seed=2))
 
 

@@ -143,8 +143,8 @@ def take_back(
     _to_the_toml(name, again, listed)
     if any(team in listed and team not in again for team in teams):
         paragraph(
-            f"Who had no limit on record before gets the one that {_section(name)} of the toml lists, with the "
-            "next question: change it there first if it should be another."
+            f"Who had no limit on record before gets the one that {_section(name)} of the toml lists, with "
+            "the next question: change it there first if it should be another."
         )
 
 

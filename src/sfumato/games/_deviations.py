@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 
@@ -147,10 +146,10 @@ def all_of(profiles: list[Indices], kinds: int, k: int) -> Iterator[tuple[Indice
 
 
 def random_deviations(
-    kinds: int, n: int, k: int, trials: int, generator: np.random.Generator
+    kinds: int, n: int, k: int, trials: int, seed: int | None
 ) -> list[tuple[Indices, Indices, Indices]]:
     """Uniform profiles with a uniform coalition that tells a uniform lie."""
-    tried = []
+    generator, tried = random.simulation(seed), []
     for _ in range(trials):
         profile = tuple(int(i) for i in generator.integers(kinds, size=n))
         agents = tuple(sorted(int(i) for i in generator.choice(n, size=k, replace=False)))

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato import random
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.games._deviations import (
     Indices,
@@ -270,7 +269,7 @@ def sampled_gain(
     else:
         number = as_integer(0 if trials is None else trials, "trials")
         refuse_too_many(number, as_integer(most, "most"))
-        tried = random_deviations(len(space), n, k, number, random.simulation(seed))
+        tried = random_deviations(len(space), n, k, number, seed)
     mean = _Means(play, space, range_, draws)
     worst = _Worst()
     for profile, agents, lie in tried:
