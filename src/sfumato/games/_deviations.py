@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
