@@ -134,7 +134,12 @@ def test_for_three_buyers_the_promise_is_vacuous_and_says_so():
     assert not many.vacuous
     assert "Vacuous" not in str(many)
     assert many.to_grid == pytest.approx(1000)
-    assert many.least == pytest.approx(301_000 - 1000 - many.to_privacy)
+    # Without the optimum it is known what is lost, not what is earned.
+    assert many.least == 0
+    assert f"if the best price earns more than {1000 + many.to_privacy:,.2f}" in str(many)
+    known = auction.promise(100_000, optimum=200_000)
+    assert known.least == pytest.approx(200_000 - 1000 - many.to_privacy)
+    assert f"at least {known.least:,.2f} of 200,000.00" in str(known)
     # Three thousand buyers of whom the best price is thought to get 30: vacuous again.
     assert auction.promise(3000, optimum=20).vacuous
     assert auction.promise(0).vacuous

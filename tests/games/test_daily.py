@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch, UnsupportedLoss
+from sfumato.errors import (
+    AccessDenied,
+    BudgetExceeded,
+    InvalidParameter,
+    InvalidValue,
+    LedgerMismatch,
+    UnsupportedLoss,
+)
 from sfumato.games.daily import DailyReserve
 from sfumato.games.reserve import BidLog, ReservePrice
 from sfumato.ledger import Budget, Ledger
@@ -228,3 +235,18 @@ def test_the_script_tells_its_story(capsys):
     assert "recalled, free" in told
     assert "refused: Not within the budget" in told
     assert max(map(len, told.splitlines())) <= 80
+
+
+def test_what_is_no_reader_costs_nothing_and_what_is_no_log_is_told(tmp_path):
+    ledger = Ledger.open(tmp_path / "bids.ledger")
+    ledger.register("bids", {"unit": "bidder", "version": None}, Budget(1))
+    daily = DailyReserve(ledger, "bids", ReservePrice("0.1", [1, 2], max_auctions=1))
+    log = ([1, 1], ["a", "b"], [1.0, 2.0])
+    with pytest.raises(InvalidParameter, match="read must be a function"):
+        daily.learn("2026-03-01", log)
+    assert ledger.balance("bids").spent == 0
+    with pytest.raises(InvalidValue, match="a tuple of three columns"):
+        daily.learn("2026-03-01", lambda: list(log))
+    with pytest.raises(InvalidParameter, match="an open Ledger"):
+        DailyReserve("bids.ledger", "bids", daily.reserve)
+    assert daily.learn("2026-03-02", lambda: log) in (1.0, 2.0)

@@ -41,6 +41,7 @@ class Promise:
         to_privacy: the most that is lost against the best price of the grid.
         to_grid: the most that the best price of the grid loses against the best price up to its top.
         most: the most there is to earn: what was given as the optimum, or all buyers at the top price.
+        known: whether the optimum was given. If not, the promise is about what is lost alone.
     """
 
     buyers: int
@@ -48,6 +49,7 @@ class Promise:
     to_privacy: float
     to_grid: float
     most: float
+    known: bool = False
 
     @property
     def vacuous(self) -> bool:
@@ -56,7 +58,9 @@ class Promise:
 
     @property
     def least(self) -> float:
-        """What is earned at least if the best price earns `most`; 0 where the promise is vacuous."""
+        """What is earned at least; 0 where the promise is vacuous, or what the best price earns not known."""
+        if not self.known:
+            return 0.0
         return max(0.0, math.nextafter(self.most - self.to_privacy - self.to_grid, -math.inf))
 
     def __str__(self) -> str:
@@ -68,7 +72,10 @@ class Promise:
         ]
         if self.vacuous:
             return "\n".join([*lines, f"  Vacuous: there is no more than {self.most:,.2f} to earn at all."])
-        return "\n".join([*lines, f"  of {self.most:,.2f}, the most there is to earn"])
+        if self.known:
+            return "\n".join([*lines, f"  so at least {self.least:,.2f} of {self.most:,.2f} are earned"])
+        lost = self.to_privacy + self.to_grid
+        return "\n".join([*lines, f"  It says something if the best price earns more than {lost:,.2f}."])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +236,7 @@ class PriceAuction:
             to_privacy=self.guarantee(confidence),
             to_grid=float_up(max(between, below)),
             most=float(most),
+            known=optimum is not None,
         )
 
     # ── what it is worth to a buyer

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from numpy.typing import ArrayLike
 
-from sfumato.errors import InvalidParameter, LedgerMismatch
+from sfumato.errors import InvalidParameter, InvalidValue, LedgerMismatch
 from sfumato.games.reserve import ReservePrice
 from sfumato.ledger import Dataset, Ledger
 
@@ -45,6 +45,8 @@ class DailyReserve:
             LedgerMismatch: if the ledger does not know the dataset, or it was declared for other neighbours
                 than the reserve's.
         """
+        if not isinstance(ledger, Ledger):
+            raise InvalidParameter("ledger must be an open Ledger: Ledger.open('bids.ledger').")
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
         self.ledger, self.dataset, self.reserve, self.analyst = ledger, dataset, reserve, analyst
@@ -75,6 +77,10 @@ class DailyReserve:
             AccessDenied: if the budget is closed, and the day is not on record.
         """
         date = _day(day)
+        if not callable(read):
+            raise InvalidParameter(
+                "read must be a function that gives the log: lambda: (auctions, bidders, bids)."
+            )
         question = self._fingerprint(date)
         with self._lock:
             known = self._known(question)
@@ -84,7 +90,7 @@ class DailyReserve:
             receipt = self.ledger.debit(
                 self.dataset, self._loss, fingerprint=question, analyst=self.analyst, memo=memo
             )
-            price = self.reserve.select(*read())
+            price = self.reserve.select(*_columns(read()))
             self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
             first = self._known(question)  # another process may have been quicker
             return price if first is None else first
@@ -122,6 +128,15 @@ class DailyReserve:
             reserve.max_auctions, reserve.adjacency, reserve.salt,
         ]  # fmt: skip
         return f"reserve-price/{date}/{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
+
+
+def _columns(log: object) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
+    """The three columns of a log, which is paid for by now."""
+    if not isinstance(log, tuple) or len(log) != 3:
+        raise InvalidValue(
+            "read must give a tuple of three columns (auctions, bidders, bids); this day stays paid for."
+        )
+    return log
 
 
 def _day(day: str | datetime.date) -> str:
