@@ -424,9 +424,10 @@ def arrays(table: pa.Table) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
-def test_compute_agrees_with_the_engine(engine, name):
+@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.stats)])
+def test_compute_agrees_with_the_engine(engine, name, count):
     columns = arrays(inside())
-    found = [each for each in accepted(name, 25, seed=1) if not spells_a_fraction(each[0])]
+    found = [each for each in accepted(name, count, seed=1) if not spells_a_fraction(each[0])]
     assert found
     table = run(engine, [each for each, _ in found], "inside")
     for i, (expression, facts) in enumerate(found):

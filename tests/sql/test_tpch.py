@@ -93,7 +93,8 @@ def check(
             near = 1e-6 * abs(float(truth)) + 0.5  # numbers are rounded to a grid before they are added
             width = error[key][name]
             assert abs(answer[key][name] - float(truth)) <= width + near, (key, name)
-            assert width <= 0.05 * abs(float(truth)) + 1, (key, name, width)
+            if not (few and values[few] < 2):  # a group of one is rarely there at all
+                assert width <= 0.05 * abs(float(truth)) + 1, (key, name, width)
     for key in answer.keys() - expected.keys():  # listed keys that the data does not have
         for name, value in answer[key].items():
             assert name.startswith("avg") or abs(value) <= error[key][name] + 0.5, (key, name)

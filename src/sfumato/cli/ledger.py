@@ -415,5 +415,8 @@ def _paid(receipt: Receipt, unit: str) -> Fraction | None:
 
 
 def _about(receipt: Receipt) -> str:
-    text = receipt.memo.get("sql") or receipt.memo.get("reason") or ""
-    return " ".join(str(text).split())
+    text = str(receipt.memo.get("sql") or receipt.memo.get("reason") or "")
+    if receipt.kind == "limit":
+        limit = receipt.memo.get("budget")
+        text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"
+    return " ".join(text.split())
