@@ -7,6 +7,8 @@ import numpy as np
 from benchmarks.harness import Report, race, seconds, times
 from sfumato.games.auction import PriceAuction, price_grid
 from sfumato.games.equilibrium import PrivateAdvice
+from sfumato.games.facility import FacilityLocation
+from sfumato.games.pac import PrivateLearner, error_promised, thresholds
 from sfumato.games.reserve import ReservePrice
 from sfumato.games.routing import grid_roads, routing_game
 
@@ -109,4 +111,63 @@ def routing(report: Report) -> None:
     report.figure("routing game of 10,000 players", ours.wall, "<=", 60, unit=" s", cpu=ours.cpu)
 
 
-PARTS = (auction, reserve, routing)
+def promises(report: Report) -> None:
+    """What was lost beside what was promised to be lost at most: every ratio is to be below 1."""
+    report.heading("promises, 95 %", "measured", "promised", "ratio")
+    found = {
+        "revenue, 10,000 buyers": _revenue(),
+        "welfare, 10,000 players": _welfare(),
+        "regret, 10,000 drivers": _regret(),
+        "excess error, 6,400 examples": _error(),
+    }
+    for case, (measured, promised) in found.items():
+        cells = f"{measured:.4g}", f"{promised:.4g}", times(measured / promised)
+        report.row(case, "sfumato (private)", *cells, measured=measured, promised=promised)
+        report.figure(f"{case}: lost over promised", measured / promised, "<=", 1)
+
+
+def _tail(lost: np.ndarray, law: np.ndarray) -> float:
+    """The 95th percentile of a loss under the exact law of a choice."""
+    order = np.argsort(lost)
+    return float(lost[order][np.searchsorted(np.cumsum(law[order]), 0.95)])
+
+
+def _revenue() -> tuple[float, float]:
+    bids = np.minimum(np.random.default_rng(3).exponential(20, 10_000), TOP).round(2)
+    made = PriceAuction("0.5", price_grid(top=TOP, step="0.05"))
+    revenue = made.revenue(bids)
+    return _tail(revenue.max() - revenue, made.law(bids)), made.guarantee("0.95")
+
+
+def _welfare() -> tuple[float, float]:
+    sites = [(x, y) for x in range(3) for y in range(3)]
+    made = FacilityLocation(1, sites, facilities=2)
+    homes = made.snap(np.random.default_rng(4).uniform(-0.5, 2.5, (10_000, 2)))
+    welfare = made.welfare(homes)
+    return _tail(welfare.max() - welfare, made.law(homes)), made.guarantee("0.95")
+
+
+def _regret() -> tuple[float, float]:
+    trips = [((0, 0), (5, 5)), ((5, 0), (0, 5)), ((0, 3), (5, 2)), ((2, 0), (3, 5))]
+    game = routing_game(grid_roads(6, 6, players=DRIVERS), trips, players=DRIVERS)
+    made = PrivateAdvice(game, epsilon=1, delta="1e-6", rounds=ROUNDS)
+    worst = max(made.advise([trips[at % 4] for at in range(DRIVERS)]).alpha for _ in range(10))
+    return worst, made.promised_alpha("0.95")
+
+
+def _error() -> tuple[float, float]:
+    draw, size, runs = np.random.default_rng(5), 6_400, 60
+    points = 2**16
+    learner = PrivateLearner("0.2", thresholds(range(points)))
+    lost = []
+    for _ in range(runs):
+        ages = draw.integers(0, points, size)
+        labels = (ages >= points // 3) ^ (draw.random(size) < 0.1)
+        rule = learner.select(ages, labels)
+        lost.append(
+            0.8 * abs(rule - points // 3) / points
+        )  # what lies between the two rules, less the exceptions
+    return float(np.quantile(lost, 0.95)), error_promised(points + 1, size, beta="0.05", epsilon="0.2")
+
+
+PARTS = (auction, reserve, routing, promises)
