@@ -114,3 +114,9 @@ def test_a_slip_is_told_and_nothing_is_written(cli, asked, more, words):
     assert ended.code in (2, 3)
     assert words in " ".join(ended.err.split())
     assert len(cli("ledger", "show", "--json").json["receipts"]) == 4
+
+
+def test_a_ledger_that_does_not_open_is_not_taken_for_none(cli, hospital):
+    (hospital / "sfumato.ledger").write_text("not a ledger")
+    assert cli(*ASK).code in (1, 4)
+    assert cli(*ASK, "--ledger", "postgresql://127.0.0.1:1/none").code == 1

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import dataset_named, read_catalog
+from sfumato.cli.opening import dataset_named, ledger_if_begun, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption
 from sfumato.cli.output import emit_json, say, spelled, spinner
-from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable, SfumatoError
+from sfumato.errors import InvalidParameter, SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.dossier import Facts, Step
@@ -116,16 +116,11 @@ def _facts(
 
     catalog = read_catalog(config, ledger)
     name = dataset_named(dataset, list(catalog.budgets))
-    try:
-        book = Ledger.open(catalog.ledger, state=catalog.state, create=False)
-    except LedgerTampered:  # such as one that is gone while its anchor is there
-        raise
-    except LedgerUnusable:
-        if not early or "://" in catalog.ledger or os.path.lexists(catalog.ledger):
-            raise
+    book = ledger_if_begun(catalog.ledger, catalog.state) if early else None
+    if early and book is None:
         yield foreseen(catalog, name)
         return
-    with book:
+    with book or Ledger.open(catalog.ledger, state=catalog.state, create=False) as book:
         if early and name not in {each.name for each in book.datasets()}:
             yield foreseen(catalog, name, ledger=book)
             return

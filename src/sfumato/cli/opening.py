@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ __all__ = [
     "dataset_named",
     "declared_limits",
     "exactly",
+    "ledger_if_begun",
     "ledger_place",
     "limit_in_toml",
     "open_ledger",
@@ -195,27 +196,37 @@ def begun_ledger(config: Path | None, ledger: str | None, dataset: str, *, write
     from sfumato.session import declaration_of
 
     where, state = ledger_place(config, ledger)
+    with ExitStack() as closing:
+        book = ledger_if_begun(where, state)
+        if book is not None:
+            closing.enter_context(book)
+        if book is None or dataset not in {each.name for each in book.datasets()}:
+            catalog = read_catalog(config, ledger)
+            members = catalog.members(dataset_named(dataset, list(catalog.budgets)))
+            if not write:
+                book = closing.enter_context(Ledger.open(None))
+            elif book is None:
+                book = closing.enter_context(Ledger.open(where, state=state))
+            book.register(dataset, declaration_of(list(members)), catalog.budgets[dataset])
+        yield book
+
+
+def ledger_if_begun(where: str, state: Path | None) -> Ledger | None:
+    """The ledger at a place, or None where nothing has made one yet.
+
+    Raises:
+        LedgerUnusable: if one is there, or was by its anchor, or is behind an address, and does not open.
+    """
+    from sfumato.ledger import Ledger
+
     try:
-        opened = Ledger.open(where, state=state, create=False)
-    except LedgerTampered:
+        return Ledger.open(where, state=state, create=False)
+    except LedgerTampered:  # such as one that is gone while its anchor is there
         raise
     except LedgerUnusable:
-        opened = None
-    known = [] if opened is None else [each.name for each in opened.datasets()]
-    try:
-        if dataset not in known:
-            catalog = read_catalog(config, ledger)
-            made = declaration_of(list(catalog.members(dataset_named(dataset, list(catalog.budgets)))))
-            if opened is None or not write:
-                if opened is not None:
-                    opened.close()
-                opened = Ledger.open(where, state=state) if write else Ledger.open(None)
-            opened.register(dataset, made, catalog.budgets[dataset])
-        assert opened is not None
-        yield opened
-    finally:
-        if opened is not None:
-            opened.close()
+        if "://" in where or os.path.lexists(where):
+            raise
+        return None
 
 
 def ledger_place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
