@@ -156,7 +156,7 @@ def test_an_analysts_side_of_the_ledger_pays_and_reads_and_decides_nothing(place
             pay(counter, "0.2", "ada")
         # Nothing that a steward can do was forgotten: what changes a ledger and is not refused, is listed.
         public = {
-            name for name in vars(Ledger) if not name.startswith("_") and callable(getattr(Ledger, name))
+            name for name in dir(Ledger) if not name.startswith("_") and callable(getattr(Ledger, name))
         }
         own = {name for name in public if getattr(Counter, name) is not getattr(Ledger, name)} - {
             "open",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
-from sfumato.ledger.allotment import allot, latest, promised, take_back
+from sfumato.ledger.acts import Acts
+from sfumato.ledger.allotment import promised
 from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Book
@@ -27,13 +28,8 @@ from sfumato.ledger.rules import (
     account_of,
     analyst_of,
     changes,
-    comparable,
     declared,
     named,
-    open_account,
-    reason_of,
-    same_unit,
-    within_cap,
 )
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
@@ -45,7 +41,7 @@ _PAGE = 1000
 _LARGEST_PAYLOAD = 2**30
 
 
-class Ledger:
+class Ledger(Acts):
     """Budgets, debits and answers, in a chain of receipts that cannot be rewritten unnoticed.
 
     Open one with `Ledger.open`. It may be used from several threads, from several processes and after a fork.
@@ -241,8 +237,6 @@ class Ledger:
                 size=len(payload),
             )
 
-    # ── the steward's acts
-
     def register(self, name: str, declaration: Mapping[str, Any], budget: Budget | None) -> Dataset:
         """The dataset of this name: as it is on record, or new with this budget.
 
@@ -277,98 +271,6 @@ class Ledger:
                     new = wanted if kind == "redeclare" else known.declaration | version
                     draft.add(kind, dataset, declaration=new)
         return draft.book.accounts[dataset].dataset()
-
-    def raise_budget(self, dataset: str, budget: Budget, *, reason: str) -> Receipt:
-        """Puts a larger budget of the same accountant in force; what was spent stays spent.
-
-        Privacy:
-            Claim: from then on the larger (ε, δ) holds for everything, earlier answers included. Condition:
-            the steward decides it for reasons of their own.
-        """
-        with self._writing() as draft:
-            account = open_account(draft.book, dataset)
-            wanted = comparable(budget, account)
-            if any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True)):
-                raise LedgerMismatch(
-                    f"A budget can only be raised: {account.name!r} has {account.cap}. To stop spending, "
-                    "close it or limit the analysts."
-                )
-            draft.add("raise", account.name, budget=wanted.to_dict(), reason=reason_of(reason))
-        return Receipt.of(draft.rows[0])
-
-    def close_budget(self, dataset: str, *, reason: str) -> Receipt:
-        """Closes a budget for good: what was released can be recalled, nothing more is admitted."""
-        with self._writing() as draft:
-            draft.add("close", open_account(draft.book, dataset).name, reason=reason_of(reason))
-        return Receipt.of(draft.rows[0])
-
-    def limit(self, dataset: str, analyst: str, budget: Budget, *, reason: str) -> Receipt:
-        """Limits what one analyst may spend in all, within the dataset's budget; what they spent counts.
-
-        A new limit replaces the old one, and lifts a revocation.
-        """
-        with self._writing() as draft:
-            account = open_account(draft.book, dataset)
-            wanted = within_cap(comparable(budget, account), account)
-            draft.add(
-                "limit",
-                account.name,
-                analyst=text(analyst, "analyst"),
-                budget=wanted.to_dict(),
-                reason=reason_of(reason),
-            )
-        return Receipt.of(draft.rows[0])
-
-    def allot(self, dataset: str, limits: Mapping[str, Budget | None], *, reason: str) -> list[Receipt]:
-        """Limits several analysts at once, all or none; `take_back` undoes it.
-
-        None in place of a budget revokes: that analyst may ask nothing more. What the others may still spend
-        fits together into what the dataset has left, less what earlier allotments keep for analysts who are
-        not named here.
-        """
-        why = reason_of(reason)
-        with self._writing() as draft:
-            allot(draft, open_account(draft.book, dataset), limits, why)
-        return [Receipt.of(row) for row in draft.rows]
-
-    def take_back(self, dataset: str, *, reason: str) -> list[Receipt]:
-        """Undoes the last allotment: the limits before it are in force again, and what was spent stays spent.
-
-        Raises:
-            LedgerMismatch: if there is none, or one of its limits was changed since.
-        """
-        why = reason_of(reason)
-        with self._writing() as draft:
-            account = open_account(draft.book, dataset)
-            take_back(draft, account, latest(self._store, account.name), why)
-        return [Receipt.of(row) for row in draft.rows]
-
-    def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
-        """Lets an analyst ask nothing more, until a new limit is set."""
-        with self._writing() as draft:
-            name = account_of(draft.book, dataset).name
-            draft.add("revoke", name, analyst=text(analyst, "analyst"), reason=reason_of(reason))
-        return Receipt.of(draft.rows[0])
-
-    def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
-        """Changes what is declared about a dataset, bounds included; never its unit, never what was spent."""
-        wanted = declared(declaration)
-        with self._writing() as draft:
-            account = account_of(draft.book, dataset)
-            same_unit(account, wanted)
-            draft.add("redeclare", account.name, declaration=wanted, reason=reason_of(reason))
-        return Receipt.of(draft.rows[0])
-
-    def adopted(self, *, reason: str) -> list[Receipt]:
-        """Puts on record, at every dataset, that the steward took this ledger over without its anchor.
-
-        See `adopt` of `open`: what was cut off before is not noticed.
-        """
-        why = reason_of(reason)
-        with self._writing() as draft:
-            for name in draft.book.accounts:
-                draft.add("adopt", name, reason=why)
-        return [Receipt.of(row) for row in draft.rows]
 
     # ── how it is done
 
