@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._grid import floor_log2
 
-__all__ = ["Floats", "above", "column_of", "floats_of", "items_of", "levels_of", "many", "numbers_of"]
+__all__ = [
+    "Floats",
+    "above",
+    "column_of",
+    "floats_of",
+    "items_of",
+    "levels_of",
+    "many",
+    "numbers_of",
+    "stacked",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -76,14 +86,21 @@ def above(values: Floats, floor: float) -> Floats:
         return np.asarray(values - floor)
 
 
+def stacked(values: Any) -> Any:
+    """A dictionary of columns as a matrix with a row for each row; anything else as it is."""
+    if not isinstance(values, Mapping):
+        return values
+    return np.column_stack([np.asarray(column) for column in values.values()])
+
+
 def floats_of(values: Any, name: str) -> Floats:
-    """The values as an array of floats of any shape.
+    """The values as an array of floats of any shape; of a dictionary of columns, a row for each row.
 
     Raises:
         InvalidValue: if they are not numbers; none of them is shown.
     """
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.asarray(stacked(values), dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidValue(f"{name} must be numbers; encode text first.") from None
 
@@ -94,7 +111,8 @@ def items_of(data: Any) -> list[Any]:
     Raises:
         InvalidValue: if it is not a column.
     """
-    if not many(data) or hasattr(data, "column_names") or hasattr(data, "columns"):
+    is_table = isinstance(data, Mapping) or hasattr(data, "column_names") or hasattr(data, "columns")
+    if not many(data) or is_table:
         raise InvalidValue("Give one column of values, such as adult['Occupation'], and not a whole table.")
     for way in ("to_pylist", "to_list", "tolist"):
         if hasattr(data, way):

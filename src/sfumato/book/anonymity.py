@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from sfumato.anonymity.measure import measure
 from sfumato.anonymity.tables import opened
 from sfumato.engines.base import Source
@@ -18,7 +20,9 @@ from sfumato.numeric.exact import as_integer
 __all__ = ["generalize", "isKAnonymized"]
 
 
-def isKAnonymized(df: Source, k: int, *, quasi: str | Sequence[str] | None = None) -> bool:  # noqa: N802
+def isKAnonymized(  # noqa: N802
+    df: Source | Mapping[str, Any], k: int, *, quasi: str | Sequence[str] | None = None
+) -> bool:
     """Whether every row shares its quasi-identifiers with at least k − 1 others.
 
     Traps of the original: it searches the whole table once for each row, where one count of the classes will
@@ -27,7 +31,7 @@ def isKAnonymized(df: Source, k: int, *, quasi: str | Sequence[str] | None = Non
     whose rows all have the same diagnosis tells it, for any k: see `sfumato.anonymity.measure`.
 
     Args:
-        df: A path, or an Arrow, pandas or Polars frame.
+        df: A path, an Arrow, pandas or Polars frame, or a dictionary of columns.
         k: The least number of rows in a class.
         quasi: The columns that an outsider may know; all of them unless given, as in the original.
 
@@ -39,6 +43,8 @@ def isKAnonymized(df: Source, k: int, *, quasi: str | Sequence[str] | None = Non
         SourceUnusable: if the table cannot be read.
     """
     least = as_integer(k, "k")
+    if isinstance(df, Mapping):
+        df = _table(df)
     if quasi is None:
         with opened(df) as rows:
             quasi = list(rows.kinds)
@@ -54,7 +60,8 @@ def generalize(df: Any, depths: Mapping[str, int]) -> Any:
     looking at the rows are no guarantee, and an outlier stays an outlier at any depth.
 
     Args:
-        df: A pandas, Polars or Arrow frame; the result is of the same kind, and `df` is left as it is.
+        df: A pandas, Polars or Arrow frame, or a dictionary of columns; the result is of the same kind, and
+            `df` is left as it is.
         depths: How many digits, by column: 1 for tens, 2 for hundreds.
 
     Privacy:
@@ -64,12 +71,14 @@ def generalize(df: Any, depths: Mapping[str, int]) -> Any:
         InvalidParameter: for anything else than a frame, a column that is not there or not of numbers, or a
             depth that is not a whole number from 0 to 18.
     """
-    family = type(df).__module__.partition(".")[0]
-    if family not in ("pandas", "polars", "pyarrow") or not hasattr(df, "columns"):
-        raise InvalidParameter("generalize takes a pandas, Polars or Arrow table.")
+    family = "plain" if isinstance(df, Mapping) else _family(df)
+    if not isinstance(df, Mapping) and (family == "plain" or not hasattr(df, "columns")):
+        raise InvalidParameter(
+            "generalize takes a pandas, Polars or Arrow table, or a dictionary of columns."
+        )
     if not isinstance(depths, Mapping):
         raise InvalidParameter('depths must tell the digits of each column, such as {"Age": 1, "Zip": 2}.')
-    names = list(df.column_names if family == "pyarrow" else df.columns)
+    names = list(df if family == "plain" else df.column_names if family == "pyarrow" else df.columns)
     for name, depth in depths.items():
         if name not in names:
             raise InvalidParameter(f'The table has no column "{name}" to make coarser.')
@@ -77,11 +86,13 @@ def generalize(df: Any, depths: Mapping[str, int]) -> Any:
             raise InvalidParameter(
                 "A depth is at most 18: no whole number of 64 bits has more digits to lose."
             )
-        if not _is_numeric(df[name], family):
+        if not _is_numeric(df[name]):
             raise InvalidParameter(
                 f'Column "{name}" does not hold numbers; give it a hierarchy of sf.anonymity.'
             )
-    coarse = {name: _coarse(df[name], 10**depth, family) for name, depth in depths.items()}
+    coarse = {name: _coarse(df[name], 10**depth) for name, depth in depths.items()}
+    if family == "plain":
+        return {**df, **coarse}
     if family == "pandas":
         return df.assign(**coarse)
     if family == "polars":
@@ -91,7 +102,39 @@ def generalize(df: Any, depths: Mapping[str, int]) -> Any:
     return df
 
 
-def _is_numeric(column: Any, family: str) -> bool:
+def _family(data: Any) -> str:
+    """Whose frame or column it is; "plain" for lists and arrays."""
+    family = type(data).__module__.partition(".")[0]
+    return family if family in ("pandas", "polars", "pyarrow") else "plain"
+
+
+def _table(columns: Mapping[str, Any]) -> Any:
+    """A dictionary of columns as a table.
+
+    Raises:
+        InvalidParameter: if they are no columns of one length.
+    """
+    import pyarrow as pa
+
+    def column(values: Any) -> Any:
+        return values.to_arrow() if _family(values) == "polars" else values
+
+    try:
+        return pa.table({str(name): column(values) for name, values in columns.items()})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        raise InvalidParameter(
+            "A dictionary must hold columns of one length, each of one kind of values."
+        ) from None
+
+
+def _is_numeric(column: Any) -> bool:
+    family = _family(column)
+    if family == "plain":
+        try:
+            array = np.asarray(column)
+        except (TypeError, ValueError):
+            return False
+        return array.ndim == 1 and array.dtype.kind in "iuf"
     if family == "pandas":
         return getattr(column.dtype, "kind", "O") in "iuf"
     if family == "polars":
@@ -101,8 +144,14 @@ def _is_numeric(column: Any, family: str) -> bool:
     return bool(kinds.is_integer(column.type) or kinds.is_floating(column.type))
 
 
-def _coarse(column: Any, width: int, family: str) -> Any:
+def _coarse(column: Any, width: int) -> Any:
     """The column rounded down to multiples of the width, in integers of 64 bits or in floats."""
+    family = _family(column)
+    if family == "plain":
+        array = np.asarray(column)
+        wide = array.astype(np.int64) if array.dtype.kind in "iu" and array.dtype.itemsize < 8 else array
+        coarse = wide // wide.dtype.type(width) * wide.dtype.type(width)
+        return coarse if isinstance(column, np.ndarray) else coarse.tolist()
     if family == "pandas":
         return _wide_pandas(column) // width * width
     if family == "polars":

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from sfumato.book._data import floats_of
+from sfumato.book._data import floats_of, stacked
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, as_integer, float_down, positive
@@ -318,7 +318,7 @@ def _vector(theta: ArrayLike, width: int) -> Floats:
 
 def _data(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     try:
-        data, labels = np.ascontiguousarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        data, labels = np.ascontiguousarray(stacked(X), dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidParameter("X must be a matrix and y a vector of numbers; encode text first.") from None
     if data.ndim != 2 or not 0 < data.shape[1] <= _MOST_COLUMNS:

@@ -31,7 +31,7 @@ def explain(
 ) -> None:
     """What an epsilon means: what an attacker could learn."""
     from sfumato.explain import advantage, compare, posterior, tradeoff, words
-    from sfumato.explain.words import percent_down, percent_up
+    from sfumato.explain._figures import percent_down, percent_given, percent_up
     from sfumato.loss import ApproximateLoss, PureLoss
     from sfumato.numeric.exact import delta_of, positive
 
@@ -84,7 +84,7 @@ def explain(
     say()
     table(
         {
-            "belief before": [f"{float(prior) * 100:g} %" for prior in _PRIORS],
+            "belief before": [percent_given(float(prior)) for prior in _PRIORS],
             "after, at least": [percent_down(belief.smallest) for belief in beliefs],
             "after, at most": [percent_up(belief.largest) for belief in beliefs],
         }

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.errors import InvalidParameter, NotCertified
+from sfumato.explain._figures import given, percent_down, percent_given, percent_up
 from sfumato.loss import PrivacyLoss
 from sfumato.loss._balls import ball, upper
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, float_up, probability
@@ -181,7 +182,7 @@ class Posterior:
     """How far a belief that one unit is in the data can move.
 
     Attributes:
-        prior: the belief before the release.
+        prior: the belief before the release, as it was given.
         smallest: no release can lower the belief below this, rounded down.
         largest: no release can raise it above this, rounded up.
         failure: the probability of the noise with which it may leave these bounds; 0 for a pure loss.
@@ -195,10 +196,8 @@ class Posterior:
     epsilon: float
 
     def __str__(self) -> str:
-        from sfumato.explain.words import percent_down, percent_up
-
-        kept = f"a belief of {percent_up(self.prior)} stays between {percent_down(self.smallest)}"
-        tail = f", except with probability {self.failure:g}" if self.failure else ""
+        kept = f"a belief of {percent_given(self.prior)} stays between {percent_down(self.smallest)}"
+        tail = f", except with probability {given(self.failure)}" if self.failure else ""
         return f"{kept} and {percent_up(self.largest)}{tail}"
 
 
@@ -225,7 +224,7 @@ def posterior(loss: PrivacyLoss, prior: Rational, *, failure: Rational = 0) -> P
     p, aside = probability(prior, "prior"), delta_of(failure, "failure")
     odds = _odds(loss, aside)
     if odds is None:
-        return Posterior(float_up(p), 0.0, 1.0, decimal_up(aside), math.inf)
+        return Posterior(float(p), 0.0, 1.0, decimal_up(aside), math.inf)
     # p·e^ε/(1−p+p·e^ε) = 1/(1 + (1−p)/p·e^−ε), and the same with −ε.
     against = ball((1 - p) / p)
     shrink = (-ball(odds)).exp()
@@ -233,7 +232,7 @@ def posterior(loss: PrivacyLoss, prior: Rational, *, failure: Rational = 0) -> P
     smallest = max(0.0, -upper(-shrink / (shrink + against)))
     pure = loss.pure
     failed = Fraction(0) if pure is not None and pure <= odds else aside
-    return Posterior(float_up(p), smallest, largest, decimal_up(failed), decimal_up(odds))
+    return Posterior(float(p), smallest, largest, decimal_up(failed), decimal_up(odds))
 
 
 def _odds(loss: PrivacyLoss, failure: Fraction) -> Fraction | None:

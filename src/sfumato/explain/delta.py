@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from flint import arb
 
+from sfumato.explain._figures import given, number_down, number_up
 from sfumato.loss._balls import ball, upper
 from sfumato.numeric.exact import Rational, as_integer, decimal_up, delta_of
 
@@ -42,8 +43,8 @@ class DeltaAdvice:
     verdict: Verdict
 
     def __str__(self) -> str:
-        shown, rule = f"δ = {self.delta:g} for {self.size:,} units", _down(self.rule)
-        least = f"1/({_FAR}·size) = {_down(Fraction(1, _FAR * self.size))}"
+        shown, rule = f"δ = {given(self.delta)} for {self.size:,} units", number_down(self.rule)
+        least = f"1/({_FAR}·size) = {number_down(Fraction(1, _FAR * self.size))}"
         said = {
             "none": f"{shown}: the guarantee is pure, and no outcome is set aside.",
             "small": f"{shown} is small: at most {least}.",
@@ -55,7 +56,7 @@ class DeltaAdvice:
         }[self.verdict]
         why = (
             " Why it matters: to publish each record outright with probability δ is (0, δ)-private, and here "
-            f"that would reveal {self.exposed:.2g} records on average, and somebody's {self.odds}."
+            f"that would reveal {number_up(self.exposed)} records on average, and somebody's {self.odds}."
         )
         return textwrap.fill(said if self.verdict == "none" else said + why, 80)
 
@@ -65,7 +66,7 @@ class DeltaAdvice:
         if self.chance >= 0.995:
             return "almost surely"
         if self.chance > 0.01:
-            return f"in {self.chance * 100:.0f} of 100 cases"
+            return f"in {math.ceil(Fraction(repr(self.chance)) * 100)} of 100 cases"
         return "in fewer than one of 100 cases" if self.chance else "never"
 
 
@@ -102,10 +103,3 @@ def _verdict(delta: Fraction, size: int) -> Verdict:
         return "small"
     # δ ≤ size^−1.1, without roots.
     return "usual" if delta**10 * size**11 <= 1 else "large"
-
-
-def _down(value: Fraction | float) -> str:
-    """A bound to two digits, never above it: what is read off the page must meet it."""
-    exact = Fraction(value)
-    low = Context(prec=2, rounding=ROUND_FLOOR).divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return f"{float(low):.2g}"

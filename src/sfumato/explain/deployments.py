@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
+from sfumato.explain._figures import given
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Deployment:
 
 
 def _shown(value: float | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else value
+    return given(value) if isinstance(value, float) else value
 
 
 @lru_cache(maxsize=1)
@@ -152,7 +153,7 @@ class Comparison:
     @property
     def summary(self) -> str:
         """One sentence on where it stands."""
-        what = f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+        what = f"ε = {given(self.epsilon)}" + (f", δ = {given(self.delta)}" if self.delta else "")
         mine = f"{what} for {KINDS[self.kind]}, {self.model} model"
         if not self.near:
             return f"{mine}: no published deployment here states an ε for the same."
@@ -166,10 +167,12 @@ class Comparison:
         lines = [textwrap.fill(self.summary, 80), ""]
         rows = [(one.epsilon or 0.0, 0, _short(one)) for one in self.near]
         rows.append((self.epsilon, 1, "◂ here"))
-        lines += [f"{epsilon:>9g}  {text}" for epsilon, _, text in sorted(rows, key=lambda row: row[:2])]
+        lines += [
+            f"{given(epsilon):>9}  {text}" for epsilon, _, text in sorted(rows, key=lambda row: row[:2])
+        ]
         if self.otherwise:
             lines += ["", "Stated in ρ (concentrated privacy), another scale:"]
-            lines += [f"{one.rho or 0.0:>9g}  {_short(one)}" for one in self.otherwise]
+            lines += [f"{given(one.rho or 0.0):>9}  {_short(one)}" for one in self.otherwise]
         lines += ["", textwrap.fill(self.warning, 80), "", textwrap.fill(source(), 80)]
         return "\n".join(lines)
 
@@ -184,7 +187,7 @@ class Comparison:
             return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
         below = [one for one in self.near if (one.epsilon or 0.0) <= self.epsilon]
-        mine = f"<tr><td><b>ε = {self.epsilon:g}</b></td><td colspan='4'><b>here</b></td></tr>"
+        mine = f"<tr><td><b>ε = {given(self.epsilon)}</b></td><td colspan='4'><b>here</b></td></tr>"
         body = "".join(map(row, below)) + mine + "".join(map(row, self.near[len(below) :]))
         head = "".join(f"<th>{name}</th>" for name in ("stated", "deployment", "by", "year", "unit"))
         return (

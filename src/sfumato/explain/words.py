@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from sfumato.explain._figures import given, percent_down, percent_up
 from sfumato.explain.attacker import Posterior, ceilings, posterior, quick_advantage
 from sfumato.loss import Adjacency, PrivacyLoss
-from sfumato.numeric.exact import Rational
+from sfumato.numeric.exact import Rational, decimal_up
 
 __all__ = ["NOT_PROMISED", "percent_down", "percent_up", "words"]
 
@@ -70,18 +70,20 @@ def words(
     right = min(1.0, math.nextafter((1 + quick_advantage(loss)) / 2, 2.0))
     (hits,) = ceilings(loss, np.array([_ALARMS]), rounds=5)
     return _fill(
-        f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. {_belief(even, belief)} "
-        f"{verdict}, they are right at most {percent_up(right)} of the time, where a coin is right 50 %. "
+        f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. "
+        f"{_belief(even, belief, loss)} {verdict}, they are right at most {percent_up(right)} of the time, "
+        "where a coin is right 50 %. "
         f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {found}. "
         f"These are ceilings, for the cleverest attacker and the most exposed {unit}. {NOT_PROMISED}"
     )
 
 
-def _belief(even: Posterior, belief: str) -> str:
+def _belief(even: Posterior, belief: str, loss: PrivacyLoss) -> str:
     if even.largest == 1:
         return "No limit can be given to what they come to believe: they may become certain."
     besides = (
-        f"except with a probability of at most {even.failure:g}, when anything may be learned"
+        f"except with a probability of at most {given(even.failure)}, when anything may be learned"
+        f"{_why(even.failure, loss)}"
         if even.failure
         else "whatever is released"
     )
@@ -89,6 +91,17 @@ def _belief(even: Posterior, belief: str) -> str:
         f"A belief of 50 % {belief} can rise to at most {percent_up(even.largest)}, or fall to at least "
         f"{percent_down(even.smallest)}, {besides}."
     )
+
+
+def _why(failure: float, loss: PrivacyLoss) -> str:
+    """Why this probability is set aside, where it is not the delta that the reader knows."""
+    point = loss.approximate
+    if point is None or not point[1] or Fraction(repr(failure)) <= point[1]:
+        return ""
+    times = Fraction(repr(failure)) / point[1]
+    often = f"{given(float(times))} times" if times.denominator == 1 else "more than"
+    own = given(decimal_up(point[1]))
+    return f" ({often} the delta of {own}, because delta alone sets no limit to beliefs)"
 
 
 def _aside(loss: PrivacyLoss, delta: Rational | None) -> Rational:
@@ -104,23 +117,3 @@ def _fill(text: str) -> str:
     # A space that belongs to a number or its sign must not break.
     kept = text.replace(" %", "\u00a0%")
     return textwrap.fill(kept, _COLUMNS, break_long_words=False).replace("\u00a0", " ")
-
-
-def percent_up(share: float) -> str:
-    """A share as a percentage that is not below it, with as many digits as tell it from 0 and 100."""
-    return _percent(share, ROUND_CEILING)
-
-
-def percent_down(share: float) -> str:
-    """A share as a percentage that is not above it."""
-    return _percent(share, ROUND_FLOOR)
-
-
-def _percent(share: float, rounding: str) -> str:
-    exact = Decimal(share) * 100  # exact: a float has few digits and the context many
-    near = min(exact, 100 - exact)
-    if near <= 0:
-        return f"{round(exact)} %"
-    places = min(6, 1 - near.adjusted()) if near < 1 else 1
-    shown = exact.quantize(Decimal(1).scaleb(-places), rounding=rounding)
-    return f"{shown:f}".rstrip("0").rstrip(".") + " %"

@@ -281,22 +281,34 @@ class PriceAuction:
         return demand * self.prices.whole
 
 
-def optimal_grid_step(buyers: int, top: Rational, epsilon: Rational, *, tick: Rational = "0.01") -> Fraction:
+def optimal_grid_step(
+    buyers: int, top: Rational, epsilon: Rational, *, tick: Rational | None = None
+) -> Fraction:
     """The step of an even grid that balances what is lost to the grid against what is lost to privacy.
 
     A step α loses α a buyer to the grid and top/ε·ln(top/α) + … to privacy; the sum is least at
     α = top/(ε·buyers), whatever the confidence, where it is top/ε·(1 + ln(ε·buyers) + ln 1/β): with that
-    grid the revenue is OPT − O(log n/ε) (McSherry, Talwar 2007).
+    grid the revenue is OPT − O(log n/ε) (McSherry, Talwar 2007). It is never above the top price.
 
     Args:
         buyers: how many are expected, a public number.
         top: the highest price.
         epsilon: the price in privacy.
-        tick: the step is rounded down to whole ticks, and at least one.
+        tick: the coin, if prices are whole numbers of one: then the best step of whole coins. Give
+            `price_grid` the same. Where the best step is finer than a coin, the coin loses more than privacy.
     """
-    unit, highest = positive(tick, "tick"), positive(top, "top")
-    step = highest / (positive(epsilon, "epsilon") * as_integer(buyers, "buyers"))
-    return max(min(step, highest) // unit, 1) * unit
+    highest = positive(top, "top")
+    rate = positive(epsilon, "epsilon") * as_integer(buyers, "buyers")
+    step = min(highest / rate, highest)
+    if tick is None:
+        return step
+    unit = positive(tick, "tick")
+    below = max(step // unit, 1) * unit
+    # The loss is convex in the step: of whole coins, one beside the best step is the best one. In units of
+    # top/ε, a step one coin wider loses rate·coin/top more to the grid, and ln(wider/below) less to privacy.
+    wider = below + unit
+    gains = wider <= highest and float(rate * unit / highest) < math.log(wider / below)
+    return wider if gains else below
 
 
 def _money(scores: Whole, grid: PriceGrid) -> Floats:
