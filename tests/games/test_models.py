@@ -1,10 +1,12 @@
 """Choosing models and hyper-parameters: what the honest ways cost, and what the usual ones hide."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +131,22 @@ def test_unusable_candidates_and_holdouts_are_refused():
     with pytest.raises(InvalidValue, match="row for each model") as refused:
         ModelSelection(1, [ONE], holdout="same").select([[7771, 1, 2]], [7771, 1])
     assert "7771" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [pd.NA, None, math.nan, pd.NaT, np.array([1, 2]), [1], "1", b"1", 2**70, Decimal("sNaN"), 1j],
+    ids=repr,
+)
+def test_one_label_of_any_kind_moves_no_others_score(odd):
+    chosen = ModelSelection(1, [NO_LOSS] * 2, holdout="same")
+    for container in (list, tuple, lambda given: pd.Series(given, dtype=object)):
+        assert chosen.correct([[1] * 6, [0] * 6], container([*[1] * 5, odd])).tolist() == [5, 0]
+        assert chosen.correct([[*[1] * 5, odd], [0] * 6], container([1] * 6)).tolist() == [5, 0]
+    nullable = pd.Series([1] * 5 + [None], dtype="Int64")
+    assert chosen.correct([[1] * 6, nullable], nullable).tolist() == [5, 5]
+    assert chosen.correct(np.array([[1] * 6, [0] * 6]), nullable).tolist() == [5, 0]
+    assert chosen.correct([["a"] * 2, np.array([1, 2])], np.array(["a", "b"])).tolist() == [1, 0]
 
 
 # ── the best of several runs

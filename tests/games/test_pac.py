@@ -3,9 +3,14 @@
 import importlib.util
 import itertools
 import math
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -270,28 +275,91 @@ def test_an_empty_class_is_refused(empty):
 @pytest.mark.parametrize(
     ("rows", "labels", "told"),
     [
-        ([1.0, 2.0], [0, 7771], "0 or 1"),
-        ([1.0, 2.0], ["0", "1"], "0 or 1"),
-        ([1.0, 2.0], [[0], [1]], "flat"),
+        ([1.0, 2.0], np.array(["0", "7771"]), "0 or 1"),
+        ([1.0, 2.0], np.array([[0], [7771]]), "flat"),
+        ([1.0, 2.0], 7771, "flat"),
         ([1.0, 2.0, 7771.0], [0, 1], "same number"),
-        ([7771.0, math.nan], [0, 1], "NaN"),
-        (["7771", "b"], [0, 1], "numbers"),
-        ([[7771.0, 1.0]], [1], "flat"),
+        (7771.0, [0, 1], "same number"),
+        (np.array(["7771", "b"]), [0, 1], "numbers"),
+        (np.array([[7771.0, 1.0]]), [1], "flat"),
+        (np.ma.array([7771.0], mask=[1]), [1], "Masked"),
     ],
 )
-def test_unusable_examples_are_refused_without_being_shown(rows, labels, told):
+def test_examples_of_another_declared_type_or_shape_are_refused_without_being_shown(rows, labels, told):
     with pytest.raises(InvalidValue, match=told) as refused:
         PrivateLearner(1, thresholds([1.0])).select(rows, labels)
     assert "7771" not in str(refused.value)
 
 
-def test_unusable_bits_and_columns_are_refused():
-    with pytest.raises(InvalidValue, match="columns"):
-        PrivateLearner(1, parities(3)).select([[0, 1]], [1])
-    with pytest.raises(InvalidValue, match="0 or 1"):
-        PrivateLearner(1, parities(2)).select([[0, 7771]], [1])
-    with pytest.raises(InvalidValue, match="columns"):
-        PrivateLearner(1, decision_stumps(CUTS)).select([[0.0, 1.0]], [1])
+def test_other_numbers_of_columns_are_refused():
+    for ready in (parities(3), conjunctions(3), decision_stumps(CUTS)):
+        with pytest.raises(InvalidValue, match="columns"):
+            PrivateLearner(1, ready).select(np.array([[0, 1]]), [1])
+    with pytest.raises(InvalidParameter, match="columns"):
+        PrivateLearner(1, [lambda x: x > 0], columns=0)
+
+
+MISSING = [None, "x", pd.NA, math.nan, [1, 2, 3], 1j, Decimal("NaN"), np.array([1, 2, 3])]
+
+
+@pytest.mark.parametrize("odd", MISSING, ids=repr)
+def test_an_example_with_a_gap_counts_for_no_rule(odd):
+    for ready, row in (
+        (thresholds([1.0, 2.0]), 1.5),
+        ([lambda x: x > 1, lambda x: x > 2], 1.5),
+        (parities(2), [0, 1]),
+        (conjunctions(2), [0, 1]),
+        (decision_stumps([[1.0], [0.5]]), [1.0, 0.0]),
+    ):
+        learner = PrivateLearner(1, ready)
+        there = learner.errors([row] * 5, [1] * 5).tolist()
+        assert learner.errors([*[row] * 5, odd], [1] * 6).tolist() == there
+        assert learner.errors([row] * 6, [*[1] * 5, odd]).tolist() == there
+        if isinstance(row, list):
+            assert learner.errors([*[row] * 5, [0, odd]], [1] * 6).tolist() == there
+            assert learner.errors([*[row] * 5, [0]], [1] * 6).tolist() == there
+    assert PrivateLearner(1, parities(2)).errors([[0, 1], [0, 7]], [1, 1]).tolist() == [1, 0, 1, 0]
+    assert PrivateLearner(1, thresholds([1.0])).errors([0, 1, 2], [0, 1, 7]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("row", [np.float32(0.7), 2**32, 3, True, Decimal("0.7"), 2**63, 2**70])
+@pytest.mark.parametrize("odd", [0.5, None, "x", 2**70, np.float32(1), True, Fraction(1, 3)], ids=repr)
+def test_one_example_moves_the_mistakes_of_own_rules_by_one(row, odd):
+    """A float among float32, or among integers that overflow, used to move the mistakes of all others."""
+    rules = [lambda x: x >= 0.7, lambda x: x * x > 0, lambda x: np.full(len(x), x.dtype == np.float64)]
+    learner = PrivateLearner(1, rules)
+    here, there = learner.errors([row] * 20, [1] * 20), learner.errors([*[row] * 20, odd], [1] * 21)
+    assert np.all((there - here >= 0) & (there - here <= 1))
+
+
+def test_an_answer_of_a_rule_that_is_no_label_is_a_mistake():
+    rules = [
+        lambda x: x + 5,
+        lambda x: [1, None, "1", 2, math.nan],
+        lambda x: np.array([1, None, 0, 1, 7], object),
+    ]
+    assert PrivateLearner(1, rules).errors([1, 2, 3, 4, 5], [1] * 5).tolist() == [5, 4, 3]
+
+
+def test_no_rule_changes_what_the_next_one_sees():
+    def vandal(x):
+        x[:] = 0
+        return x > 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        PrivateLearner(1, [vandal]).errors([1.0], [1])
+
+
+def test_rows_of_lists_have_the_declared_number_of_columns():
+    rule = [lambda x: x[:, 0] > x[:, 1]]
+    assert PrivateLearner(1, rule, columns=2).errors([[2, 1], [1, 2], [3], 4], [1] * 4).tolist() == [1]
+    assert PrivateLearner(1, rule).errors(np.array([[2, 1], [1, 2]]), [1] * 2).tolist() == [1]
+    frame = pd.DataFrame({"a": pd.array([2, 1, None], "Int64"), "b": [1, 2, 0]})
+    assert PrivateLearner(1, rule, columns=2).errors(frame, [1] * 3).tolist() == [1]
+    assert PrivateLearner(1, decision_stumps([[1.5], []])).errors(
+        pl.DataFrame({"a": [2, 1], "b": [0, 0]}), [1, 1]
+    ).tolist() == [1, 1]
+    assert PrivateLearner(1, thresholds([1.5])).errors(pa.array([2, 1, None]), [1, 1, 1]).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +374,6 @@ def test_unusable_bits_and_columns_are_refused():
         (lambda: PrivateLearner(0, thresholds([1])), "greater than 0"),
         (lambda: PrivateLearner(1, thresholds([1]), adjacency="add_remove"), "add-remove"),
         (lambda: PrivateLearner(1, [lambda rows: rows[:1]]).select([1, 2], [0, 1]), "one label for each row"),
-        (lambda: PrivateLearner(1, [lambda rows: rows + 5]).select([1, 2], [0, 1]), "0 and 1"),
         (lambda: examples_needed(0, alpha=0.1, beta=0.1, epsilon=1), "size"),
         (lambda: examples_needed(9, alpha=0, beta=0.1, epsilon=1), "alpha"),
         (lambda: examples_needed(9, alpha="1e-200", beta=0.1, epsilon=1), "ask for less"),
@@ -330,12 +397,7 @@ def test_a_rule_says_of_narrow_numbers_what_was_counted(width):
         assert counted.tolist() == said
 
 
-def test_ragged_examples_and_unknown_neighbours_are_refused():
-    learner = PrivateLearner(1, thresholds([1.0]))
-    with pytest.raises(InvalidValue, match="one row for each example"):
-        learner.errors([[1], [1, 2]], [0, 1])
-    with pytest.raises(InvalidValue, match="flat array"):
-        learner.errors([1, 2], [[1], [1, 0]])
+def test_ragged_points_and_unknown_neighbours_are_refused():
     with pytest.raises(InvalidParameter, match="flat list"):
         thresholds([[1], [1, 2]])
     with pytest.raises(InvalidParameter, match="adjacency"):

@@ -166,3 +166,20 @@ def test_prices_far_below_a_float_of_one_still_have_figures() -> None:
 def test_masked_answers_are_refused() -> None:
     with pytest.raises(InvalidValue, match="Masked"):
         RandomizedResponse(1).release(np.ma.masked_array([0, 1], [True, False]))
+
+
+@pytest.mark.parametrize("more", [True, 1, 0, np.int8(1), np.False_])
+def test_one_index_among_truth_values_changes_no_ones_answer_type(more: object) -> None:
+    """One 1 among truth values used to give everybody an index."""
+    mechanism = RandomizedResponse(1)
+    for container in (list, tuple, lambda given: np.array(given, dtype=object)):
+        assert mechanism.release(container([True] * 3)).dtype == np.int64
+        assert mechanism.release(container([True] * 3 + [more])).dtype == np.int64
+    assert mechanism.release(np.array([True] * 3)).dtype == np.bool_
+
+
+def test_one_odd_category_is_refused_by_itself() -> None:
+    for odd in (0.5, None, "1", 2, -1, 2**70, np.timedelta64(1)):
+        for rest in ([], [True], [0, 1], [True, 0]):
+            with pytest.raises(InvalidValue):
+                RandomizedResponse(1).release([*rest, odd])

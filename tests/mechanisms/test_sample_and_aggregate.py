@@ -1,6 +1,9 @@
+import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,18 +155,25 @@ def test_unusable_input_is_refused():
         mechanism.release(mean, 3.0)
     with pytest.raises(InvalidValue):
         mechanism.release(mean, [1.0, 2.0], units=[1])
-    with pytest.raises(InvalidValue):
-        mechanism.release(mean, [1.0, 2.0], units=np.array([1, "a"], dtype=object))
+    with pytest.raises(InvalidValue, match="Masked"):
+        mechanism.release(mean, np.ma.array([1.0, 2.0], mask=[0, 1]))
+    for dtype in (str, "datetime64[s]", object(), (object, 2), (float, (2, 2))):
+        with pytest.raises(InvalidParameter, match="dtype must be"):
+            mechanism.release(mean, [1.0], dtype=dtype)
     assert repr(mechanism) == "SampleAndAggregate(epsilon=1, lower=0, upper=1, chunks=2, aggregate='mean')"
 
 
+def middle(mechanism):
+    return mechanism._levels // 2
+
+
 @pytest.mark.parametrize(
-    "answer", [None, "7", b"7", [7.0], np.array([7.0]), {}, 1j, np.complex64(1), [[1], [1, 2]]]
+    "answer", [None, "7", b"7", [7.0], np.array([7.0]), {}, 1j, np.complex64(1), [[1], [1, 2]], pd.NA, pd.NaT]
 )
-def test_a_function_that_gives_no_number_is_told_so(answer):
-    with pytest.raises(InvalidValue) as refused:
-        SampleAndAggregate(1, 0, upper=10, chunks=2).release(lambda _: answer, [1.0, 2.0])
-    assert str(refused.value) == "The function must give one number for each part."
+def test_an_answer_that_is_no_number_counts_as_the_middle(answer):
+    """It is a fact about the rows of that part: an error would tell it."""
+    mechanism = SampleAndAggregate(1, 0, upper=10, chunks=2)
+    assert mechanism.answers(lambda _: answer, [1.0] * 40).tolist() == [middle(mechanism)] * 2
 
 
 def test_numbers_of_any_make_will_do_and_huge_ones_are_clamped():
@@ -174,12 +184,112 @@ def test_numbers_of_any_make_will_do_and_huge_ones_are_clamped():
         assert mechanism.answers(lambda _, answer=answer: answer, [1.0]).tolist() == [level]
 
 
-def test_errors_of_the_function_are_its_own():
+def test_an_error_of_the_function_counts_as_the_middle():
     def fails(part):
-        raise ZeroDivisionError("mine")
+        if part.max() > 5:
+            raise ZeroDivisionError("mine")
+        return 10.0
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        SampleAndAggregate(1, 0, upper=10, chunks=2).release(fails, [1.0, 2.0])
+    mechanism = SampleAndAggregate(1, 0, upper=10, chunks=20)
+    with seeded(6):
+        levels = mechanism.answers(fails, [1.0] * 400 + [6.0])
+    assert sorted(set(levels.tolist())) == [middle(mechanism), mechanism._levels]
+    assert np.count_nonzero(levels == middle(mechanism)) == 1
+
+
+ODD = [0.5, True, None, "x", pd.NA, 2**70, np.float32(1), [1, 2], Decimal("NaN"), Fraction(1, 3), 1j]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("container", [list, tuple, lambda rows: pd.Series(rows, dtype=object)])
+def test_one_odd_row_changes_the_type_of_no_part(odd, container):
+    """It used to turn integers into floats, or all rows into text, in every part."""
+    mechanism = SampleAndAggregate(1, 0, upper=1, chunks=5)
+    seen = []
+
+    def spy(part):
+        seen.append((part.dtype, part.ndim))
+        return 0.0
+
+    mechanism.answers(spy, container([1, 2, 3] * 50))
+    mechanism.answers(spy, container([1, 2, 3] * 50 + [odd]))
+    assert set(seen) == {(np.dtype(np.float64), 1)}
+
+
+def test_the_declared_type_is_what_each_value_is_converted_to():
+    mechanism = SampleAndAggregate(1, 0, upper=1, chunks=1)
+    values = [
+        1,
+        2.9,
+        -2.9,
+        None,
+        "x",
+        2**70,
+        -(2**70),
+        math.nan,
+        math.inf,
+        True,
+        Decimal("1e400"),
+        np.int8(7),
+    ]
+    seen = {}
+
+    def parts(dtype, rows=values):
+        mechanism.answers(lambda part: seen.__setitem__("part", part) or 0.0, rows, dtype=dtype)
+        return seen["part"]
+
+    top = 2**63 - 1
+    assert parts(int).tolist() == [1, 2, -2, 0, 0, top, -top - 1, 0, top, 1, top, 7]
+    assert parts(np.int8).tolist() == [1, 2, -2, 0, 0, 127, -128, 0, 127, 1, 127, 7]
+    assert parts(bool).tolist() == [x == 1 for x in values]
+    assert parts(object).tolist()[:5] == values[:5]
+    assert parts(None).dtype == np.float64
+    assert parts(np.float32).dtype == np.float32
+    wide = parts((float, 2), [[1, 2], (3, 4), [5], "ab", 6, np.array([7, 8]), [None, 9]])
+    assert wide.shape == (7, 2)
+    np.testing.assert_array_equal(wide[[0, 1, 5]], [[1, 2], [3, 4], [7, 8]])
+    assert np.isnan(wide[[2, 3, 4]]).all()
+    assert parts((int, 2), [[1, 2], [3]]).tolist() == [[1, 2], [0, 0]]
+    assert parts(None, np.arange(3, dtype=np.int16)).dtype == np.int16
+    assert parts(float, np.arange(3, dtype=np.int16)).dtype == np.float64
+    assert parts(None, pd.Series([1, 2], dtype="Int64")).dtype == np.float64
+    assert parts(None, pd.DataFrame({"a": [1, 2], "b": [0.5, 1]})).shape == (2, 2)
+
+
+def test_parts_share_no_memory():
+    mechanism = SampleAndAggregate(1, 0, upper=1, chunks=3)
+    rows, held = np.arange(60.0), []
+
+    def vandal(part):
+        held.append(part)
+        assert part.base is None  # a view would show everybody's rows
+        part[:] = -1
+        return 0.0
+
+    mechanism.answers(vandal, rows)
+    assert rows.tolist() == list(range(60))
+    assert sum(map(len, held)) == 60
+
+
+def test_units_are_never_merged_by_another_ones_type():
+    """One NaN among ids of 64 bits turned all of them into floats: 400 people became two."""
+    mechanism = SampleAndAggregate(1, 0, upper=1, chunks=50)
+    ids = [1_780_000_000_000_000_000 + i for i in range(400)]
+    for odd in (math.nan, None, 0.5, "x", pd.NA, 2**63, 2**70, [1], b"x", Decimal("sNaN"), pd.NaT):
+        answers = mechanism.answers(lambda _: 1.0, np.ones(401), units=[*ids, odd])
+        assert np.count_nonzero(answers == mechanism._levels) > 30
+    nullable = pd.Series([*ids, None], dtype="Int64")
+    assert np.count_nonzero(mechanism.answers(lambda _: 1.0, np.ones(401), units=nullable) > 2**29) > 30
+
+
+def test_rows_without_a_unit_are_left_out():
+    mechanism = SampleAndAggregate(1, 0, upper=1, chunks=1)
+    sizes = []
+    mechanism.answers(
+        lambda part: sizes.append(len(part)) or 0.0, [1.0] * 5, units=[1, None, math.nan, "a", 1.0]
+    )
+    assert sizes == [3]
+    assert mechanism.answers(len, [1.0], units=[None]).tolist() == [middle(mechanism)]
 
 
 def test_the_function_comes_first():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._rule import Rule
 from sfumato.numeric.exact import as_integer
+from sfumato.numeric.private_values import table_of, truths_of
 
 __all__ = [
     "Hypothesis",
     "HypothesisClass",
     "Predictor",
-    "array_of",
     "class_of",
     "conjunctions",
     "decision_stumps",
@@ -26,6 +26,8 @@ __all__ = [
     "thresholds",
 ]
 
+Truths: TypeAlias = NDArray[np.bool_]
+
 Hypothesis: TypeAlias = Callable[[Any], ArrayLike]
 """A rule for a batch of examples: features in, a label of 0 or 1 for each row out."""
 
@@ -33,6 +35,10 @@ Hypothesis: TypeAlias = Callable[[Any], ArrayLike]
 _CELLS = 2**24
 # The tables of these classes have 2**bits and 3**bits whole numbers of 8 bytes.
 _PARITY_BITS, _CONJUNCTION_BITS = 24, 14
+_SHAPE = (
+    "A hypothesis must answer with one label for each row it was shown (a class that predicts: with one row "
+    "of labels for each hypothesis)."
+)
 
 
 @runtime_checkable
@@ -45,7 +51,7 @@ class HypothesisClass(Protocol):
     def __getitem__(self, index: int, /) -> Hypothesis:
         """One of them."""
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """How many of the examples each hypothesis gets wrong."""
 
 
@@ -60,8 +66,12 @@ class Predictor(Protocol):
         """A row of labels for each hypothesis."""
 
 
-def class_of(hypotheses: object) -> HypothesisClass:
+def class_of(hypotheses: object, columns: int | None = None) -> HypothesisClass:
     """The class that a caller meant: a ready one, an object with `predict`, or a sequence of callables.
+
+    Args:
+        hypotheses: the class.
+        columns: how many numbers a row of a list has, for rules of one's own; None: each row is one number.
 
     Raises:
         InvalidParameter: if it is none of these, or empty.
@@ -69,9 +79,9 @@ def class_of(hypotheses: object) -> HypothesisClass:
     if isinstance(hypotheses, HypothesisClass):
         found: HypothesisClass = hypotheses
     elif isinstance(hypotheses, Predictor):
-        found = _Predicted(hypotheses)
+        found = _Predicted(hypotheses, columns)
     elif isinstance(hypotheses, Sequence) and all(callable(each) for each in hypotheses):
-        found = _Listed(tuple(hypotheses))
+        found = _Listed(tuple(hypotheses), columns)
     else:
         raise InvalidParameter(
             "hypotheses must be a sequence of callables, or an object with a length and predict(features): "
@@ -82,60 +92,61 @@ def class_of(hypotheses: object) -> HypothesisClass:
     return found
 
 
-def array_of(given: Any, told: str) -> NDArray[Any]:
-    """An array of what was given; a ragged one is refused without being shown."""
+def labels_of(labels: Any) -> tuple[Truths, Truths]:
+    """Labels as truth values, and which of them are known; each by itself.
+
+    Raises:
+        InvalidValue: if they are not a flat column, or of a declared type without numbers.
+    """
+    return truths_of(
+        labels,
+        flat="Labels must be a flat array with one label for each example.",
+        other="Labels must be 0 or 1: recode them before learning.",
+    )
+
+
+def rows_of(features: Any, columns: int | None) -> tuple[NDArray[Any], Truths]:
+    """Features as rows of numbers, each by itself, and which rows are complete.
+
+    Args:
+        features: an array, which keeps its type, or rows of any other kind, which become float64.
+        columns: how many numbers a row has; None: one, or whatever an array has.
+
+    Raises:
+        InvalidValue: by the declared type and shape alone, without showing a value.
+    """
+    shape = "a flat array" if columns is None else f"a table of {columns} columns, one row for each example"
+    rows = table_of(
+        features,
+        columns,
+        flat=f"Features of this class must be {shape}.",
+        other="Features must be numbers: encode text and categories first.",
+    )
+    gaps = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, np.bool_)
+    return rows, np.asarray(~gaps.any(axis=tuple(range(1, rows.ndim))))
+
+
+def line_of(features: Any) -> tuple[NDArray[Any], Truths]:
+    """Features that are one number each, and which of them are there.
+
+    Raises:
+        InvalidValue: by the declared type and shape alone.
+    """
+    rows, complete = rows_of(features, None)
+    if rows.ndim != 1:
+        raise InvalidValue("Features of this class must be a flat array.")
+    return rows, complete
+
+
+def _answers(given: Any, rows: int, hypotheses: int | None) -> tuple[Truths, Truths]:
+    """Predictions as truth values of the right shape, and which of them are labels at all."""
     try:
-        return np.asarray(given)
-    except ValueError:
-        raise InvalidValue(told) from None
-
-
-def labels_of(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Labels as truth values.
-
-    Raises:
-        InvalidValue: if they are not a flat array of 0 and 1.
-    """
-    array = array_of(labels, "Labels must be a flat array with one label for each example.")
-    if array.ndim != 1:
-        raise InvalidValue("Labels must be a flat array with one label for each example.")
-    if array.dtype == np.bool_ or array.size == 0:
-        return array.astype(np.bool_)
-    if array.dtype.kind not in "iuf" or not bool(np.all((array == 0) | (array == 1))):
-        raise InvalidValue("Labels must be 0 or 1: recode them before learning.")
-    return array.astype(np.bool_)
-
-
-def numbers_of(features: Any, dimensions: int | None = None) -> NDArray[Any]:
-    """Features as an array of numbers without NaN.
-
-    Raises:
-        InvalidValue: for anything else, without showing a value.
-    """
-    array = array_of(features, "Features must be a table with as many columns in every row.")
-    if array.dtype.kind not in "biuf":
-        raise InvalidValue("Features must be numbers: encode text and categories first.")
-    if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-        raise InvalidValue("Features hold NaN: fill the gaps by a public rule, or drop those examples.")
-    if dimensions is not None and array.ndim != dimensions:
-        shape = "a flat array" if dimensions == 1 else "a table with one row for each example"
-        raise InvalidValue(f"Features of this class must be {shape}.")
-    return array
-
-
-def _answers(given: ArrayLike, rows: int, hypotheses: int | None) -> NDArray[np.bool_]:
-    """Predictions as truth values of the right shape."""
-    array = np.asarray(given)
-    if array.shape != ((rows,) if hypotheses is None else (hypotheses, rows)):
-        raise InvalidParameter(
-            "A hypothesis must answer with one label for each row it was shown (a class that predicts: with "
-            "one row of labels for each hypothesis)."
-        )
-    if array.dtype == np.bool_:
-        return array
-    if array.dtype.kind not in "iuf" or not bool(np.all((array == 0) | (array == 1))):
-        raise InvalidParameter("A hypothesis must answer with labels of 0 and 1.")
-    return array.astype(np.bool_)
+        table = table_of(given, None if hypotheses is None else rows, flat=_SHAPE, other=_SHAPE)
+    except InvalidValue:
+        raise InvalidParameter(_SHAPE) from None
+    if table.shape != ((rows,) if hypotheses is None else (hypotheses, rows)):
+        raise InvalidParameter(_SHAPE)
+    return table == 1, (table == 0) | (table == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,7 @@ class _Listed:
     """A sequence of callables."""
 
     hypotheses: tuple[Hypothesis, ...]
+    columns: int | None = None
 
     def __len__(self) -> int:
         return len(self.hypotheses)
@@ -150,11 +162,16 @@ class _Listed:
     def __getitem__(self, index: int, /) -> Hypothesis:
         return self.hypotheses[index]
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """One callable at a time, over all rows."""
-        rows = numbers_of(features)
-        answers = (_answers(hypothesis(rows), len(labels), None) for hypothesis in self.hypotheses)
-        return np.array([np.count_nonzero(answer != labels) for answer in answers], np.int64)
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
+        """One callable at a time, over all complete rows; what is no label is a mistake."""
+        rows, complete = rows_of(features, self.columns)
+        rows, labels = rows[complete], labels[complete]
+        rows.flags.writeable = False  # no rule may change what the next one sees
+        found = np.empty(len(self), np.int64)
+        for place, hypothesis in enumerate(self.hypotheses):
+            said, known = _answers(hypothesis(rows), len(labels), None)
+            found[place] = np.count_nonzero((said != labels) | ~known)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,31 +179,33 @@ class _Predicted:
     """An object with `predict`, asked for a block of rows at a time."""
 
     predictor: Predictor
+    columns: int | None = None
 
     def __len__(self) -> int:
         return len(self.predictor)
 
     def __getitem__(self, index: int, /) -> Hypothesis:
         def one(features: Any) -> ArrayLike:
-            rows = np.asarray(features)
-            return np.concatenate([each[index] for each in self._blocks(rows)] or [np.zeros(0, np.bool_)])
+            rows, _ = rows_of(features, self.columns)
+            return np.concatenate([said[index] for said, _ in self._blocks(rows)] or [np.zeros(0, np.bool_)])
 
         return one
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Blocks of rows, so that memory stays bounded."""
-        rows = numbers_of(features)
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
+        """Blocks of complete rows, so that memory stays bounded; what is no label is a mistake."""
+        rows, complete = rows_of(features, self.columns)
+        rows, labels = rows[complete], labels[complete]
         total, start = np.zeros(len(self), np.int64), 0
-        for answers in self._blocks(rows):
-            here = labels[start : start + answers.shape[1]]
-            total += np.count_nonzero(answers != here, axis=1)
+        for said, known in self._blocks(rows):
+            here = labels[start : start + said.shape[1]]
+            total += np.count_nonzero((said != here) | ~known, axis=1)
             start += len(here)
         return total
 
-    def _blocks(self, rows: NDArray[Any]) -> Any:
+    def _blocks(self, rows: NDArray[Any]) -> Iterator[tuple[Truths, Truths]]:
         size = max(1, _CELLS // len(self))
         for start in range(0, len(rows), size):
-            block = rows[start : start + size]
+            block = rows[start : start + size].copy()
             yield _answers(self.predictor.predict(block), len(block), len(self))
 
 
@@ -234,35 +253,36 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
         edge = self.points[place] if place < len(self.points) else None
 
         def hypothesis(features: Any) -> ArrayLike:
-            rows = numbers_of(features, 1)
+            rows, _ = line_of(features)
             return rows >= edge if edge is not None else np.zeros(len(rows), np.bool_)
 
         return Rule("never" if edge is None else f"x ≥ {edge:g}", hypothesis)
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """Rule i says 1 to whoever has more than i points at or below them."""
-        below = np.searchsorted(self.points, numbers_of(features, 1), side="right")
+        rows, complete = line_of(features)
+        below, labels = np.searchsorted(self.points, rows[complete], side="right"), labels[complete]
         ones = np.bincount(below[labels], minlength=len(self))
         zeros = np.bincount(below[~labels], minlength=len(self))
         missed = np.cumsum(ones)
         return np.asarray(missed + (zeros.sum() - np.cumsum(zeros)), np.int64)
 
 
-def _codes(features: Any, bits: int) -> NDArray[np.int64]:
-    """Rows of bits as whole numbers, the first column the highest bit."""
-    rows = numbers_of(features, 2)
-    if rows.shape[1] != bits:
-        raise InvalidValue(f"Features of this class must have {bits} columns.")
-    if not bool(np.all((rows == 0) | (rows == 1))):
-        raise InvalidValue("Features of this class must be 0 or 1: recode them before learning.")
-    return np.asarray(rows.astype(np.int64) @ (1 << np.arange(bits - 1, -1, -1, dtype=np.int64)))
+def _codes(features: Any, bits: int) -> tuple[NDArray[np.int64], Truths]:
+    """Rows of bits as whole numbers, the first column the highest bit, and which rows are made of bits."""
+    rows, _ = rows_of(features, bits)
+    ones = rows == 1
+    return ones.astype(np.int64) @ (1 << np.arange(bits - 1, -1, -1, dtype=np.int64)), np.all(
+        ones | (rows == 0), axis=1
+    )
 
 
-def _signed_histogram(features: Any, labels: NDArray[np.bool_], bits: int) -> NDArray[np.int64]:
-    """For every pattern of bits: how many more of its examples are labelled 0 than 1."""
-    codes = _codes(features, bits)
+def _signed_histogram(features: Any, labels: Truths, bits: int) -> tuple[NDArray[np.int64], Truths]:
+    """For every pattern of bits: how many more of its examples are labelled 0 than 1; and the labels used."""
+    codes, complete = _codes(features, bits)
+    codes, labels = codes[complete], labels[complete]
     zeros = np.bincount(codes[~labels], minlength=1 << bits)
-    return np.asarray(zeros - np.bincount(codes[labels], minlength=1 << bits), np.int64)
+    return np.asarray(zeros - np.bincount(codes[labels], minlength=1 << bits), np.int64), labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +310,12 @@ class parities:  # noqa: N801
         odd = [f"x{column}" for column in range(self.bits) if chosen >> (self.bits - 1 - column) & 1]
         return Rule(
             f"{' + '.join(odd)} is odd" if odd else "never",
-            lambda features: np.bitwise_count(_codes(features, self.bits) & chosen) % 2 == 1,
+            lambda features: np.bitwise_count(_codes(features, self.bits)[0] & chosen) % 2 == 1,
         )
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """Right less wrong is Σ (−1)^(label + ⟨s, x⟩), the transform of the signed histogram."""
-        table = _signed_histogram(features, labels, self.bits)
+        table, labels = _signed_histogram(features, labels, self.bits)
         for level in range(self.bits):
             pairs = table.reshape(-1, 2, 1 << level)
             table = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
@@ -330,15 +350,15 @@ class conjunctions:  # noqa: N801
         zeros = sum(1 << (self.bits - 1 - i) for i, digit in enumerate(digits) if digit == 2)
 
         def hypothesis(features: Any) -> ArrayLike:
-            codes = _codes(features, self.bits)
+            codes, _ = _codes(features, self.bits)
             return np.asarray((codes & (ones | zeros)) == ones)
 
         asked = [f"x{i} = {int(digit == 1)}" for i, digit in enumerate(digits) if digit]
         return Rule(" and ".join(asked) or "always", hypothesis)
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """All ones are missed but those that are met, and every zero that is met is a mistake."""
-        table = _signed_histogram(features, labels, self.bits)
+        table, labels = _signed_histogram(features, labels, self.bits)
         done = 1
         for _ in range(self.bits):
             halves = table.reshape(done, 2, -1)
@@ -383,16 +403,15 @@ class decision_stumps:  # noqa: N801
         edge = self.cuts[column][place]
 
         def hypothesis(features: Any) -> ArrayLike:
-            values = numbers_of(features, 2)[:, column]
+            values = rows_of(features, len(self.cuts))[0][:, column]
             return np.asarray(values < edge if below else values >= edge)
 
         return Rule(f"x{column} {'<' if below else '≥'} {edge:g}", hypothesis)
 
-    def mistakes(self, features: Any, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """The count of `thresholds` for each column; the opposite rule errs on all the others."""
-        rows = numbers_of(features, 2)
-        if rows.shape[1] != len(self.cuts):
-            raise InvalidValue(f"Features of this class must have {len(self.cuts)} columns.")
+        rows, complete = rows_of(features, len(self.cuts))
+        rows, labels = rows[complete], labels[complete]
         parts = [np.zeros((0, 2), np.int64)]
         for column, edges in enumerate(self.cuts):
             if len(edges):

@@ -28,6 +28,7 @@ from sfumato.loss.parallel import parallel
 from sfumato.mechanisms.base import Side
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.private_values import MASKED, Column, column_of, same
 
 __all__ = ["EXAMPLES", "Holdout", "ModelSelection", "RandomStopping"]
 
@@ -37,6 +38,7 @@ _T = TypeVar("_T")
 # Where the Rényi curve of a repeated run is written down: between these orders chords are drawn.
 _ORDERS = tuple(Fraction(x) for x in ("1.25", "1.5", "2", "2.5", "3", "4", "5", "6", "8", "10", "12", "16"))
 _ORDERS += tuple(Fraction(x) for x in (20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096))
+_SHAPE = "Predictions must have a row for each model and an answer for each label."
 # Float formulas below are good to about 1e-14; a price is rounded up by more.
 _UP = 1 + 1e-12
 
@@ -127,16 +129,17 @@ class ModelSelection:
 
         Args:
             predictions: a row for each model, with an answer for each holdout example; of any type, each
-                compared by itself.
+                compared by itself. What is missing, or cannot be compared, is not right.
             labels: the right answers.
 
         Raises:
-            InvalidValue: if the shapes do not fit.
+            InvalidValue: if the numbers of rows and answers do not fit.
         """
-        answers, truth = _each_as_given(predictions), _each_as_given(labels)
-        if truth.ndim != 1 or answers.shape != (len(self.names), len(truth)):
-            raise InvalidValue("Predictions must have a row for each model and an answer for each label.")
-        return np.asarray(np.count_nonzero(answers == truth, axis=1), np.int64)
+        truth = column_of(labels, _SHAPE)
+        rows = [column_of(row, _SHAPE) for row in _models(predictions)]
+        if len(rows) != len(self.names) or any(len(row) != len(truth) for row in rows):
+            raise InvalidValue(_SHAPE)
+        return np.array([_right(row, truth) for row in rows], np.int64)
 
     def select(self, predictions: ArrayLike, labels: ArrayLike) -> int:
         """The place of the chosen model; those that are right more often are exponentially more likely."""
@@ -240,13 +243,34 @@ class RandomStopping:
         return min(1.0, float(1 - beta / (self.gamma + (1 - self.gamma) * beta)) * _UP)
 
 
-def _each_as_given(values: ArrayLike) -> NDArray[Any]:
-    """An array in which no value changes how another one compares.
+def _models(predictions: Any) -> Any:
+    """The rows of predictions, one for each model."""
+    if isinstance(predictions, np.ma.MaskedArray):
+        raise InvalidValue(MASKED)
+    if isinstance(predictions, list | tuple | np.ndarray) and not (
+        isinstance(predictions, np.ndarray) and predictions.ndim != 2
+    ):
+        return predictions
+    if hasattr(predictions, "__array__") and getattr(predictions, "ndim", 2) == 2:
+        return np.asarray(predictions, dtype=object)
+    raise InvalidValue(_SHAPE)
+
+
+def _right(answers: Column, truth: Column) -> int:
+    """How many answers equal the label beside them, each pair compared by itself.
 
     Among numbers a single text would turn all of them into text, and every answer wrong: one person would
-    move the scores by far more than 1. So lists keep each value as it is; an array has its type already.
+    move the scores by far more than 1. What is missing, or cannot be compared, is not right.
     """
-    return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+    said, meant = answers.data, truth.data
+    numbers = answers.kind in "biuf" and truth.kind in "biuf"
+    if (
+        isinstance(said, np.ndarray)
+        and isinstance(meant, np.ndarray)
+        and (numbers or said.dtype == meant.dtype)
+    ):
+        return int(np.count_nonzero(said == meant))
+    return sum(map(same, said, meant))
 
 
 def _level(found: tuple[float, Any]) -> float:

@@ -24,7 +24,6 @@ from sfumato.games.hypotheses import (
     Hypothesis,
     HypothesisClass,
     Predictor,
-    array_of,
     class_of,
     conjunctions,
     decision_stumps,
@@ -83,9 +82,12 @@ class PrivateLearner:
         An exchanged one may raise some scores by 1 and lower others by 1: sensitivity 1, *not* monotone,
         which takes half the rate for the same price. Sources: McSherry, Talwar 2007; Kasiviswanathan, Lee,
         Nissim, Raskhodnikova, Smith 2008 (their generic private learner is this choice).
+        Each label and feature is read by itself. An example whose label is not 0 or 1, or that has a
+        feature missing (NaN, None, text among numbers), counts for no rule. An answer of a rule that is
+        not 0 or 1 is a mistake. Refusals are by the declared type and shape alone.
         Conditions: the class was fixed without the data (a list of rules made from the examples themselves
         gives them away, whatever noise the choice has); what a rule says about a row depends on that row
-        alone, not on the others of its batch.
+        alone, not on the others of its batch, and whether it raises on none: that is outside the claim.
     """
 
     epsilon: Fraction
@@ -99,6 +101,7 @@ class PrivateLearner:
         hypotheses: HypothesisClass | Predictor | tuple[Hypothesis, ...] | list[Hypothesis],
         *,
         adjacency: Adjacency = "add-remove",
+        columns: int | None = None,
     ) -> None:
         """Fix the class and the price.
 
@@ -108,6 +111,9 @@ class PrivateLearner:
                 and `predict(features)` → (hypotheses, rows), or a ready class: `thresholds`, `parities`,
                 `conjunctions`, `decision_stumps`.
             adjacency: who is a neighbour.
+            columns: for rules of one's own, how many numbers a row has where features come as a list of
+                lists; None: each is one number. Arrays say so themselves, and keep their type; all
+                other features reach the rules as float64.
 
         Raises:
             InvalidParameter: for an empty class, or an epsilon that is not positive.
@@ -115,7 +121,8 @@ class PrivateLearner:
         choice = _mechanism(epsilon, adjacency)
         object.__setattr__(self, "epsilon", choice.epsilon)
         object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "hypotheses", class_of(hypotheses))
+        width = None if columns is None else as_integer(columns, "columns")
+        object.__setattr__(self, "hypotheses", class_of(hypotheses, width))
         object.__setattr__(self, "_choice", choice)
 
     @property
@@ -127,19 +134,18 @@ class PrivateLearner:
         """How many examples each rule gets wrong: *not* private, for made-up or public examples.
 
         Raises:
-            InvalidValue: for labels other than 0 and 1, lengths that differ, or NaN; values are never shown.
+            InvalidValue: for labels or features of another declared type or shape, or lengths that differ.
         """
-        truth = labels_of(labels)
-        rows = array_of(features, "Features must be an array with one row for each example.")
-        if len(np.atleast_1d(rows)) != len(truth):
+        truth, known = labels_of(labels)
+        if not hasattr(features, "__len__") or len(features) != len(truth):
             raise InvalidValue("Features and labels must have the same number of examples.")
-        return self.hypotheses.mistakes(features, truth)
+        return self.hypotheses.mistakes(_kept(features, known), truth[known])
 
     def select(self, features: Any, labels: ArrayLike) -> int:
         """The place of the chosen rule: `learner.hypotheses[place]` is the rule itself.
 
         Raises:
-            InvalidValue: for labels other than 0 and 1, lengths that differ, or NaN; values are never shown.
+            InvalidValue: for labels or features of another declared type or shape, or lengths that differ.
         """
         return self._choice.select(-self.errors(features, labels))
 
@@ -153,6 +159,17 @@ class PrivateLearner:
         On the examples themselves, with probability `confidence`, whatever they are.
         """
         return math.floor(self._choice.error(confidence, candidates=len(self.hypotheses)))
+
+
+def _kept(features: Any, known: NDArray[np.bool_]) -> Any:
+    """The features of some examples, in a container whose type no example decides."""
+    if isinstance(features, np.ndarray):
+        return features[known]
+    if hasattr(features, "iloc"):
+        return features.iloc[np.flatnonzero(known)]
+    if hasattr(features, "filter") and hasattr(features, "to_pandas"):  # Polars and Arrow
+        return features.filter(known)
+    return [row for row, keep in zip(features, known.tolist(), strict=True) if keep]
 
 
 def error_promised(

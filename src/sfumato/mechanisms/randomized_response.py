@@ -17,8 +17,13 @@ from sfumato.mechanisms._coins import Coin
 from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, up, upper
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
+from sfumato.numeric.private_values import Column, column_of
 
 __all__ = ["EXAMPLES", "RandomizedResponse"]
+
+_OTHERS = "Categories must be indices from 0, or truth values if there are two: number them first."
+_BEYOND = "Every category must be an index from 0 to categories - 1."
+_REGULAR = "Categories must form a regular array."
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -147,43 +152,58 @@ class RandomizedResponse(Mechanism):
     @overload
     def release(self, value: ArrayLike) -> NDArray[Any]: ...
     def release(self, value: Any) -> bool | int | NDArray[Any]:
-        """One answer for each category given: a truth value for a truth value, otherwise an index.
+        """One answer for each category given.
+
+        A truth value for a truth value and an array of them for such an array; otherwise indices, as int64.
+        A list declares no type: its answers are indices, also to truth values.
 
         Raises:
-            InvalidValue: for anything but truth values (two categories) or indices from 0 to categories − 1.
+            InvalidValue: for anything but truth values (two categories) or indices from 0 to categories − 1;
+                outside the claim, since whoever has no category has no answer to hide.
         """
         if isinstance(value, bool | np.bool_ | int | np.integer):
-            answer = self._answers(np.asarray(value).reshape(1))[0]
+            answer = self._answers(np.array([self._index(value)]))[0]
             return bool(answer) if isinstance(value, bool | np.bool_) else int(answer)
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidValue(
                 "Masked arrays are refused: fill the masked entries with a public category first."
             )
-        try:
-            array = np.asarray(value)
-        except (ValueError, OverflowError):
-            raise InvalidValue("Categories must form a regular array.") from None
-        answers = self._answers(array.reshape(-1)).reshape(array.shape)
-        return answers.astype(np.bool_) if array.dtype.kind == "b" else answers
-
-    def _answers(self, flat: NDArray[Any]) -> NDArray[np.int64]:
-        if flat.dtype.kind == "b" and self.categories == 2:
-            indices = flat.astype(np.int64)
-        elif flat.dtype.kind in "iu":
-            if flat.size and not (flat.min() >= 0 and flat.max() < self.categories):
-                raise InvalidValue("Every category must be an index from 0 to categories - 1.")
-            indices = flat.astype(np.int64)
-        elif not flat.size:
-            return np.zeros(0, np.int64)
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            answers = self._answers(self._declared(value.reshape(-1))).reshape(value.shape)
+            return answers.astype(np.bool_) if value.dtype.kind == "b" else answers
+        column, shape = _flattened(value)
+        if isinstance(column.data, list) or column.kind not in "biu":
+            indices = np.fromiter(map(self._index, column.data), np.int64, len(column))
         else:
-            raise InvalidValue(
-                "Categories must be indices from 0, or truth values if there are two: number them first."
-            )
-        if not flat.size:
+            indices = self._declared(column.data)
+        answers = self._answers(indices).reshape(shape)
+        return answers.astype(np.bool_) if column.kind == "b" else answers
+
+    def _index(self, category: Any) -> int:
+        """One category as its index, whatever the others are."""
+        truth = isinstance(category, bool | np.bool_)
+        whole = isinstance(category, int | np.integer) and not isinstance(category, np.timedelta64)
+        if not (self.categories == 2 if truth else whole):
+            raise InvalidValue(_OTHERS)
+        index = int(category)
+        if not 0 <= index < self.categories:
+            raise InvalidValue(_BEYOND)
+        return index
+
+    def _declared(self, flat: NDArray[Any]) -> NDArray[np.int64]:
+        """The indices of an array of declared type."""
+        if flat.dtype.kind not in "iu" and not (flat.dtype.kind == "b" and self.categories == 2):
+            raise InvalidValue(_OTHERS)
+        if flat.size and not (flat.min() >= 0 and flat.max() < self.categories):
+            raise InvalidValue(_BEYOND)
+        return flat.astype(np.int64)
+
+    def _answers(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not indices.size:
             return indices
         # No branch on the coins: everybody draws an untruth, whether it is used or not.
-        lies = 1 + random.integers(self.categories - 1, flat.size)
-        lies *= ~self._heads(flat.size)
+        lies = 1 + random.integers(self.categories - 1, indices.size)
+        lies *= ~self._heads(indices.size)
         # Both terms are below 2**62, so that the sum cannot wrap.
         indices += lies
         indices %= self.categories
@@ -218,6 +238,19 @@ class RandomizedResponse(Mechanism):
             )
         frequencies = np.bincount(array.astype(np.int64), minlength=self.categories) / array.size
         return (frequencies - (1 - p) / (self.categories - 1)) / self._gap
+
+
+def _flattened(value: Any) -> tuple[Column, tuple[int, ...]]:
+    """Categories of a list, a nested one or a column, side by side, and their shape."""
+    nested = isinstance(value, list | tuple) and any(isinstance(each, list | tuple) for each in value)
+    if not nested and not isinstance(value, np.ndarray):
+        column = column_of(value, _REGULAR)
+        return column, (len(column),)
+    try:
+        array = np.array(value, dtype=object)
+    except ValueError:
+        raise InvalidValue(_REGULAR) from None
+    return Column("O", array.reshape(-1).tolist()), array.shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,22 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sfumato import random
-from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._median import median_of
+from sfumato.mechanisms._rows import rows_of
 from sfumato.mechanisms._scores import nearest
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
+from sfumato.numeric.private_ids import ids_of
+from sfumato.numeric.private_values import float_of
 
 __all__ = ["EXAMPLES", "Aggregate", "SampleAndAggregate"]
 
@@ -37,7 +40,8 @@ class SampleAndAggregate(Mechanism):
     """Runs a function on `chunks` disjoint parts of the data and releases the mean or median of its answers.
 
     Nothing is asked of the function but to be a function of its part: it may be any statistic or model. The
-    answer is as good as the function is stable on a `chunks`-th of the data.
+    answer is as good as the function is stable on a `chunks`-th of the data. Try it on made-up rows first:
+    a part on which it fails counts as the middle of the bounds, and nobody is told.
 
     Attributes:
         epsilon: The pure price.
@@ -53,10 +57,15 @@ class SampleAndAggregate(Mechanism):
         then leaves every other row in its part and in its order, so one of `chunks` answers changes
         (replacing a unit: the new one takes the place of the old). The clamped answers enter a mean of
         sensitivity (upper − lower)/chunks, or a median under exchange of one of a public number of values.
-        An empty part, or NaN, counts as the middle of the bounds and the divisor is always `chunks`.
+        A part is an array of its own, which shares no memory with the others, of a type that no row decides:
+        that of a NumPy array, or the declared `dtype`, to which every value of a list is converted by
+        itself. Units are compared each by itself (`Ids`); a row whose unit is missing is left out.
+        An empty part counts as the middle of the bounds, and so does one on which the function raises, or
+        gives NaN or anything but one number; the divisor is always `chunks`.
         Source: Nissim, Raskhodnikova, Smith 2007; Smith 2011. Slicing by position instead would
         move rows across all parts when one is inserted. Conditions: the function keeps no memory between
-        parts and its errors do not reach the analyst.
+        parts, and what it prints, warns of or takes time for does not reach the analyst. Refusals
+        are by the declared type and shape alone.
     """
 
     epsilon: Fraction
@@ -118,23 +127,30 @@ class SampleAndAggregate(Mechanism):
         return self._inner.loss
 
     def release(
-        self, function: Callable[[NDArray[Any]], float], values: ArrayLike, *, units: ArrayLike | None = None
+        self,
+        function: Callable[[NDArray[Any]], float],
+        values: Any,
+        *,
+        units: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> float:
         """The mean or median of the function's answers on the parts, with noise.
 
         Args:
             function: What to run on each non-empty part: takes rows, gives a number.
             values: The private rows, along the first axis.
-            units: Whose row each one is; without it every row is a unit of its own.
+            units: Whose row each one is; without it every row is a unit of its own. A row whose unit is
+                missing (None, NaN) is left out.
+            dtype: The type of the parts: `bool`, `int`, `float` or `object`, or `(float, 3)` where each row
+                is a list of three numbers. Every value is converted by itself: what is no number is NaN, 0
+                or False, what is too large for an integer is clamped. Without it NumPy arrays keep their own
+                type, and all other values become floats.
 
         Raises:
-            InvalidParameter: if the function is not one.
-            InvalidValue: if the values are not an array with rows, the units not one for each row, or the
-                answer on a part not one number.
+            InvalidParameter: if the function is not one, or the dtype is another.
+            InvalidValue: if the values are not an array with rows, or the units not one for each row.
         """
-        if not callable(function):
-            raise InvalidParameter("Give the function first, then the values.")
-        levels = self.answers(function, values, units)
+        levels = self.answers(function, values, units, dtype=dtype)
         if isinstance(self._inner, Laplace):
             noisy = self._inner.release(float(levels.sum())) / self.chunks
         else:
@@ -145,35 +161,37 @@ class SampleAndAggregate(Mechanism):
         return nearest(self.lower + Fraction(noisy) * Fraction(2) ** self._exponent)
 
     def answers(
-        self, function: Callable[[NDArray[Any]], float], values: ArrayLike, units: ArrayLike | None = None
+        self,
+        function: Callable[[NDArray[Any]], float],
+        values: Any,
+        units: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
     ) -> NDArray[np.int64]:
         """The answer of each part in whole levels above `lower`: private; one unit changes one of them."""
-        try:
-            rows = np.asarray(values)
-        except ValueError:
-            raise InvalidValue("Values must be an array with one row for each record.") from None
-        if rows.ndim == 0:
-            raise InvalidValue("Values must be an array with one row for each record.")
+        if not callable(function):
+            raise InvalidParameter("Give the function first, then the values.")
+        rows = rows_of(values, dtype)
         homes = self._homes(len(rows), units)
+        placed = homes >= 0
+        rows, homes = rows[placed], homes[placed]
         order = np.argsort(homes, kind="stable")
-        cuts = np.searchsorted(homes[order], np.arange(1, self.chunks))
-        parts = np.split(rows[order], cuts)
-        return np.array([self._level(function(part)) if len(part) else self._levels // 2 for part in parts])
+        ends = np.searchsorted(homes[order], np.arange(self.chunks + 1))
+        levels = np.full(self.chunks, self._levels // 2, np.int64)
+        for part in np.unique(homes).tolist():
+            # A copy: a view would hand everybody's rows to the function, as its base.
+            levels[part] = self._level(_tried(function, rows[order[ends[part] : ends[part + 1]]].copy()))
+        return levels
 
-    def _homes(self, count: int, units: ArrayLike | None) -> NDArray[np.int64]:
+    def _homes(self, count: int, units: Any) -> NDArray[np.int64]:
+        """The part of each row; −1 for one without a unit."""
         if units is None:
             return random.integers(self.chunks, count)
-        whose = np.asarray(units)
-        if whose.shape != (count,):
-            raise InvalidValue("Units must be a flat array with one entry for each row.")
-        try:
-            distinct, inverse = np.unique(whose, return_inverse=True)
-        except TypeError:
-            raise InvalidValue("Units must all be of one kind that can be sorted, such as text.") from None
-        return random.integers(self.chunks, len(distinct))[inverse]
+        whose = ids_of(units, rows=count, uneven="Units must be a flat list with one entry for each row.")
+        homes = np.append(random.integers(self.chunks, len(whose)), -1)
+        return np.asarray(homes[whose.codes], np.int64)
 
-    def _level(self, answer: float) -> int:
-        number = _one_number(answer)
+    def _level(self, number: float) -> int:
         if math.isnan(number):
             return self._levels // 2
         if math.isinf(number):
@@ -207,16 +225,15 @@ class SampleAndAggregate(Mechanism):
         return None
 
 
-def _one_number(answer: Any) -> float:
-    """What the function gave for a part, as a float; infinite where it is beyond them."""
+def _tried(function: Callable[[NDArray[Any]], float], part: NDArray[Any]) -> float:
+    """What the function gives for a part; NaN where it fails, or gives anything but one number."""
     try:
-        if isinstance(answer, str | bytes | np.complexfloating) or np.ndim(answer):
-            raise TypeError
-        return float(answer)
-    except OverflowError:
-        return math.inf if answer > 0 else -math.inf
-    except (TypeError, ValueError):
-        raise InvalidValue("The function must give one number for each part.") from None
+        answer = function(part)
+        if isinstance(answer, str | bytes | complex | np.complexfloating) or np.ndim(answer):
+            return math.nan
+        return float_of(answer) if isinstance(answer, int | Fraction | np.generic) else float(answer)
+    except Exception:  # which part fails, and how, is a fact about its rows
+        return math.nan
 
 
 def _mean(part: NDArray[Any]) -> float:
