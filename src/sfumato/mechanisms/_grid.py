@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -29,6 +29,7 @@ __all__ = [
     "integer_of",
     "integers_of",
     "noisy",
+    "noisy_whole",
     "numbers_of",
     "unusable",
 ]
@@ -173,6 +174,15 @@ class Grid:
             flat = np.minimum(flat, np.uint64(2**63 - 1))
         return self._split_integers(flat.astype(np.int64, copy=False))
 
+    def split_whole(self, values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Integers of any size in grid units as wholes and fractions of 2**64, clamped to ±2**62."""
+        if all(-INPUT_LIMIT <= value <= INPUT_LIMIT for value in values):  # the same, and quicker
+            return self._split_integers(np.array(values, np.int64))
+        pairs = [self.split(value) for value in values]
+        return np.array([each for each, _ in pairs], np.int64), np.array(
+            [each for _, each in pairs], np.uint64
+        )
+
     def nearest_array(self, array: NDArray[Any]) -> NDArray[np.int64]:
         """A numeric array, flattened and rounded to whole grid units, halves upwards, clamped to ±2**62."""
         whole, fraction = self.split_array(array)
@@ -252,14 +262,30 @@ def noisy(
         whole, fraction = grid.split(value)
         return float_of(add(whole + BIAS, fraction, parameter)) * grid.step
     array = numbers_of(value)
-    if array.size > room:
-        raise InvalidValue(
-            "The array is too large for this price, which does not cover the rounding of so many coordinates."
-        )
+    _check_room(array.size, room)
     wholes, fractions = grid.split_array(array)
     if not array.size:
         return np.zeros(array.shape)
     return grid.floats(add(wholes, fractions, parameter)).reshape(array.shape)
+
+
+def noisy_whole(
+    values: Sequence[int], add: Callable[..., Any], parameter: Fraction, *, grid: Grid, room: int
+) -> NDArray[np.float64]:
+    """`noisy` for integers of any size, which no array holds.
+
+    Raises:
+        InvalidValue: if there are more than `room` of them.
+    """
+    _check_room(len(values), room)
+    return grid.floats(add(*grid.split_whole(values), parameter)) if values else np.zeros(0)
+
+
+def _check_room(size: int, room: int) -> None:
+    if size > room:
+        raise InvalidValue(
+            "The array is too large for this price, which does not cover the rounding of so many coordinates."
+        )
 
 
 def numbers_of(value: Any) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, overload
@@ -15,7 +16,7 @@ from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms._figures import freeze, gaussian_width, shown
-from sfumato.mechanisms._grid import WIDENING, Grid, Number, floor_log2, noisy
+from sfumato.mechanisms._grid import WIDENING, Grid, Number, floor_log2, noisy, noisy_whole
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
@@ -167,6 +168,14 @@ class Gaussian(Mechanism):
             InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
         """
         return noisy(value, random.add_gaussian, self._units, grid=self._grid, room=self._room)
+
+    def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
+        """Integers of any size with noise, in one array.
+
+        Raises:
+            InvalidValue: if there are more than the price covers the rounding of.
+        """
+        return noisy_whole(values, random.add_gaussian, self._units, grid=self._grid, room=self._room)
 
 
 def drawable_price(epsilon: Fraction) -> Fraction:

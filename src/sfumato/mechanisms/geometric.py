@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, overload
@@ -100,6 +101,10 @@ class Geometric(Mechanism):
         if not array.size:
             return np.zeros(array.shape, np.int64)
         return bounded_sum(array, random.discrete_laplace(self._scale, array.shape))
+
+    def release_whole(self, values: Sequence[int]) -> NDArray[np.int64]:
+        """Integers of any size with noise, in one array; they are clamped to ±2**61 first."""
+        return self.release(np.array([bounded_input(value) for value in values], np.int64))
 
 
 def discrete_laplace_width(scale: Fraction, confidence: Rational, size: int) -> int:

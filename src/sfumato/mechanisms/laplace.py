@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, overload
@@ -13,7 +14,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
 from sfumato.mechanisms._figures import freeze, laplace_width, shown
-from sfumato.mechanisms._grid import WIDENING, Grid, Number, noisy
+from sfumato.mechanisms._grid import WIDENING, Grid, Number, noisy, noisy_whole
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
 
@@ -128,6 +129,14 @@ class Laplace(Mechanism):
             InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
         """
         return noisy(value, random.add_laplace, self._units, grid=self._grid, room=self._room)
+
+    def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
+        """Integers of any size with noise, in one array.
+
+        Raises:
+            InvalidValue: if there are more than the price covers the rounding of.
+        """
+        return noisy_whole(values, random.add_laplace, self._units, grid=self._grid, room=self._room)
 
 
 EXAMPLES = (

@@ -15,11 +15,10 @@ from sfumato.plan.touched import PricedTouched
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
+    from sfumato.plan.price import AnyNoise
     from sfumato.plan.quote import Quote
 
 __all__ = ["privatise", "privatise_extra", "select", "select_on_levels"]
-
-_LIMIT = 2**61  # where the mechanisms clamp integers; a clamp is 1-Lipschitz, so nothing is lost but reach
 
 
 def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any], ...]:
@@ -100,11 +99,9 @@ def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], 
     return cells, np.array(nodes, dtype=np.float64).reshape(len(nodes), tree.nodes)
 
 
-def _noisy(values: Sequence[int], mechanism: Any, unit: Fraction) -> NDArray[Any]:
-    if all(-_LIMIT <= value <= _LIMIT for value in values):
-        noisy = np.asarray(mechanism.release(np.array(values, dtype=np.int64)))
-    else:  # integers of any size, one at a time: the same law
-        noisy = np.array([mechanism.release(value) for value in values])
+def _noisy(values: Sequence[int], mechanism: AnyNoise, unit: Fraction) -> NDArray[Any]:
+    """One call for all values, whatever their size: how noise is drawn must not depend on them."""
+    noisy = mechanism.release_whole(values)
     if noisy.dtype.kind == "i" and unit == 1:
         return noisy.astype(np.int64)
     return noisy.astype(np.float64) * float(unit)  # a power of two: exact

@@ -8,6 +8,8 @@
 * `check_mechanism`, `check_accountant`: everything that is claimed, held against what is drawn and what is
   exactly known.
 * `exact`: what a query measures before noise, and the sensitivities it claims.
+* `compare`, `record`, `replay`: a program on two neighbouring inputs, with the noise of the first: nothing
+  outside the noise may differ.
 * `MUTANTS`: named bugs that the kits above must catch, each beside its honest twin.
 """
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.testing.moments import assert_coverage, assert_mean, assert_variance
     from sfumato.testing.mutants import MUTANTS, Mutant
     from sfumato.testing.queries import Exact, exact
+    from sfumato.testing.replaying import Meeting, Tape, compare, record, replay
     from sfumato.testing.statistics import (
         assert_bernoulli,
         assert_continuous,
@@ -35,8 +38,10 @@ _HOMES = {
     "MUTANTS": "mutants",
     "Exact": "queries",
     "exact": "queries",
+    "Meeting": "replaying",
     "Mutant": "mutants",
     "SeededStream": "stream",
+    "Tape": "replaying",
     "assert_bernoulli": "statistics",
     "assert_continuous": "statistics",
     "assert_coverage": "moments",
@@ -45,17 +50,22 @@ _HOMES = {
     "assert_variance": "moments",
     "check_accountant": "accountants",
     "check_mechanism": "mechanisms",
+    "compare": "replaying",
     "detectable": "detection",
     "detectable_distance": "detection",
     "power": "detection",
+    "record": "replaying",
+    "replay": "replaying",
     "seeded": "stream",
 }
 
 __all__ = [
     "MUTANTS",
     "Exact",
+    "Meeting",
     "Mutant",
     "SeededStream",
+    "Tape",
     "assert_bernoulli",
     "assert_continuous",
     "assert_coverage",
@@ -64,10 +74,13 @@ __all__ = [
     "assert_variance",
     "check_accountant",
     "check_mechanism",
+    "compare",
     "detectable",
     "detectable_distance",
     "exact",
     "power",
+    "record",
+    "replay",
     "seeded",
 ]
 
