@@ -62,6 +62,7 @@ urgent = "bool"
 source = "postgresql://somewhere/x"
 unit = "row"
 adjacency = "exchange"
+rows = 12
 dataset = "open"
 columns.x = "text"
 """
@@ -70,6 +71,16 @@ columns.x = "text"
 def read(folder, text, **options):
     (folder / "sfumato.toml").write_text(text, encoding="utf-8")
     return Catalog.read(folder / "sfumato.toml", environ=options.pop("environ", {}), **options)
+
+
+def test_an_exact_number_of_rows_needs_rows_that_are_exchanged(tmp_path):
+    text = (
+        WHOLE.replace('adjacency = "exchange"\n', "")
+        .replace(', upper = "?"', "")
+        .replace("lower = 0.1, r", "r")
+    )
+    with pytest.raises(CatalogUnusable, match="rows: when units are added or removed"):
+        read(tmp_path, text)
 
 
 def test_everything_that_is_written_is_read(tmp_path):
@@ -92,6 +103,7 @@ def test_everything_that_is_written_is_read(tmp_path):
         "urgent": Bool(),
     }
     assert rows.unit == PrivacyUnit.row(adjacency="exchange")
+    assert (rows.rows, visits.rows) == (12, None)
     assert rows.source == "postgresql://somewhere/x"
     assert catalog.budgets["hospital"].epsilon == Fraction(3, 10)
     assert catalog.budgets["hospital"].delta == Fraction(1, 10**6)

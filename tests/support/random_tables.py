@@ -91,7 +91,9 @@ def make_world(seed: int | str, *, adjacency: str | None = None) -> World:
     maker = _Rows(draw, schema, id_kind)
     rows = maker.population()
     kinds = {name: kind.kind for name, kind in schema.items()} | {"uid": id_kind}
-    table = PrivateTable("people", source=None, unit=unit, schema=schema)
+    # Any number may be declared where one may be at all: no claim rests on it.
+    count = 1 + len(rows) // 2 if unit.is_row and unit.adjacency == "exchange" else None
+    table = PrivateTable("people", source=None, unit=unit, schema=schema, rows=count)
     neighbours = _exchanged if unit.adjacency == "exchange" else _removed
     sides = [Side(name, {"people": _arrow(new, kinds)}) for name, new in neighbours(rows, unit, maker)]
     if unit.column is not None:

@@ -81,6 +81,7 @@ def _with_dataset(table: PrivateTable, dataset: str) -> PrivateTable:
         dataset=dataset,
         version=table.version,
         size=table.size,
+        rows=table.rows,
     )
 
 
@@ -118,6 +119,7 @@ def _private(
         dataset=text_of(section, "dataset", where) if "dataset" in section else None,
         version=str(section.get("version", "1")),
         size=section.get("size"),
+        rows=section.get("rows"),
     )
 
 

@@ -71,6 +71,7 @@ KEYS: dict[str, dict[str, str]] = {
         "dataset": "whose budget it draws on; tables about the same people share one",
         "version": "your word for the state of the data",
         "size": "about how many units there are, if that is public",
+        "rows": 'exactly how many rows there are, if public: for unit "row" with adjacency "exchange"',
         "columns": "what may be asked for; other columns cannot",
     },
     "tables.NAME.unit": {

@@ -137,6 +137,7 @@ def _table(table: DraftTable, unit: str | None) -> str:
     lines += [
         'version = "1"                # change it when the data changes',
         "# size = 1000                # about how many units, if that is public: quotes means",
+        *_exactly(unit),
         "",
         f"[tables.{toml_key(table.name)}.columns]",
     ]
@@ -149,6 +150,13 @@ def _table(table: DraftTable, unit: str | None) -> str:
             lines += [line for column in grouped[role] for line in _column(table, column, role)]
             lines.append("")
     return "\n".join(lines)
+
+
+def _exactly(unit: str | None) -> list[str]:
+    """Where each row is a unit, its number of rows may be public: if rows are exchanged, not added."""
+    if unit != "row":
+        return []
+    return ['# rows = 1000                # exactly how many, if public; needs adjacency = "exchange"']
 
 
 def _unit(table: DraftTable, unit: str | None) -> list[str]:

@@ -128,6 +128,7 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
                         **each.declaration(),
                         "dataset": each.dataset,
                         "size": each.size,
+                        "rows": each.rows,
                         "roles": catalog.roles[each.name],
                     }
                     for each in catalog.tables
@@ -175,9 +176,9 @@ def _promise(each: PrivateTable) -> str:
         f"{unit.max_rows} row{'s' * (unit.max_rows > 1)}"
     )
     neighbours = "" if unit.adjacency == "add-remove" else ", exchanged for another"
-    return (
-        f"Protects {what}{count}{neighbours}. Draws on the budget of {each.dataset}; version {each.version}."
-    )
+    exactly = "" if each.rows is None else f" It has exactly {each.rows:,} rows, which is public."
+    budget = f"Draws on the budget of {each.dataset}; version {each.version}."
+    return f"Protects {what}{count}{neighbours}.{exactly} {budget}"
 
 
 def _lines(name: str, kind: ColumnType, role: str) -> list[tuple[str, str, str, str]]:

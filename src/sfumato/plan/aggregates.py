@@ -35,7 +35,7 @@ __all__ = [
 EstimatorKind: TypeAlias = Literal["count", "sum", "mean", "var", "std", "covar", "corr"]
 
 _LARGEST = 1e308  # what is larger in absolute value is as good as infinite
-_ZERO = Fraction(0)
+_ZERO, _ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class Estimator:
         whole: Whether the true value is a whole number, so that the released one is rounded.
         other_half: The same as `half` for the second column.
         other_shift: The same as `shift` for the second column.
+        rows: The number of rows where that is public and all of them count: then n is no part, and this
+            stands in its place.
     """
 
     kind: EstimatorKind
@@ -75,6 +77,23 @@ class Estimator:
     whole: bool = False
     other_half: Fraction = _ZERO
     other_shift: Fraction = _ZERO
+    rows: int | None = None
+
+    @property
+    def affine(self) -> tuple[Fraction, tuple[Fraction, ...]] | None:
+        """A constant and the coefficients of the parts, where those alone make it; None for other formulas.
+
+        So are counts, sums, and averages over a public number of rows.
+        """
+        if self.kind == "count":
+            return (_ZERO, (_ONE,)) if self.rows is None else (Fraction(self.rows), ())
+        if self.kind == "sum":
+            if self.rows is not None:
+                return self.center * self.rows, (_ONE,)
+            return _ZERO, (_ONE, self.center)[: len(self.parts)]
+        if self.kind == "mean" and self.rows is not None:
+            return self.center, (Fraction(1, self.rows),)
+        return None
 
     @property
     def offset(self) -> Fraction:

@@ -145,7 +145,9 @@ class Scope:
             value = np.rint(self.noisy[i]) if noise.whole else self.noisy[i]
             width, factor = noise.width(risk), form.form[i]
             ends = [form.constant + factor * (value + side) for side in (-width, width)]
-            return np.minimum(*ends), np.maximum(*ends)
+            low, high = np.minimum(*ends), np.maximum(*ends)
+            exact = (factor == np.rint(factor)).all() and (form.constant == np.rint(form.constant)).all()
+            return (low, high) if exact else _wider(low, high)
         widths = Blend(tuple(self.laws[i] for i in used)).width(form.form[used], risk)
         middle = self.value(form)
         return _wider(middle - widths, middle + widths)

@@ -58,7 +58,7 @@ class Bundle:
     @classmethod
     def of(cls, found: Recipe) -> Bundle:
         """Shares by the number of aggregates."""
-        main = len(dict.fromkeys(found.estimators))
+        main = len(dict.fromkeys(each for each in found.estimators if each.parts))
         claims = [each.results for each in found.extras]
         selection = int(found.measured.is_open)
         total = main + sum(claims) + selection

@@ -75,7 +75,7 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
         estimator = aggregates[int(output.expression.name[1:])]
         if isinstance(estimator, Slot):
             return Form(output.name, None)
-        if estimator.kind not in ("count", "sum"):
+        if estimator.affine is None:
             return _ratio(output.name, estimator)
     combined = _linear(output.expression)
     if combined is None:
@@ -84,11 +84,11 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
     rounding = 0.0
     for index, factor in combined[0].items():
         estimator = aggregates[index]
-        if isinstance(estimator, Slot) or estimator.kind not in ("count", "sum"):
+        if isinstance(estimator, Slot) or estimator.affine is None:
             return Form(output.name, None)
         if estimator.whole and len(estimator.parts) > 1:
             rounding += abs(float(factor)) / 2
-        for part, weight in zip(estimator.parts, (Fraction(1), estimator.center), strict=False):
+        for part, weight in zip(estimator.parts, estimator.affine[1], strict=True):
             terms[part] = terms.get(part, 0.0) + float(factor * weight)
     return Form(output.name, tuple(sorted(terms.items())), rounding=rounding)
 

@@ -18,7 +18,7 @@ from sfumato.plan.facts import facts_of
 from sfumato.plan.functions import evaluate
 from sfumato.plan.intervals import Floats, mean_interval, variance_interval
 from sfumato.plan.measure import Estimator, Recipe
-from sfumato.plan.moments import pair_interval, pair_value
+from sfumato.plan.moments import pair_interval
 from sfumato.plan.nodes import LEVEL, OrderItem, Report
 from sfumato.plan.noise import Noise, risk_of
 from sfumato.plan.others import labels
@@ -26,14 +26,13 @@ from sfumato.plan.outside import Outside
 from sfumato.plan.ranges import Facts
 from sfumato.plan.reconcile import reconciled, reconciled_lines
 from sfumato.plan.slots import Slot
+from sfumato.plan.values import as_whole, limits_of, value_of
 from sfumato.plan.words import written
 
 __all__ = ["Estimates", "Values", "estimate"]
 
 Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
 """One column of an answer, masked where it is NULL."""
-
-_MOST = 2.0**63
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +100,9 @@ def estimate(
     """The answer to a report from its noisy measurements: post-processing, at no cost.
 
     Means are center + S/max(n, 1) held within the declared range, and its middle where n ≤ 0; variances
-    likewise, with n − 1 for samples; covariances and correlations are 0 there. Rows are filtered, sorted
-    (ties in the report's own order of keys) and cut by the released values.
+    likewise, with n − 1 for samples; covariances and correlations are 0 there. Where n is public it stands
+    for itself. Rows are filtered, sorted (ties in the report's own order of keys) and cut by the released
+    values.
 
     Args:
         recipe: What was measured, and how each aggregate follows.
@@ -201,49 +201,8 @@ def _results(
         if isinstance(estimator, Slot):
             found[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
             continue
-        found[f"a{i}"] = np.ma.MaskedArray(_value(estimator, [arrays[part] for part in estimator.parts]))
+        found[f"a{i}"] = np.ma.MaskedArray(value_of(estimator, recipe.measured, arrays))
     return found
-
-
-def _value(estimator: Estimator, parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """The released value of an aggregate."""
-    if estimator.kind in ("count", "sum"):
-        return _affine_value(estimator, parts)
-    if estimator.kind in ("covar", "corr"):
-        return pair_value(estimator, [part.astype(np.float64) for part in parts])
-    n = parts[-1].astype(np.float64)
-    some = np.maximum(n, 1.0)
-    half, shift = float(estimator.half), float(estimator.shift)
-    lower, upper = _range(estimator)
-    mean = np.clip(parts[0] / some, -half, half)
-    if estimator.kind == "mean":
-        return np.where(n > 0, np.clip(float(estimator.center) + mean, lower, upper), (lower + upper) / 2)
-    spread = np.clip(parts[1] / some, -shift, half * half - shift) + shift - mean * mean
-    if estimator.sample:
-        spread = spread * some / np.maximum(some - 1, 1.0)
-    spread = np.maximum(np.where(n > 0, spread, half * half / 2), 0.0)
-    return np.clip(np.sqrt(spread) if estimator.kind == "std" else spread, lower, upper)
-
-
-def _affine_value(estimator: Estimator, parts: list[NDArray[Any]]) -> NDArray[Any]:
-    if len(parts) == 1 and parts[0].dtype.kind in "iu":
-        return parts[0].astype(np.int64) if estimator.whole else parts[0].astype(np.float64)
-    total = parts[0].astype(np.float64)
-    if len(parts) == 2:
-        total = total + float(estimator.center) * parts[1]
-    return _as_whole(total) if estimator.whole else total
-
-
-def _as_whole(values: Floats) -> NDArray[Any]:
-    """Rounded to whole numbers, int64 where they fit."""
-    rounded = np.rint(values)
-    return rounded.astype(np.int64) if not (np.abs(rounded) >= _MOST).any() else rounded
-
-
-def _range(estimator: Estimator) -> tuple[float, float]:
-    lower = -math.inf if estimator.lower is None else float(estimator.lower)
-    upper = math.inf if estimator.upper is None else float(estimator.upper)
-    return lower, upper
 
 
 def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
@@ -320,7 +279,7 @@ def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], 
         return results[expression.name]
     found = _over(expression, results, size)
     if facts.kind == "integer" and found.dtype.kind == "f":
-        return np.ma.MaskedArray(_as_whole(np.ma.filled(found, 0.0)), mask=np.ma.getmaskarray(found))
+        return np.ma.MaskedArray(as_whole(np.ma.filled(found, 0.0)), mask=np.ma.getmaskarray(found))
     return found
 
 
@@ -338,7 +297,7 @@ def _scope(
     forms = {
         f"a{i}": _form(each, len(floats))
         for i, each in enumerate(recipe.aggregates)
-        if isinstance(each, Estimator) and each.kind in ("count", "sum")
+        if isinstance(each, Estimator) and each.parts and each.affine is not None
     }
 
     def solve(name: str, risk: float) -> Box:
@@ -348,7 +307,10 @@ def _scope(
             return low[rows], high[rows]
         return _solved(estimator, scope, forms.get(name), risk=risk)
 
-    public = {name: column for name, column in results.items() if not name.startswith("a")}
+    known = {
+        f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Estimator) and not each.parts
+    }
+    public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
     keys = {name: _key_array(column) for name, column in public.items()}
     scope = Scope(floats, noises, laws, keys, forms, solve)
     return scope
@@ -360,11 +322,12 @@ def _law(noise: Noise, array: Floats) -> Noise:
 
 
 def _form(estimator: Estimator, count: int) -> Affine:
+    assert estimator.affine is not None
+    constant, weights = estimator.affine
     form = np.zeros((count, 1))
-    form[estimator.parts[0]] = 1.0
-    if len(estimator.parts) == 2:
-        form[estimator.parts[1]] += float(estimator.center)
-    return Affine(np.zeros(1), form)
+    for part, weight in zip(estimator.parts, weights, strict=True):
+        form[part] += float(weight)
+    return Affine(np.array([float(constant)]), form)
 
 
 def _key_array(column: Values) -> NDArray[Any]:
@@ -379,12 +342,14 @@ def _key_array(column: Values) -> NDArray[Any]:
 def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: float) -> Box:
     """The interval of one aggregate."""
     if form is not None:
-        return scope.spread(form, risk)
+        low, high = scope.spread(form, risk)
+        lower, upper = limits_of(estimator)  # none of counts and sums
+        return np.clip(low, lower, upper), np.clip(high, lower, upper)
     parts = [scope.noisy[part] for part in estimator.parts]
     own = tuple(scope.laws[part] for part in estimator.parts)
     if estimator.kind in ("covar", "corr"):
         return pair_interval(estimator, parts, own, risk=risk)
-    lower, upper = _range(estimator)
+    lower, upper = limits_of(estimator)
     center, half = float(estimator.center), float(estimator.half)
     if estimator.kind == "mean":
         low, high = mean_interval(

@@ -30,6 +30,7 @@ from sfumato.plan.size import check_sizes
 from sfumato.plan.slots import Slot
 from sfumato.plan.split import importance, least_cost
 from sfumato.plan.touched import Touched, touched_of
+from sfumato.plan.whole import whole_ways
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
@@ -123,12 +124,18 @@ def recipe(report: Report, table: Readable) -> Recipe:
     extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
     slots |= placed
     inside = [each for each in node.aggregates if each not in slots]
-    ways = {each: _ways(each, columns, unit) for each in inside}
+    count = read.count if node.predicate is None and not node.keys else None
+    ways = {each: _ways(each, columns, unit, count) for each in inside}
     found = _choose(ways, lambda each: instrument(each, base).size("laplace")) if ways else {}
     needed = {part.measurements[index] for part in found.values() for index in part.estimator.parts}
     _check_weight(needed, unit)
     measurements = tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire())))
     measured = replace(base, measurements=measurements)
+    if not (needed or extras or base.is_open):
+        raise QueryRefused(
+            f"Nothing has to be measured here: {read.name} has exactly {count:,} rows, which is public.",
+            "Ask for something else beside the count.",
+        )
     if node.touched and (diagnosis := touched_of(measured)) is not None:
         extras = (*extras, diagnosis)
     questions = (measured, *(extra.measured for extra in extras))
@@ -281,7 +288,9 @@ def _known(rows: Rows, predicate: Expression | None) -> Mapping[str, Facts]:
     return rows.columns if predicate is None else refine(predicate, rows.columns)
 
 
-def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> tuple[Part, ...]:
+def _ways(
+    each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit, count: int | None
+) -> tuple[Part, ...]:
     if each.function == "count_distinct":
         own = None if unit.column is None else Column(unit.column)
         if each.argument not in (None, own):
@@ -294,7 +303,8 @@ def _ways(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) 
         each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
     if each.bounds is not None and each.bounds[0] == "group":
         return (per_group(each, columns, unit),)
-    return ways_of(each, columns)
+    whole = None if count is None else whole_ways(each, columns, count)
+    return ways_of(each, columns) if whole is None else whole
 
 
 def _written(expression: Expression) -> str:

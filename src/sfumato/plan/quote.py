@@ -21,6 +21,7 @@ from sfumato.plan.relations import Readable, Rows, as_rows
 from sfumato.plan.split import Mechanics, gradients, importance, shares
 from sfumato.plan.target import cheapest, wanted
 from sfumato.plan.words import (
+    count_notes,
     exact,
     figure,
     measurement_in_words,
@@ -168,6 +169,8 @@ def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
     wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
     logs = []
     for each in found.estimators:
+        if not each.parts:  # public
+            continue
         terms = zip(each.parts, gradients(each), strict=True)
         logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
     return math.fsum(logs) / max(1, len(logs))
@@ -318,6 +321,8 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
             "What may be missing is counted apart from the rows, for a share of the price: have columns "
             "declared as not nullable where nothing is ever missing."
         )
+    if read.count is not None:
+        notes += count_notes(read.count, found.estimators, measured)
     if any(each.expected is not None for each in columns):
         notes.append(
             f"Expected errors take the declared size, {read.size:,}, as rows spread evenly over the groups."

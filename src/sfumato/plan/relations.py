@@ -58,6 +58,7 @@ class Rows:
         owner: What a unit is called, where units are not the rows themselves.
         version: The declared versions of the data, as one text.
         size: About how many units there are, where that is public and all of them are read.
+        count: Exactly how many rows there are, where that is public and these are all of them.
         tables: The tables that are read, private and public, by name, and those that name their owners.
     """
 
@@ -69,6 +70,7 @@ class Rows:
     version: str
     size: int | None
     tables: Mapping[str, Any]
+    count: int | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -119,6 +121,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
         version=first.version if len(read) == 1 and plain else json.dumps(versions, sort_keys=True),
         size=first.size if plain or (_is_single(source) and _reads_all(source)) else None,
         tables=read,
+        count=first.rows if plain else None,
     )
 
 

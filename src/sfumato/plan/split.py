@@ -21,10 +21,6 @@ _FINE = 1000  # shares are whole weights with the largest at 1000: the optimum i
 _TYPICAL = 0.5  # a correlation that is neither none nor perfect
 
 
-def _sum(estimator: Estimator) -> tuple[float, ...]:
-    return (1.0, abs(float(estimator.center)))[: len(estimator.parts)]
-
-
 def _mean(estimator: Estimator) -> tuple[float, ...]:
     return 1.0, float(estimator.offset)
 
@@ -60,8 +56,6 @@ def _correlation(estimator: Estimator) -> tuple[float, ...]:
 
 
 _GRADIENTS: dict[EstimatorKind, Callable[[Estimator], tuple[float, ...]]] = {
-    "count": lambda _: (1.0,),
-    "sum": _sum,
     "mean": _mean,
     "var": _spread,
     "std": _spread,  # that of the variance over twice the deviation: the same but for a factor
@@ -73,10 +67,12 @@ _GRADIENTS: dict[EstimatorKind, Callable[[Estimator], tuple[float, ...]]] = {
 def gradients(estimator: Estimator) -> tuple[float, ...]:
     """How strongly each part's noise moves the aggregate, at a typical place and but for a common factor.
 
-    For counts and sums this is exact. An average depends on where the data lie: it is taken a quarter of the
-    range off the middle, a variance as that of evenly spread numbers, a covariance as that of unrelated
-    columns and a correlation at 1/2.
+    For counts, sums and averages over a public number of rows this is exact. Any other average depends on
+    where the data lie: it is taken a quarter of the range off the middle, a variance as that of evenly spread
+    numbers, a covariance as that of unrelated columns and a correlation at 1/2.
     """
+    if estimator.affine is not None:
+        return tuple(abs(float(weight)) for weight in estimator.affine[1])
     return _GRADIENTS[estimator.kind](estimator)
 
 

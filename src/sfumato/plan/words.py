@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.aggregates import Estimator
 from sfumato.plan.expressions import Column, Expression, Literal
 from sfumato.plan.nodes import LEVEL, Bounding, Key, Measured, Measurement
 from sfumato.plan.noise import Noise
@@ -16,6 +18,7 @@ from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
 __all__ = [
+    "count_notes",
     "exact",
     "figure",
     "keys_in_words",
@@ -128,6 +131,23 @@ def selection_note(selection: PartitionSelection, measured: Measured) -> str:
         "keys, one beside the groups that begin alike, so that every level has all of it; the column "
         f"{LEVEL} says what a row is about."
     )
+
+
+def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) -> list[str]:
+    """What the declared number of rows is used for, or why it is not."""
+    if any(each.rows is not None for each in estimators):
+        return [
+            f"The number of rows, {rows:,}, is declared and public: it is not measured, and what is asked of "
+            "all rows takes it as it is."
+        ]
+    if not any(each.kind in ("sum", "mean") for each in estimators):
+        return []
+    if measured.keys or measured.predicate is not None:
+        return [f"Of the {rows:,} rows, how many are in a group or pass a condition is private."]
+    return [
+        f"Of the {rows:,} rows, how many have a number is private: have the column declared as not nullable, "
+        "or write COALESCE(x, 0) with a value within its bounds, and no count is measured."
+    ]
 
 
 def unit_notes(

@@ -32,6 +32,9 @@ class PrivateTable:
             but a table whose unit is reached via another draws on that one's: ask `dataset_of`.
         version: The steward's word for the state of the data. Answers are given again, free, while it stays.
         size: About how many units there are, if that is public: lets the errors of means be quoted.
+        rows: Exactly how many rows there are, if that is public: averages over all of them divide by it. Only
+            where each row is a unit and units are exchanged, so that neighbours have equally many. No claim
+            rests on it: where the data have another number, averages are off and stay as private.
     """
 
     name: str
@@ -41,6 +44,7 @@ class PrivateTable:
     dataset: str
     version: str
     size: int | None
+    rows: int | None
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class PrivateTable:
         dataset: str | None = None,
         version: str | int = "1",
         size: int | None = None,
+        rows: int | None = None,
     ) -> None:
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
@@ -61,7 +66,9 @@ class PrivateTable:
         if unit.is_via and any(each.casefold() == str(unit.column).casefold() for each in columns):
             raise InvalidParameter(f'The name "{unit.column}" is kept for the unit; rename that column.')
         assign(self, name=_name(name), source=source, unit=unit, schema=columns, dataset=str(dataset or name))
-        assign(self, version=str(version), size=None if size is None else as_integer(size, "size"))
+        about = None if size is None else as_integer(size, "size")
+        exactly = _rows(rows, unit, about)
+        assign(self, version=str(version), size=exactly if about is None else about, rows=exactly)
 
     def __repr__(self) -> str:
         return (
@@ -71,12 +78,13 @@ class PrivateTable:
 
     def declaration(self) -> dict[str, Any]:
         """What the steward declares, as plain data: unit, columns and bounds, version; not the source."""
-        return {
+        told: dict[str, Any] = {
             "table": self.name,
             "unit": self.unit.to_dict(),
             "schema": {name: kind.to_dict() for name, kind in self.schema.items()},
             "version": self.version,
         }
+        return told if self.rows is None else {**told, "rows": self.rows}
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -136,6 +144,28 @@ def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidParameter("A table's name is made of letters, digits and underscores, such as visits.")
     return name
+
+
+def _rows(rows: int | None, unit: PrivacyUnit, size: int | None) -> int | None:
+    """The public number of rows, where it may be one."""
+    if rows is None:
+        return None
+    number = as_integer(rows, "rows")
+    if unit.adjacency != "exchange":
+        raise InvalidParameter(
+            "rows: when units are added or removed, the number of rows is private, and nothing may divide by "
+            'it; declare the unit with adjacency="exchange", or give size, which is only about.'
+        )
+    if not unit.is_row:
+        raise InvalidParameter(
+            "rows: exchanging a unit for one with more or fewer rows changes their number, which is private; "
+            "declare PrivacyUnit.row, or give size, which is only about."
+        )
+    if size is not None and size != number:
+        raise InvalidParameter("rows and size differ, though each row is a unit; leave size out.")
+    if number > 2**53:
+        raise InvalidParameter("rows must be at most 2**53.")
+    return number
 
 
 def _columns(schema: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
