@@ -57,7 +57,12 @@ class Unopened:
         """Refused: a source is not opened here."""
         raise SourceUnusable(_SHUT)
 
-    def fetch(self, statement: exp.Expression) -> pa.Table:
+    def fetch(
+        self,
+        statement: exp.Expression,
+        *,
+        guard: exp.Expression | None = None,  # noqa: ARG002 - as the protocol has it
+    ) -> pa.Table:
         """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
         names = [str(name) for name in getattr(statement, "named_selects", ())]
         if names and statement == unit_types(names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
@@ -34,12 +34,14 @@ class Note:
         unit: The column whose values are the units; the file has it under `UNIT_COLUMN`.
         columns: The other columns, with what they were declared to hold.
         groups: Those of them that it was prepared to be grouped by; empty: none.
+        ids: The native type of the units' ids.
     """
 
     table: str
     unit: str
     columns: Mapping[str, Kind]
     groups: tuple[str, ...] = ()
+    ids: str = "OTHER"
 
     def public_name(self, inner: str) -> str | None:
         """What a column of the file is called to the outside; None: it is not shown."""
@@ -71,21 +73,41 @@ class Note:
                 )
 
 
-def read_note(connection: Any, place: str, shown: str) -> Note:
-    """The note in a table of an attached prepared file.
+def read_note(connection: Any, database: str, shown: str) -> Note:
+    """The note in an attached prepared file, if the file's columns are what was prepared.
 
     Raises:
         SourceUnusable: if it has none that this version understands.
     """
     note: Note | None = None
     try:
-        ((text,),) = connection.execute(f"SELECT note FROM {place}").fetchall()
+        place = database.replace('"', '""')
+        ((text,),) = connection.execute(f'SELECT note FROM "{place}".main."{METADATA}"').fetchall()
         note = _understood(json.loads(text))
+        note = None if note is None else _typed(connection, database, note)
     except Exception:  # its text may hold data
         note = None
     if note is None:
         raise SourceUnusable(f"{shown} was not prepared by this version; prepare the table again.")
     return note
+
+
+def _typed(connection: Any, database: str, note: Note) -> Note | None:
+    """The note with the type of the ids; None where ranks are no numbers, or a column is worked out anew.
+
+    A generated column may give another value in each read (`random()`); its expression stands where a default
+    would, and a prepared table has none.
+    """
+    found = connection.execute(
+        "SELECT column_name, data_type, column_default FROM duckdb_columns() "
+        "WHERE database_name = ? AND schema_name = 'main' AND table_name = ?",
+        [database, note.table],
+    ).fetchall()
+    types = {name: native for name, native, _ in found}
+    ranks = _RANKS if note.groups else _RANKS[:1]
+    if any(default is not None for *_, default in found) or {types[each] for each in ranks} != {"UINTEGER"}:
+        return None
+    return replace(note, ids=types[UNIT_COLUMN])
 
 
 def _understood(data: Any) -> Note | None:

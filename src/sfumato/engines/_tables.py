@@ -107,7 +107,12 @@ class Table:
 
         A statement may scan a source twice; weights of the old rows must not meet rows of the new ones.
         """
-        return stamps_of(self.scan.paths + self.scan.files)
+        return stamps_of(self.scan.paths + self.scan.files + self._prepared_files())
+
+    def _prepared_files(self) -> tuple[str, ...]:
+        """A prepared file, with the log of writes that DuckDB has not put into it yet."""
+        path = self.scan.database
+        return () if path is None or not self.is_prepared else (path, f"{path}.wal")
 
     def is_stale(self) -> bool:
         """Whether what Arrow remembers of the files is no longer what is in them."""
@@ -174,7 +179,11 @@ def plan_table(
     if scan.note is not None and unit is not None:
         grouping = scan.note.grouping(columns)
         ranks = [RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN] if grouping else [RANK_COLUMN]
-        select += map(quoted, [UNIT_COLUMN, *ranks])
+        ids = Column(unit, UNIT_COLUMN, scan.note.ids)
+        select.append(
+            f"{_expression(ids, unit, None, located.shown, collated=True)} AS {quoted(UNIT_COLUMN)}"
+        )
+        select += map(quoted, ranks)
     elif unit is not None:
         id_ = _expression(found[-1], unit, None, located.shown, collated=collated)
         select.append(f"{id_} AS {quoted(UNIT_COLUMN)}")
@@ -367,7 +376,7 @@ def _database(connection: Any, database: Database) -> _Scan:
         tables = []
     note: Note | None = None
     if ("main", METADATA) in tables:
-        note = read_note(connection, f"{quoted(alias)}.main.{quoted(METADATA)}", database.shown)
+        note = read_note(connection, alias, database.shown)
         tables.remove(("main", METADATA))
     if database.table is not None:
         tables = [each for each in tables if database.table in (each[1], f"{each[0]}.{each[1]}")]

@@ -99,11 +99,17 @@ class Engine(Protocol):
             SourceUnusable: if the source cannot be opened.
         """
 
-    def fetch(self, statement: exp.Expression) -> pa.Table:
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         """The result of one SELECT over attached tables.
 
+        Args:
+            statement: The SELECT.
+            guard: A SELECT of one number that must be 0 on the same rows, or there is no result. Only tables
+                with ranks have one; the engine may skip it while the rows are sure to be those it was run on.
+
         Raises:
-            EngineFailed: if it cannot be finished; `TimedOut` and `Cancelled` say which way.
+            EngineFailed: if it cannot be finished, or the guard is not 0; `TimedOut` and `Cancelled` say
+                which way.
         """
 
     def values(self, name: str, column: str, limit: int) -> list[Any] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -20,7 +22,7 @@ from sfumato.engines._run import run
 from sfumato.engines._tables import Table, describe, plan_table
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
-from sfumato.engines.sources import locate
+from sfumato.engines.sources import Stamp, locate
 from sfumato.errors import EngineFailed, InvalidParameter, MissingExtra, SourceUnusable
 from sfumato.schema import Kind
 
@@ -34,6 +36,7 @@ _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
 _PRIVATE = "The table protects a unit; only values of public tables are shown."
 _STALE = "A file of the dataset changed since it was attached; open a new session on a new dataset."
+_ALTERED = "A prepared file is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A file of the source changed while it was read; the price stays paid."
 
 _SETTINGS: dict[str, str | int | bool] = {
@@ -66,6 +69,8 @@ zone maps, dictionaries, minima of a join), which belong to all rows together an
 NaN out of them. Whether one row passes a filter, or is clamped, would then depend on the values of others.
 """
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
+_SETTLED = 2 * 10**9
+"""Nanoseconds after which a file's time of change tells a later write from the last one."""
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
@@ -114,6 +119,7 @@ class DuckDB:
         _duckdb()
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
+        self._held: dict[str, tuple[Stamp, ...]] = {}
         self._connection: Any = None
         self._closed = False
         self._process = os.getpid()
@@ -150,7 +156,7 @@ class DuckDB:
                 raise SourceUnusable(
                     f"{located.shown} cannot be opened; check that it is whole and readable."
                 )
-            old, self._connection, self._tables = self._connection, connection, tables
+            old, self._connection, self._tables, self._held = self._connection, connection, tables, {}
             if old is not None:
                 old.close()
 
@@ -168,15 +174,27 @@ class DuckDB:
         finally:
             connection.close()
 
-    def fetch(self, statement: exp.Expression) -> pa.Table:
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         """The result of one SELECT over attached tables, from a cursor of its own: threads may call at once.
 
+        Args:
+            statement: The SELECT.
+            guard: A SELECT of one number over the same tables that must be 0, or there is no result.
+
+        Privacy:
+            The guard is run before the statement, on the same instance, for each state of the files that is
+            read: device, inode, size, time of writing and time of change, the last of which only the system
+            can set. A state that is younger than `_SETTLED` is not remembered, since a second write within
+            one tick of the clock would look the same.
+
         Raises:
-            EngineFailed: if the statement is anything else, or cannot be finished.
+            EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
-        if not isinstance(statement, exp.Select | exp.SetOperation):
+        if not all(
+            isinstance(each, exp.Select | exp.SetOperation) for each in (statement, guard or statement)
+        ):
             raise EngineFailed(_STRANGE)
         self._check_open()
         with self._lock:
@@ -184,18 +202,22 @@ class DuckDB:
             if self._connection is None:
                 raise EngineFailed("No table is attached; attach one before reading.")
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
+            held = self._held
             named = {each.name.lower() for each in statement.find_all(exp.Table)}
             watched = [table for key, table in self._tables.items() if key in named]
 
         def read() -> Any:
             before = [table.stamps() for table in watched]
-            text = statement.sql(dialect=self.dialect, comments=False)
-            parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
-            if not is_plain_select(parsed, tables, functions):
-                return _STRANGE
+            texts = [each.sql(dialect=self.dialect, comments=False) for each in (statement, guard) if each]
+            for text in texts:
+                parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
+                if not is_plain_select(parsed, tables, functions):
+                    return _STRANGE
             if any(table.is_stale() for table in watched):
                 return _STALE
-            result = cursor.sql(text).to_arrow_table()
+            if guard is not None and not _holds(cursor, texts[1], tuple(itertools.chain(*before)), held):
+                return _ALTERED
+            result = cursor.sql(texts[0]).to_arrow_table()
             return result if before == [table.stamps() for table in watched] else _CHANGED
 
         try:
@@ -305,6 +327,18 @@ def _succeeds(work: Callable[[], object]) -> bool:
         work()
         return True
     return False
+
+
+def _holds(cursor: Any, guard: str, now: tuple[Stamp, ...], held: dict[str, tuple[Stamp, ...]]) -> bool:
+    """Whether a guard is 0 in this state of the files; one that was remembered is not asked again."""
+    if held.get(guard) == now:
+        return True
+    is_settled = all(stamp is None or stamp[-1] < time.time_ns() - _SETTLED for stamp in now)
+    if cursor.sql(guard).fetchall() != [(0,)]:
+        return False
+    if is_settled and any(now):
+        held[guard] = now
+    return True
 
 
 def _remove_folder(folder: str, process: int) -> None:

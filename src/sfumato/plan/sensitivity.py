@@ -86,7 +86,7 @@ def sensitivity(
         of its pairs: max_rows in L1 and, if all are in one group, in L2; twice that under exchange.
 
         Conditions: the clamp to [lower, upper], the weights and the choice are applied by the statement that
-        is run, and ranks are those that `engines.prepare` gives. No declared fact about the data is used.
+        is run, and what ranks leave of a unit by its guard. No declared fact about the data is used.
     """
     exchange = unit.adjacency == "exchange"
     if measurement.kind == "values":

@@ -11,6 +11,7 @@ from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.plan.bundle import fingerprint_of
 from sfumato.session.reading import Reading, reading
 from sfumato.sql.lower import lower
+from sfumato.sql.ranks import guard
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
@@ -98,7 +99,9 @@ class Vault:
         try:
             known = made is not None and made[0] is measured
             statement = made[1] if made is not None and known else self._statement(measured)
-            return reading(self._engine.fetch(statement), wanted or measured)
+            held = guard(measured, self._tables, self._engine.dialect)
+            found = self._engine.fetch(statement, guard=held) if held else self._engine.fetch(statement)
+            return reading(found, wanted or measured)
         except EngineFailed as known:
             refusal = type(known)(*known.args)
         except KeyboardInterrupt:

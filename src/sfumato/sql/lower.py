@@ -22,7 +22,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import PLACE_COLUMN, UNIT_COLUMN
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Expression
 from sfumato.plan.facts import Facts
@@ -35,6 +35,7 @@ from sfumato.sql.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.members import among
 from sfumato.sql.pieces import column, count, grouped, named, number, or_zero, quoted
 from sfumato.sql.pieces import share as _share
+from sfumato.sql.ranks import kept, keys_of
 from sfumato.sql.sources import lower_source
 from sfumato.sql.typed import Typed, typed
 
@@ -69,7 +70,8 @@ def lower(
         the pairs themselves: a hash of unit, group and salt, ties broken by the group. Nothing of another
         unit, of row order or of arrival enters, and at most max_groups pairs of a unit are kept.
         Of a prepared table rows of ranks up to max_rows are read, or those of groups of ranks up to
-        max_groups with places up to `rows_in_group` there: what the ranks are is for `engines.prepare`.
+        max_groups with places up to `rows_in_group` there: what the ranks are is for `engines.prepare`, and
+        what they leave of a unit is enforced by `sql.ranks.guard`.
         Conditions: the engine's integer sums are exact (wider than 64 bits).
     """
     if dialect != "duckdb":
@@ -99,11 +101,7 @@ class _Parts:
         columns = rows.columns
         self._source = lower_source(measured.rows, rows.tables, dialect)
         self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
-        self._keys = [
-            canonical(each) if key.found or measured.is_open else each
-            for key in measured.keys
-            for each in [typed(key.expression, columns, dialect)]
-        ]
+        self._keys = keys_of(measured, columns, dialect)
         self._measured = measured
         self._cell = self._cell_of(measured, columns, dialect)
         self._arguments: dict[Expression, Typed] = {}
@@ -169,7 +167,7 @@ class _Parts:
             select = select.where(self._predicate.sql.copy(), copy=False)
         if self._cell is not None:
             select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
-        for rank, most in self._ranks().items():
+        for rank, most in kept(self._measured, self.unit).items():
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
             for key, each in zip(self._measured.keys, self._keys, strict=True):
@@ -209,14 +207,6 @@ class _Parts:
             return count()
         first = exp.EQ(this=column("i"), expression=number(1))
         return exp.Count(this=exp.Case(ifs=[exp.If(this=first, true=number(1))]))
-
-    def _ranks(self) -> dict[str, int]:
-        """Up to which ranks rows of a prepared table are read: only rows of a unit have any."""
-        if self._measured.bounding == "prepared":
-            return {RANK_COLUMN: self.unit.max_rows}
-        if self._measured.bounding == "grouped":
-            return {GROUP_COLUMN: self.unit.max_groups, PLACE_COLUMN: rows_in_group(self.unit)}
-        return {}
 
     @property
     def _shows_place(self) -> bool:
