@@ -227,8 +227,10 @@ def test_two_spellings_of_one_name_are_refused(place):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_analysts_side_survives_a_fork_when_nobody_holds_the_ledger(tmp_path):
-    counter = Counter(Ledger.open(tmp_path / "visits.ledger"))
-    counter.register("visits", DECLARED, Budget(2))
+    ledger = Ledger.open(tmp_path / "visits.ledger")
+    ledger.register("visits", DECLARED, Budget(2))
+    counter = Counter(ledger)
+    del ledger
     gc.collect()
     child = os.fork()
     if child == 0:
@@ -244,8 +246,9 @@ def test_an_analysts_side_survives_a_fork_when_nobody_holds_the_ledger(tmp_path)
 
 
 def test_an_analysts_side_can_be_opened_as_such(tmp_path):
+    with Ledger.open(tmp_path / "visits.ledger") as ledger:
+        ledger.register("visits", DECLARED, Budget(2))
     with Counter.open(tmp_path / "visits.ledger") as counter:
-        counter.register("visits", DECLARED, Budget(2))
         pay(counter, "0.5", "ada")
         with pytest.raises(AccessDenied):
             counter.limit("visits", "ada", Budget(2), reason="mine")

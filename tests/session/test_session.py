@@ -394,3 +394,17 @@ def test_other_gates_say_why_the_noise_is_gaussian(data):
         quote = one.sql(COUNT).quote(epsilon=0.5)
         assert quote.mechanism == "gaussian"
         assert "zcdp" in str(quote)
+
+
+def test_an_analysts_session_opens_no_budget(tmp_path, data):
+    ledger = tmp_path / "v.ledger"
+    for place in (ledger, None):
+        with pytest.raises(AccessDenied, match="only the steward"):
+            sf.Session(make(data), budget=sf.Budget(10), ledger=place, analyst="ada")
+    with sf.Session(make(data), budget=sf.Budget(1), ledger=ledger):
+        pass
+    for other in ({"dataset": "fresh"}, {"version": "2"}):
+        with pytest.raises(AccessDenied, match="only the steward"):
+            sf.Session(make(data, **other), budget=sf.Budget(1), ledger=ledger, analyst="ada")
+    with sf.Session(make(data), ledger=ledger, analyst="ada") as ada:
+        assert [dataset.name for dataset in ada.ledger.datasets()] == ["visits"]

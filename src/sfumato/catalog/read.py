@@ -15,6 +15,7 @@ from sfumato.catalog._tables import read_tables, settle
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
+from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import as_fraction
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.schema.classify import Role
@@ -48,6 +49,7 @@ class Catalog:
         engine: What a read may use.
         analyst: In whose name to ask, if anyone's.
         public: Tables about no one, which questions about any dataset may use.
+        moved: Whether an argument or the environment names another ledger than the file does.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class Catalog:
     engine: EngineLimits
     analyst: str | None = None
     public: tuple[PublicTable, ...] = ()
+    moved: bool = False
 
     @classmethod
     def find(cls, start: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -115,10 +118,11 @@ class Catalog:
                 raise CatalogUnusable(f"tables.{table.name}: there is no dataset {table.dataset!r}.{fix}")
         place, state = _ledger(section_of(data, "ledger"), file.parent.absolute())
         override = ledger or environment.get("SFUMATO_LEDGER")
-        chosen = override or place
+        moved = override is not None and not _same_place(override, place)
+        chosen = override if override is not None and moved else place
         if "://" in chosen:
             state = state or file.parent.absolute() / ".sfumato"
-        elif override:
+        elif moved:
             state = None  # another file's key is beside it, not in this one's state
         return cls(
             path=file,
@@ -131,6 +135,7 @@ class Catalog:
             engine=_limits(section_of(data, "engine"), environment),
             analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
             public=public,
+            moved=moved,
         )
 
     def table(self, name: str) -> PrivateTable:
@@ -163,7 +168,7 @@ class Catalog:
             AccessDenied: if the dataset lists its analysts and this is none of them.
         """
         listed = self.limits.get(dataset, {})
-        if not listed or self.analyst in listed:
+        if not listed or (self.analyst is not None and spelled(self.analyst, listed) is not None):
             return
         if self.analyst is None:
             raise AccessDenied(
@@ -201,6 +206,8 @@ def _datasets(
         limits[name] = {}
         for who, limit in analysts.items():
             place = f"{where}.analysts.{who}"
+            if (other := spelled(who, limits[name])) is not None:
+                raise CatalogUnusable(f"{place}: this is {other!r} in another spelling; list them once.")
             check_known("datasets.NAME.analysts.WHO", limit, place)
             made = _budget({**_gate(section), **limit}, place, undecided)
             if made is not None:
@@ -242,6 +249,13 @@ def _ledger(section: Mapping[str, Any], folder: Path) -> tuple[str, Path | None]
     return place_of(
         text_of(section, "path", "ledger") if "path" in section else "sfumato.ledger", folder
     ), state
+
+
+def _same_place(one: str, other: str) -> bool:
+    """Whether two addresses or paths name one ledger."""
+    if "://" in one or "://" in other:
+        return one == other
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _limits(section: Mapping[str, Any], environment: Mapping[str, str]) -> EngineLimits:

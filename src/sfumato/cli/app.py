@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +46,9 @@ class _Root(TyperGroup):
     ) -> Any:
         given = sys.argv[1:] if args is None else list(args)
         as_json = standalone_mode and "--json" in given
+        if _foreign_number(given):
+            tell("That is no number.", "Write numbers in the digits 0 to 9.", "usage", as_json=as_json)
+            sys.exit(2)
         try:
             ended = super().main(
                 args, prog_name, complete_var, standalone_mode and not as_json, windows_expand_args, **extra
@@ -57,6 +61,21 @@ class _Root(TyperGroup):
         if as_json:
             sys.exit(ended if isinstance(ended, int) else 0)
         return ended
+
+
+_TEXTS = ("--analyst", "--param", "--person", "--reason")  # options whose value may be any text
+
+
+def _foreign_number(given: Sequence[str]) -> bool:
+    """Whether an argument is a number in the digits of another script, which Python would read."""
+    for before, argument in zip(("", *given), given, strict=False):
+        name, sign, value = argument.partition("=")
+        option, written = (name, value) if sign and name.startswith("--") else (before, argument)
+        if option not in _TEXTS and not written.isascii():
+            with suppress(ValueError):
+                float(written)
+                return True
+    return False
 
 
 app = typer.Typer(

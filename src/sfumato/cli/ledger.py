@@ -18,6 +18,7 @@ from sfumato.cli.opening import (
     exactly,
     ledger_place,
     limit_in_toml,
+    listed_as,
     open_ledger,
     read_catalog,
 )
@@ -65,7 +66,7 @@ def show(
         entries = [
             each
             for each in book.entries(None if dataset is None else chosen[0])
-            if analyst is None or each.analyst == analyst
+            if analyst is None or (each.analyst and listed_as(each.analyst, [analyst]))
         ]
         # A release belongs to its debit and says nothing of its own to people.
         receipts = [each for each in entries if json_ or all_ or each.kind != "release"]
@@ -243,7 +244,7 @@ def limit(
     with open_ledger(config, ledger) as book:
         current = _dataset(book, dataset).budget
         listed = declared_limits(config, dataset)
-        declared = listed.get(analyst)
+        declared = listed.get(listed_as(analyst, listed) or "")
         if epsilon is None and declared is None:
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
         budget = _budget(current, declared, epsilon, delta)
@@ -323,7 +324,7 @@ def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None
     if balance.limited or balance.entries or not (balance.open or balance.closed):
         return
     listed = declared_limits(config, dataset)
-    if analyst in listed:
+    if listed_as(analyst, listed):
         return
     known = {each.analyst for each in book.entries(dataset) if each.analyst} | set(listed)
     raise InvalidParameter(

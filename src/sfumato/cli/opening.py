@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -36,6 +36,7 @@ __all__ = [
     "ledger_if_begun",
     "ledger_place",
     "limit_in_toml",
+    "listed_as",
     "open_ledger",
     "open_session",
     "read_catalog",
@@ -70,14 +71,17 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     """A session on the tables of one dataset, its limits on record, for the catalog's analyst."""
     from sfumato.engines import DuckDB
     from sfumato.ledger import Ledger
-    from sfumato.session import Session
+    from sfumato.session import Session, declaration_of
 
     catalog.admit(dataset)
+    _own_ledger(catalog)
     limits = catalog.engine
     engine = DuckDB(threads=limits.threads, memory=limits.memory, timeout=limits.timeout)
     try:
         ledger = Ledger.open(catalog.ledger, state=catalog.state)
         try:
+            # The file is the steward's, whoever asks: what it declares is put on record in their name.
+            ledger.register(dataset, declaration_of(list(catalog.members(dataset))), catalog.budgets[dataset])
             session = Session(
                 *catalog.members(dataset),
                 *catalog.public,
@@ -94,16 +98,31 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
         engine.close()
 
 
+def _own_ledger(catalog: Catalog) -> None:
+    """Refuse an analyst's question that another ledger than the steward's would pay.
+
+    Raises:
+        AccessDenied: if an analyst is named, and a flag or the environment names another ledger.
+    """
+    if catalog.moved and catalog.analyst is not None:
+        raise AccessDenied(
+            f"{catalog.analyst[:40]} asks, and the ledger that pays is the one of {catalog.path.name}: leave "
+            "out --ledger and unset SFUMATO_LEDGER."
+        )
+
+
 def _set_limits(catalog: Catalog, dataset: str, ledger: Ledger) -> None:
     """Put the file's limits on record where there is none; to change one is the steward's own act.
 
     A limit that cannot be put on record, or is another one there, stops the analyst whose it is.
     """
+    from sfumato.ledger.names import alike
+
     for analyst, limit in catalog.limits.get(dataset, {}).items():
         try:
             _set_limit(catalog, dataset, ledger, analyst, limit)
         except LedgerMismatch:
-            if analyst == catalog.analyst:
+            if catalog.analyst is not None and alike(analyst) == alike(catalog.analyst):
                 raise
 
 
@@ -144,6 +163,13 @@ def limit_in_toml(analyst: str, epsilon: Fraction, delta: Fraction) -> str:
     if delta:
         figures += f", delta = {toml_number(exactly(delta))}"
     return f"{toml_key(analyst)} = {{ {figures} }}"
+
+
+def listed_as(analyst: str, listed: Iterable[str]) -> str | None:
+    """An analyst's name as a list spells it; None if it is not there."""
+    from sfumato.ledger.names import spelled
+
+    return spelled(analyst, listed)
 
 
 def declared_limits(config: Path | None, dataset: str) -> dict[str, Budget]:

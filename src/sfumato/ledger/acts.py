@@ -71,7 +71,7 @@ class Acts(ABC):
             draft.add(
                 "limit",
                 account.name,
-                analyst=text(analyst, "analyst"),
+                analyst=account.spelling(text(analyst, "analyst")),
                 budget=wanted.to_dict(),
                 reason=reason_of(reason),
             )
@@ -104,8 +104,9 @@ class Acts(ABC):
     def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
         """Lets an analyst ask nothing more, until a new limit is set."""
         with self._writing() as draft:
-            name = account_of(draft.book, dataset).name
-            draft.add("revoke", name, analyst=text(analyst, "analyst"), reason=reason_of(reason))
+            account = account_of(draft.book, dataset)
+            who = account.spelling(text(analyst, "analyst"))
+            draft.add("revoke", account.name, analyst=who, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:

@@ -10,6 +10,7 @@ from sfumato.errors import InvalidParameter, LedgerMismatch
 from sfumato.ledger.book import Account
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import Row, text
+from sfumato.ledger.names import alike
 from sfumato.ledger.receipt import Kind, Receipt
 from sfumato.ledger.rules import Draft, comparable, within_cap
 from sfumato.ledger.store import Store
@@ -30,10 +31,12 @@ def allot(draft: Draft, account: Account, limits: Mapping[str, Budget | None], r
     if not isinstance(limits, Mapping) or not limits:
         raise InvalidParameter("An allotment is a mapping of at least one analyst to a Budget.")
     wanted = {
-        text(name, "analyst"): None if each is None else within_cap(comparable(each, account), account)
+        account.spelling(text(name, "analyst")): None
+        if each is None
+        else within_cap(comparable(each, account), account)
         for name, each in limits.items()
     }
-    if len(wanted) < len(limits):
+    if len({alike(name) for name in wanted}) < len(limits):
         raise InvalidParameter("Two names of this allotment are spellings of one: give each analyst once.")
     _fits(account, {name: each for name, each in wanted.items() if each is not None}, wanted)
     mark = token()
@@ -52,8 +55,9 @@ def allot(draft: Draft, account: Account, limits: Mapping[str, Budget | None], r
 def promised(account: Account, besides: Collection[str] = ()) -> Totals:
     """What allotments in force leave to others than these analysts, which is not to be given again."""
     kept = [Fraction(0)] * len(account.cap.units)
-    for name, seat in account.seats.items():
-        if seat.allotted and not seat.revoked and seat.limit is not None and name not in besides:
+    named = {alike(name) for name in besides}
+    for name, seat in account.everybody().items():
+        if seat.allotted and not seat.revoked and seat.limit is not None and name not in named:
             spent = seat.totals(account.cap)
             for at, (own, limit) in enumerate(zip(spent, seat.limit.limits, strict=True)):
                 kept[at] += max(limit - own, Fraction(0))

@@ -11,6 +11,7 @@ from typing import Any
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerUnusable
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
+from sfumato.ledger.names import alike, new_name
 from sfumato.ledger.receipt import Dataset, fractions
 from sfumato.loss import PrivacyLoss
 
@@ -31,17 +32,33 @@ def settled(total: Fraction) -> Fraction:
 
 @dataclass(slots=True)
 class Seat:
-    """One analyst at one dataset."""
+    """One analyst at one dataset, under one spelling of the name or under all of them."""
 
     limit: Budget | None = None
     revoked: bool = False
     allotted: bool = False  # whether the limit is an allotment's, and what it leaves is kept for this analyst
     last: Row | None = None
     debits: int = 0
+    since: int = 0  # the receipt that set the limit or revoked
+    spellings: tuple[Seat, ...] = ()
 
     def totals(self, budget: Budget) -> Totals:
         """What this analyst has spent, in the units of the dataset's budget."""
-        return _sums(self.last, "analyst_totals", budget)
+        if not self.spellings:
+            return _sums(self.last, "analyst_totals", budget)
+        parts = [seat.totals(budget) for seat in self.spellings]
+        return tuple(settled(sum(each, Fraction(0))) for each in zip(*parts, strict=True))
+
+
+def _together(seats: list[Seat]) -> Seat:
+    """One analyst whom a ledger has under several spellings: all they spent, and what was last decided."""
+    if len(seats) == 1:
+        return seats[0]
+    last = max(seats, key=lambda seat: seat.since)
+    debits = sum(seat.debits for seat in seats)
+    return Seat(
+        last.limit, last.revoked, last.allotted, debits=debits, since=last.since, spellings=tuple(seats)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +83,8 @@ class Account:
     closed: bool = False
     last: Row | None = None
     debits: int = 0
-    seats: dict[str, Seat] = field(default_factory=dict)
+    seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
+    _spellings: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def cap(self) -> Budget:
@@ -87,8 +105,33 @@ class Account:
         return found if isinstance(found, str) else None
 
     def seat(self, analyst: str | None) -> Seat:
-        """Where an analyst sits; nobody in particular has no limit of their own."""
-        return self.seats.get(analyst, _NOBODY) if analyst is not None else _NOBODY
+        """Where an analyst sits, however the name is spelled; nobody has no limit of their own."""
+        known = [] if analyst is None else self._spellings.get(alike(analyst), [])
+        return _together([self.seats[name] for name in known]) if known else _NOBODY
+
+    def own(self, spelling: str | None) -> Seat:
+        """What is on record under this very spelling."""
+        return _NOBODY if spelling is None else self.seats.get(spelling, _NOBODY)
+
+    def take_seat(self, spelling: str) -> Seat:
+        """The seat of this very spelling, made if there is none."""
+        if spelling not in self.seats:
+            self.seats[spelling] = Seat()
+            self._spellings.setdefault(alike(spelling), []).append(spelling)
+        return self.seats[spelling]
+
+    def spelling(self, analyst: str) -> str:
+        """The analyst's name as it is on record; a new one is checked."""
+        known = self._spellings.get(alike(analyst), [])
+        if known:
+            return analyst if analyst in known else known[0]
+        return new_name(analyst, "analyst")
+
+    def everybody(self) -> dict[str, Seat]:
+        """All analysts by `alike` of their names."""
+        return {
+            key: _together([self.seats[name] for name in known]) for key, known in self._spellings.items()
+        }
 
     def dataset(self) -> Dataset:
         """The account as a value."""
@@ -96,6 +139,10 @@ class Account:
 
     def priced(self, loss: PrivacyLoss, analyst: str | None) -> Priced:
         """What this loss costs here, once the dataset's gate and the analyst's have admitted it.
+
+        Args:
+            loss: what is asked for.
+            analyst: who asks, in a spelling on record.
 
         Raises:
             AccessDenied: if the budget is closed or the analyst revoked.
@@ -132,7 +179,9 @@ class Account:
         return Priced(
             price=price,
             totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
-            analyst_totals=tuple(settled(a + b) for a, b in zip(theirs, price, strict=True)),
+            analyst_totals=tuple(
+                settled(a + b) for a, b in zip(self.own(analyst).totals(self.cap), price, strict=True)
+            ),
             adjacency=later.adjacency,
         )
 
@@ -205,7 +254,7 @@ def _debit(accounts: dict[str, Account], row: Row) -> None:
     account.last = row
     account.debits += 1
     if row.analyst is not None:
-        seat = account.seats.setdefault(row.analyst, Seat())
+        seat = account.take_seat(row.analyst)
         seat.last = row
         seat.debits += 1
 
@@ -219,15 +268,16 @@ def _declare(accounts: dict[str, Account], row: Row) -> None:
 
 
 def _limit(accounts: dict[str, Account], row: Row) -> None:
-    seat = accounts[row.dataset].seats.setdefault(str(row.analyst), Seat())
+    seat = accounts[row.dataset].take_seat(str(row.analyst))
     body = json.loads(row.body)
     seat.limit = None if body["budget"] is None else Budget.from_dict(body["budget"])
-    seat.revoked = False
+    seat.revoked, seat.since = False, row.number
     seat.allotted = "allotment" in body or body.get("restores") is True
 
 
 def _revoke(accounts: dict[str, Account], row: Row) -> None:
-    accounts[row.dataset].seats.setdefault(str(row.analyst), Seat()).revoked = True
+    seat = accounts[row.dataset].take_seat(str(row.analyst))
+    seat.revoked, seat.since = True, row.number
 
 
 def _close(accounts: dict[str, Account], row: Row) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from sfumato.errors import AccessDenied
+from sfumato.ledger.book import Account
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.opening import Opened
 
@@ -33,6 +34,22 @@ class Counter(Ledger):
             AccessDenied: always.
         """
         raise AccessDenied("This is the steward's to do, and this session is an analyst's. Ask the steward.")
+
+    def _decided(self, dataset: str, known: Account | None) -> None:
+        """Refuses to open a budget, or to declare something else than is on record.
+
+        Raises:
+            AccessDenied: always.
+        """
+        if known is None:
+            raise AccessDenied(
+                f"The ledger has no budget for {dataset!r}, and only the steward can open one; this session "
+                "belongs to an analyst. Open a session without analyst= first."
+            )
+        raise AccessDenied(
+            f"{dataset!r} is on record with another version, schema or bounds, which only the steward can "
+            "change; this session belongs to an analyst."
+        )
 
     raise_budget = _refuse
     close_budget = _refuse

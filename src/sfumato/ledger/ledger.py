@@ -18,9 +18,10 @@ from sfumato.ledger.acts import Acts
 from sfumato.ledger.allotment import promised
 from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of
-from sfumato.ledger.book import Book
+from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Row, plain, text
+from sfumato.ledger.names import alike
 from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.rules import (
@@ -29,6 +30,7 @@ from sfumato.ledger.rules import (
     analyst_of,
     changes,
     declared,
+    distinct,
     named,
 )
 from sfumato.ledger.verification import Verification, audit
@@ -113,7 +115,8 @@ class Ledger(Acts):
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """What is spent and left of a dataset's budget, or of one analyst's share of it."""
         with self._reading() as book:
-            account, who = account_of(book, dataset), analyst_of(analyst)
+            account = account_of(book, dataset)
+            who = analyst_of(analyst, account)
             until = book.number
             return balance_of(account, who, lambda: self._losses(account.name, who, until))
 
@@ -194,10 +197,11 @@ class Ledger(Acts):
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
-        question, who = text(fingerprint, "fingerprint"), analyst_of(analyst)
+        question = text(fingerprint, "fingerprint")
         facts, written = plain({} if memo is None else memo, "memo"), loss.to_dict()
         with self._writing() as draft:
             account = account_of(draft.book, dataset)
+            who = analyst_of(analyst, account)
             paid = account.priced(loss, who)
             units = account.cap.units
             draft.add(
@@ -258,7 +262,9 @@ class Ledger(Acts):
                 return known.dataset()
         with self._writing() as draft:
             known = draft.book.accounts.get(dataset)
+            self._decided(dataset, known)
             if known is None:
+                distinct(draft.book, dataset)
                 if budget is None:
                     raise LedgerMismatch(
                         f"The ledger has no budget for {dataset!r} yet: give one when it is first used."
@@ -271,6 +277,9 @@ class Ledger(Acts):
                     new = wanted if kind == "redeclare" else known.declaration | version
                     draft.add(kind, dataset, declaration=new)
         return draft.book.accounts[dataset].dataset()
+
+    def _decided(self, dataset: str, known: Account | None) -> None:
+        """Whether whoever holds this ledger may put a budget or a declaration on record: a steward may."""
 
     # ── how it is done
 
@@ -375,12 +384,13 @@ class Ledger(Acts):
 
     def _losses(self, dataset: str, analyst: str | None, until: int) -> list[PrivacyLoss]:
         found: list[PrivacyLoss] = []
+        whose = None if analyst is None else alike(analyst)
         first = 1
         while first <= until:
             with self._reading():
                 rows = self._store.rows_of(dataset, "debit", first, _PAGE)
             for row in rows:
-                if row.number <= until and analyst in (None, row.analyst):
+                if row.number <= until and (whose is None or whose == alike(row.analyst or "")):
                     loss = Receipt.of(row).loss
                     if loss is not None:
                         found.append(loss)

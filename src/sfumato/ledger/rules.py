@@ -11,6 +11,7 @@ from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, Row, canonical, plain, text
+from sfumato.ledger.names import new_name, spelled
 from sfumato.ledger.receipt import Kind
 from sfumato.ledger.store import Store
 
@@ -21,6 +22,7 @@ __all__ = [
     "changes",
     "comparable",
     "declared",
+    "distinct",
     "named",
     "open_account",
     "reason_of",
@@ -71,9 +73,20 @@ def open_account(book: Book, dataset: str) -> Account:
     return found
 
 
-def analyst_of(analyst: str | None) -> str | None:
-    """An analyst's name in its one form; None is nobody in particular."""
-    return None if analyst is None else text(analyst, "analyst")
+def analyst_of(analyst: str | None, account: Account) -> str | None:
+    """An analyst's name as it is on record; None is nobody in particular."""
+    return None if analyst is None else account.spelling(text(analyst, "analyst"))
+
+
+def distinct(book: Book, name: str) -> None:
+    """Refuses the name of a new dataset that is another one's in a different spelling."""
+    other = spelled(name, book.accounts)
+    if other is not None:
+        raise LedgerMismatch(
+            f"The datasets {name!r} and {other!r} are one name in another case or spelling; write them "
+            "alike, or they would have a budget each."
+        )
+    new_name(name, "name")
 
 
 def reason_of(reason: str) -> str:

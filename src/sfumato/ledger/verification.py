@@ -118,7 +118,7 @@ def _debit(account: Account, row: Row) -> list[str]:
     due = account.cap.totals(account.cap.filter().price(loss))
     if any(paid < owed for paid, owed in zip(price, due, strict=True)):
         wrong.append(f"Receipt {row.number} paid less than its loss costs.")
-    seat = account.seat(row.analyst)
+    seat = account.own(row.analyst)  # the gate counts other spellings, too
     sums = (
         ("dataset", account.totals, "totals", account.cap),
         ("analyst", seat.totals(account.cap), "analyst_totals", seat.limit),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -31,10 +32,15 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 # Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
 _LONGEST, _MOST = 20_000, 2**63
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+# Python also reads other scripts' digits and underscores; a price must be read by everyone as it is by us.
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
 
 
 def as_fraction(value: Rational, name: str) -> Fraction:
     """The exact rational that `value` denotes.
+
+    Text is a decimal or a ratio in the digits 0 to 9, such as 0.1, 1e-6 or 1/3.
 
     Raises:
         InvalidParameter: if it is not a finite number.
@@ -55,23 +61,28 @@ def as_fraction(value: Rational, name: str) -> Fraction:
             f"{name} must be an int, float, Decimal, Fraction or decimal text, not {kind}."
         )
     try:
-        return _ratio(value) if isinstance(value, str) and "/" in value else _decimal(value)
+        return _decimal(value) if isinstance(value, Decimal) else _written(value)
     except (ValueError, ArithmeticError):
         raise InvalidParameter(f"{name} must be a finite number, not {str(value)[:40]!r}.") from None
 
 
-def _ratio(text: str) -> Fraction:
-    if len(text) > _LONGEST:
-        raise ValueError
-    return Fraction(text)
+def _written(text: str) -> Fraction:
+    plain = text.strip(" ")
+    if len(text) <= _LONGEST:
+        if _RATIO.fullmatch(plain):
+            return Fraction(plain)
+        if _DECIMAL.fullmatch(plain):
+            return _decimal(Decimal(plain))
+    raise ValueError
 
 
-def _decimal(value: str | Decimal) -> Fraction:
-    if len(value) > _LONGEST if isinstance(value, str) else len(value.as_tuple().digits) > _LONGEST:
-        raise ValueError
-    number = Decimal(value)
+def _decimal(number: Decimal) -> Fraction:
     # Spelt out, 1e999999999 would fill the memory.
-    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+    if (
+        not number.is_finite()
+        or len(number.as_tuple().digits) > _LONGEST
+        or abs(number.adjusted()) > _LONGEST
+    ):
         raise ValueError
     return Fraction(number)
 
@@ -89,11 +100,18 @@ def positive(value: Rational, name: str) -> Fraction:
 def nonnegative(value: Rational, name: str) -> Fraction:
     """The exact value of a parameter that must be zero or positive."""
     exact = as_fraction(value, name)
+    _no_negative_zero(exact, value, name)
     if exact == 0:
         return exact
     if exact < 0:
         raise InvalidParameter(f"{name} must be at least 0, not {show(exact)}.")
     return positive(exact, name)
+
+
+def _no_negative_zero(exact: Fraction, value: Rational, name: str) -> None:
+    """Refuse -0: whoever writes a sign there meant another number."""
+    if exact == 0 and str(value).lstrip().startswith("-"):
+        raise InvalidParameter(f"{name} must be at least 0, not -0.")
 
 
 def probability(value: Rational, name: str) -> Fraction:
@@ -107,6 +125,7 @@ def probability(value: Rational, name: str) -> Fraction:
 def delta_of(value: Rational, name: str = "delta") -> Fraction:
     """The exact value of a delta at which a curve is read: 0 is allowed, 1 is not."""
     exact = as_fraction(value, name)
+    _no_negative_zero(exact, value, name)
     if not 0 <= exact < 1:
         raise InvalidParameter(f"{name} must be at least 0 and below 1, not {show(exact)}.")
     return exact if exact == 0 else probability(exact, name)

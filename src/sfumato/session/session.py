@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
+from sfumato.ledger.names import spelled
 from sfumato.plan.builder import Selection
 from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners
 from sfumato.session.query import Query
@@ -68,6 +69,8 @@ class Session:
 
         Raises:
             LedgerMismatch: if the ledger has another budget, unit or bounds on record.
+            AccessDenied: if an analyst is named and the ledger has no budget on record yet, or other
+                declarations: what to open and declare is the steward's.
             SourceUnusable: if a source cannot be opened or lacks a declared column.
         """
         private = [table for table in tables if isinstance(table, PrivateTable)]
@@ -178,15 +181,15 @@ class Session:
 
 
 def _unambiguous(ledger: Ledger, names: set[str]) -> None:
-    """Refuse a dataset whose name differs from another's only in case: it would open a second budget."""
-    known = {each.name for each in ledger.datasets()} | names
-    for name in names:
-        for other in known - {name}:
-            if other.casefold() == name.casefold():
-                raise LedgerMismatch(
-                    f"The datasets {name!r} and {other!r} differ only in upper and lower case; write them "
-                    "alike, or they would have a budget each."
-                )
+    """Refuse new datasets whose names are spellings of another's: each would open a second budget."""
+    known = {each.name for each in ledger.datasets()}
+    for name in names - known:
+        other = spelled(name, (known | names) - {name})
+        if other is not None:
+            raise LedgerMismatch(
+                f"The datasets {name!r} and {other!r} are one name in another case or spelling; write them "
+                "alike, or they would have a budget each."
+            )
 
 
 def _salt(minted: bytes) -> int:
