@@ -35,7 +35,7 @@ def test_random_queries_show_nothing_but_noise():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", sorted(set(FORMS) - {"prepared", "grouped"}))
+@pytest.mark.parametrize("form", sorted(FORMS))
 def test_every_form_shows_nothing_but_noise(form):
     outcome = replay_form(form, "quick", worlds=1, queries=1)
     _clean(outcome)
@@ -51,7 +51,7 @@ def test_many_random_queries_show_nothing_but_noise(part):
 
 
 @pytest.mark.stats
-@pytest.mark.parametrize("form", sorted(set(FORMS) - {"prepared", "grouped"}))
+@pytest.mark.parametrize("form", sorted(FORMS))
 def test_many_questions_of_every_form_show_nothing_but_noise(form):
     outcome = replay_form(form, "long", worlds=10, queries=15)
     _clean(outcome)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sfumato as sf
 from random_queries import Asked, make_query
 from random_shapes import make_shape
-from random_shop import GROUPINGS, make_shop
+from random_shop import make_shop
 from random_tables import Side, World, make_world
+from sfumato.engines.prepare import prepare
 from sfumato.errors import SfumatoError
 from sfumato.testing import seeded
 from sfumato.testing.replaying import record, replay
@@ -36,18 +39,31 @@ class Outcome:
 
 
 @contextmanager
-def sessions(world: World, side: Side) -> Iterator[tuple[sf.Session, sf.Session]]:
+def sessions(
+    world: World, side: Side, prepared: Sequence[str] = ()
+) -> Iterator[tuple[sf.Session, sf.Session]]:
     """The same tables with the rows of a world and of a neighbour, in sessions with the same salts."""
     with ExitStack() as stack:
         made = []
         for rows in (world.base, {**world.base, **side.rows}):
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            tables = _filled(world, rows, {name: _prepared(world, rows, name, folder) for name in prepared})
             with seeded("sessions"):
-                made.append(stack.enter_context(sf.Session(*_filled(world, rows), budget=_BUDGET)))
+                made.append(stack.enter_context(sf.Session(*tables, budget=_BUDGET)))
         yield made[0], made[1]
 
 
-def _filled(world: World, rows: Mapping[str, Any]) -> list[Any]:
-    filled = {name: rows[name] for name in world.tables if name not in world.prepared}
+def _prepared(world: World, rows: Mapping[str, Any], name: str, folder: Path) -> str:
+    """The file of a prepared table, with a salt that neighbours share."""
+    path = folder / f"{name}.duckdb"
+    filled = replace(world.tables[name], source=rows[name])
+    prepare(filled, path, group_by=world.prepared[name], salt=b"shared")
+    return str(path)
+
+
+def _filled(world: World, rows: Mapping[str, Any], prepared: Mapping[str, str]) -> list[Any]:
+    filled: dict[str, Any] = {name: rows[name] for name in world.tables if name not in world.prepared}
+    filled |= prepared
     if "places" in filled:  # the real engine holds its key to be unique
         keys = filled["places"].column("place").to_pylist()
         filled["places"] = filled["places"].take([keys.index(key) for key in dict.fromkeys(keys)])
@@ -59,7 +75,7 @@ def seen_of(session: sf.Session, asked: Asked, price: Mapping[str, Any]) -> Any:
     statements: list[str] = []
     engine = session.vault._engine
     real = engine.fetch
-    engine.fetch = lambda statement: (statements.append(statement.sql("duckdb")), real(statement))[1]
+    engine.fetch = lambda one, **more: (statements.append(one.sql("duckdb")), real(one, **more))[1]
     try:
         query = session.sql(asked.text, asked.parameters)
         quote = query.quote(**price)
@@ -142,10 +158,10 @@ def replay_form(form: str, seed: int | str, worlds: int, queries: int) -> Outcom
     for part in range(worlds):
         draw = random.Random(f"replay {form}/{seed}/{part}")
         world = make_shop(f"replay {form}/{seed}/{part}", adjacency=_ADJACENT[part % 2])
-        with sessions(world, draw.choice([each for each in world.sides if each.moves])) as pair:
-            for _ in range(queries):
-                asked = make_shape(draw, form)
-                prepared = any(name in asked.text for name in ("ranked", *GROUPINGS))
-                if not prepared and not _replayed(outcome, pair, asked, _price(draw, asked), form):
+        asked = [make_shape(draw, form) for _ in range(queries)]
+        prepared = [name for name in world.prepared if any(name in each.text for each in asked)]
+        with sessions(world, draw.choice([each for each in world.sides if each.moves]), prepared) as pair:
+            for each in asked:
+                if not _replayed(outcome, pair, each, _price(draw, each), form):
                     break
     return outcome
