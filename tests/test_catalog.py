@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
-from sfumato.catalog.keys import KEYS
+from sfumato.catalog.keys import ENVIRONMENT, KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text
@@ -147,13 +147,22 @@ def test_numbers_are_read_to_their_last_digit(tmp_path):
 
 
 def test_flags_over_environment_over_file(tmp_path):
-    environ = {"SFUMATO_LEDGER": "env.ledger", "SFUMATO_ANALYST": "eve", "SFUMATO_THREADS": "3"}
+    environ = {"SFUMATO_LEDGER": "env.ledger", "SFUMATO_ANALYST": "eve"}
     assert read(tmp_path, SMALL).ledger == str(tmp_path / "sfumato.ledger")
-    inherited = read(tmp_path, SMALL + "[engine]\nthreads = 1\nmemory = '1GB'", environ=environ)
+    inherited = read(tmp_path, SMALL, environ=environ)
     assert (inherited.ledger, inherited.analyst) == ("env.ledger", "eve")
-    assert (inherited.engine.threads, inherited.engine.memory) == (3, "1GB")
     flagged = read(tmp_path, SMALL, environ=environ, ledger="flag.ledger", analyst="bob")
     assert (flagged.ledger, flagged.analyst) == ("flag.ledger", "bob")
+
+
+@pytest.mark.parametrize("limits", ["", "[engine]\nthreads = 1\nmemory = '1GB'\ntimeout = 300\n"])
+@pytest.mark.parametrize("analyst", [None, "eve"])
+def test_limits_of_a_read_are_those_of_the_file_whatever_the_environment_says(tmp_path, limits, analyst):
+    names = [*ENVIRONMENT, "SFUMATO_THREADS", "SFUMATO_MEMORY", "SFUMATO_TIMEOUT", "SFUMATO_ENGINE_TIMEOUT"]
+    plain = read(tmp_path, SMALL + limits, environ={}).engine
+    for value in ("0.6", "1", "99", "9GB"):
+        found = read(tmp_path, SMALL + limits, environ=dict.fromkeys(names, value), analyst=analyst)
+        assert found.engine == plain
 
 
 def test_key_and_anchor_of_a_server_are_kept_beside_the_file(tmp_path):

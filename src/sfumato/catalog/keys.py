@@ -97,9 +97,6 @@ ENVIRONMENT: dict[str, str] = {
     "SFUMATO_CONFIG": "path of sfumato.toml",
     "SFUMATO_LEDGER": "path or address of the ledger",
     "SFUMATO_ANALYST": "in whose name to ask",
-    "SFUMATO_THREADS": "threads of the engine",
-    "SFUMATO_MEMORY": "memory of the engine",
-    "SFUMATO_TIMEOUT": "seconds after which a read is stopped",
     "SFUMATO_DEBUG": "1: show where an unexpected error arose, without any value",
 }
 

@@ -95,7 +95,8 @@ class Catalog:
             path: The file; None: `find` it.
             ledger: A ledger to use instead of the file's, relative to the current folder.
             analyst: In whose name to ask.
-            environ: The environment, by default the process's: `SFUMATO_*` stand between arguments and file.
+            environ: The environment, by default the process's: `SFUMATO_*` stand between arguments and file,
+                but for what a read may use, which the file alone decides.
 
         Raises:
             CatalogUnusable: if it is missing, unreadable, has an unknown key or leaves something undecided.
@@ -132,7 +133,7 @@ class Catalog:
             roles=roles,
             ledger=chosen,
             state=state,
-            engine=_limits(section_of(data, "engine"), environment),
+            engine=_limits(section_of(data, "engine")),
             analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
             public=public,
             moved=moved,
@@ -258,10 +259,14 @@ def _same_place(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _limits(section: Mapping[str, Any], environment: Mapping[str, str]) -> EngineLimits:
-    threads = environment.get("SFUMATO_THREADS") or section.get("threads")
-    memory = environment.get("SFUMATO_MEMORY") or section.get("memory")
-    timeout = environment.get("SFUMATO_TIMEOUT") or section.get("timeout")
+def _limits(section: Mapping[str, Any]) -> EngineLimits:
+    """What a read may use: the file's word alone.
+
+    Privacy:
+        Whether a read ends within a limit depends on the rows. Whoever could choose the limit would choose it
+        so that the read ends if and only if somebody is not there; so no argument or environment does.
+    """
+    threads, memory, timeout = section.get("threads"), section.get("memory"), section.get("timeout")
     try:
         made = EngineLimits(
             threads=None if threads is None else int(threads),

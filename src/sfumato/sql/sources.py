@@ -40,10 +40,12 @@ from sfumato.sql.source_nodes import (
 )
 from sfumato.sql.typed import Typed
 
-__all__ = ["MOST_JOINED", "lower_source", "unit_types"]
+__all__ = ["MOST_JOINED", "MOST_PARTNERS", "lower_source", "unit_types"]
 
 MOST_JOINED = 1000
 """The most rows of one unit that enter one side of a join of private rows."""
+MOST_PARTNERS = 100
+"""The most rows that one row of a unit meets there."""
 _PLACE = "sfumato place"
 
 
@@ -189,7 +191,8 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Sele
         _need_units(_rows(source.left), tables)
         _need_units(_rows(source.right), tables)
         matches.append(_equal(column(UNIT_COLUMN, "l"), column(UNIT_COLUMN, "r")))
-        reduced = _with_keys(subquery(_few(other, source.right, right), "q"), right, keys)
+        few = subquery(_few(other, source.right, right), "q")
+        reduced = _partners(_with_keys(few, right, keys), source.right, keys, right)
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "l"))] if private else []
     columns += [(name, column(name, "l")) for name in left]
     columns += [(name, column(f"c{i}", "r")) for i, name in enumerate(right)]
@@ -217,15 +220,42 @@ def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.
     shown += [(name, column(name)) for name in columns]
     if is_single(block):
         return select(shown, rows)
-    every = [column(name) for name in columns]
+    return _first(shown, rows, [column(UNIT_COLUMN)], [column(name) for name in columns], MOST_JOINED)
+
+
+def _partners(
+    rows: exp.Select, block: Block, keys: Sequence[Typed], columns: Mapping[str, Facts]
+) -> exp.Select:
+    """At most `MOST_PARTNERS` rows of each unit with the same keys `j0`, …, chosen like those of `_few`.
+
+    Privacy:
+        As there. So a join has at most MOST_JOINED·MOST_PARTNERS rows of a unit before anything is counted:
+        what one unit adds to the work of a read is bounded by the shape of the statement.
+    """
+    if is_single(block):
+        return rows
+    by = [UNIT_COLUMN, *(f"j{i}" for i in range(len(keys)))]
+    every = [f"c{i}" for i in range(len(columns))]
+    shown = [(name, column(name)) for name in (*by, *every)]
+    return _first(shown, subquery(rows, "k"), [*map(column, by)], [*map(column, every)], MOST_PARTNERS)
+
+
+def _first(
+    shown: Sequence[tuple[str, exp.Expr]],
+    rows: exp.Subquery,
+    by: Sequence[exp.Expr],
+    every: Sequence[exp.Expr],
+    most: int,
+) -> exp.Select:
+    """So many rows of those that agree in `by`, in the order of a hash of all columns and of these."""
     twice: exp.Expr = exp.Literal.number(0)
     if every:
-        once = exp.Anonymous(this="hash", expressions=every)
+        once = exp.Anonymous(this="hash", expressions=[each.copy() for each in every])
         twice = exp.Anonymous(this="hash", expressions=[once])
     order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (twice, *every)])
-    place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT_COLUMN)], order=order)
+    place = exp.Window(this=exp.RowNumber(), partition_by=[each.copy() for each in by], order=order)
     ranked = select([*shown, (_PLACE, place)], rows)
-    limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(MOST_JOINED))
+    limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(most))
     return select([(name, each.copy()) for name, each in shown], subquery(ranked, "w"), limit)
 
 
