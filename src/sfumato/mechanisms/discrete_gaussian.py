@@ -15,6 +15,7 @@ from sfumato import random
 from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
+from sfumato.mechanisms._density import discrete_gaussian_log, shifted
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
@@ -163,6 +164,23 @@ class DiscreteGaussian(Mechanism):
         Above a sigma of 1024 it may be one too large.
         """
         return float(discrete_gaussian_width(self._variance, confidence, size))
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The probability of the answer `at` if the value is `value`; 0 between whole numbers."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        return shifted(lambda noise: discrete_gaussian_log(noise, float(self._variance)), at, value)
 
     @overload
     def release(self, value: int | np.integer[Any]) -> int: ...

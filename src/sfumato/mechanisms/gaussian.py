@@ -15,6 +15,7 @@ from sfumato import random
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
+from sfumato.mechanisms._density import gaussian_log, shifted
 from sfumato.mechanisms._figures import freeze, gaussian_width, shown
 from sfumato.mechanisms._grid import WIDENING, Grid, Number, floor_log2, noisy, noisy_whole
 from sfumato.mechanisms.base import Example, Mechanism
@@ -156,6 +157,23 @@ class Gaussian(Mechanism):
         """
         slack = self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         return gaussian_width(self._variance, confidence, size, slack=slack)
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """How densely answers lie at `at` if the value is `value`: of the law before rounding to the grid."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        return shifted(lambda noise: gaussian_log(noise, self.sigma), at, value)
 
     @overload
     def release(self, value: Number) -> float: ...

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
+from sfumato.mechanisms._density import discrete_laplace_log, shifted
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
@@ -84,6 +85,23 @@ class Geometric(Mechanism):
     def error(self, confidence: Rational, *, size: int = 1) -> float:
         """The least whole w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence."""
         return float(discrete_laplace_width(self._scale, confidence, size))
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The probability of the answer `at` if the value is `value`; 0 between whole numbers."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        return shifted(lambda noise: discrete_laplace_log(noise, self.scale), at, value)
 
     @overload
     def release(self, value: int | np.integer[Any]) -> int: ...

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
+from sfumato.mechanisms._density import laplace_log, shifted
 from sfumato.mechanisms._figures import freeze, laplace_width, shown
 from sfumato.mechanisms._grid import WIDENING, Grid, Number, noisy, noisy_whole
 from sfumato.mechanisms.base import Example, Mechanism
@@ -117,6 +118,23 @@ class Laplace(Mechanism):
         return laplace_width(
             self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         )
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """How densely answers lie at `at` if the value is `value`: of the law before rounding to the grid."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        return shifted(lambda noise: laplace_log(noise, self.scale), at, value)
 
     @overload
     def release(self, value: Number) -> float: ...

@@ -14,6 +14,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._coins import Coin
+from sfumato.mechanisms._density import per_step, shifted, staircase_log
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up, upper
 from sfumato.mechanisms._grid import Grid, Number
 from sfumato.mechanisms._lattice import BITS, changed, checked, release_on, shift_of, signed
@@ -161,6 +162,25 @@ class Staircase(Mechanism):
                 inside = r + ceiling((missing - r) / b)
             width = max(0, periods * d + inside - 1)
             return up(ball(self._grid.length(width + Fraction(1, 2))))
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        each, period, high = float(self._each), self._period, self._high
+        law = per_step(lambda units: staircase_log(units, each, period, high), self.grid)
+        return shifted(law, at, value)
 
     @overload
     def release(self, value: Number) -> float: ...

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproximateLoss
+from sfumato.mechanisms._density import per_step, shifted, truncated_log
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import Grid, Number
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, release_on, shift_of, signed
@@ -130,6 +131,25 @@ class TruncatedLaplace(Mechanism):
             tail = failure(confidence, size) * (1 + q - 2 * end) / 2 + end
             width = min(self._reach, max(0, ceiling(-tail.log() / ball(self._rate)) - 1))
             return up(ball(self._grid.length(width + Fraction(1, 2))))
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
+        found = np.exp(self.log_density(at, value=value))
+        return found if isinstance(found, np.ndarray) else float(found)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float."""
+        rate, reach = float(self._rate), self._reach
+        law = per_step(lambda units: truncated_log(units, rate, reach), self.grid)
+        return shifted(law, at, value)
 
     @overload
     def release(self, value: Number) -> float: ...

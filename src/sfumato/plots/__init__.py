@@ -12,13 +12,16 @@ from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.bounds import against_bound
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
+from sfumato.plots.densities import density_curves, neighbouring_densities
 from sfumato.plots.raster import pixels
 
 __all__ = [
     "against_bound",
     "before_after",
     "budget_bar",
+    "density_curves",
     "deployments_chart",
+    "neighbouring_densities",
     "noise_bands",
     "noise_panels",
     "pixels",
