@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from sfumato.engines import pointer_column
 from sfumato.plan.measure import recipe
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import step
@@ -24,6 +25,7 @@ from sfumato.schema import (
     PrivateTable,
     PublicTable,
     Text,
+    pointers_of,
 )
 from sfumato.sql.lower import lower
 from sfumato.sql.parse import parse
@@ -127,12 +129,12 @@ def make_rows(seed: int) -> duckdb.DuckDBPyConnection:
     fill("zones", "zone BIGINT, title TEXT, tax DOUBLE", [(0, "near", 0.5), (1, "far", 1.25)])
     fill("codes", "code TEXT, note TEXT", [("FR", "x"), ("FR", "y"), ("IT", "z")])
     connection.execute("CREATE SCHEMA engine")
-    for name, unit in (("visits", "user_id"), ("people", "id")):
-        connection.execute(
-            f'CREATE VIEW engine.{name} AS SELECT *, {unit} AS "sfumato unit" FROM main.{name}'
-        )
-    for name in ("baskets", "items", "regions", "zones", "codes"):
-        connection.execute(f"CREATE VIEW engine.{name} AS SELECT * FROM main.{name}")
+    units = {"visits": "user_id", "people": "id"}
+    pointers = pointers_of(each for each in TABLES.values() if isinstance(each, PrivateTable))
+    for name in TABLES:
+        ids = f', {units[name]} AS "sfumato unit"' if name in units else ""
+        ids += "".join(f', {each} AS "{pointer_column(each)}"' for each in pointers.get(name, ()))
+        connection.execute(f"CREATE VIEW engine.{name} AS SELECT *{ids} FROM main.{name}")
     return connection
 
 

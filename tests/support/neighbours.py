@@ -18,7 +18,7 @@ from random_shapes import make_shape
 from random_shop import make_shop
 from random_tables import Side, World, make_world
 from sfumato.engines import prepare
-from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import EngineFailed, QueryRefused
 from sfumato.plan import sensitivity as claims
@@ -29,7 +29,7 @@ from sfumato.plan.others import Line, lines_of, picks_of
 from sfumato.plan.relations import rows_of
 from sfumato.plan.sensitivity import Sensitivity
 from sfumato.plan.unbounded import bounded, sizes_of, unbounded
-from sfumato.schema import PrivacyUnit
+from sfumato.schema import PrivacyUnit, PrivateTable, pointers_of
 from sfumato.session.reading import Reading, on_lines, reading
 from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
@@ -108,6 +108,8 @@ class Bench:
         unit = getattr(self.world.tables[name], "unit", None)
         named = unit is not None and unit.column is not None and not unit.is_via
         ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
+        pointers = pointers_of(each for each in self.world.tables.values() if isinstance(each, PrivateTable))
+        ids += "".join(f', "{each}" AS "{pointer_column(each)}"' for each in pointers.get(name, ()))
         select = f"SELECT *{ids} FROM incoming"
         if name in self.world.prepared:
             kinds = {column: kind.kind for column, kind in self.world.tables[name].schema.items()}

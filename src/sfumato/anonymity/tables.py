@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.anonymity._quotes import check_closed
 from sfumato.engines._run import run
-from sfumato.engines._tables import Column, quoted
+from sfumato.engines._scans import Column, quoted
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.duckdb import DuckDB
@@ -211,15 +211,16 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
     planned, held = native_table(
         cursor, name, located, lambda names: columns_of(names, columns, located.shown)
     )
+    (part,) = planned.parts
     is_csv = isinstance(located, Files) and located.format == "csv"
-    if is_csv or planned.scan.frame is not None:
+    if is_csv or part.scan.frame is not None:
         made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
 
     if isinstance(located, Files) and is_csv:
         check_closed(located)
 
     def work() -> tuple[str, list[str | None]]:
-        inside = f"(SELECT {', '.join(planned.select) or '1'} FROM {planned.scan.prepare(cursor, name)})"
+        inside = f"(SELECT {', '.join(part.select) or '1'} FROM {part.scan.prepare(cursor, name)})"
         if not is_csv:
             return inside, [None] * len(held)
         cursor.execute(f"CREATE TEMP TABLE {quoted(name)} AS FROM {inside} AS r")

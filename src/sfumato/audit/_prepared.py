@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines._prepared import METADATA
-from sfumato.engines._tables import quoted
+from sfumato.engines._scans import quoted
 
 __all__ = ["salt_of"]
 

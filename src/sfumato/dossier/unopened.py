@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from sfumato.engines import Engine
 from sfumato.engines.base import Source, SourceKind
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
-from sfumato.sql.sources import unit_types
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from sfumato.sql.sources import id_types
 
 __all__ = ["Unopened"]
 
@@ -47,11 +45,17 @@ class Unopened:
         return self._inner.dialect
 
     def attach(
-        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
     ) -> None:
         """Take note of a private table; open a public one, or a DuckDB file for its catalog."""
         if name.lower() in self._public or _is_database(source):
-            self._inner.attach(name, source, columns, unit=unit)
+            self._inner.attach(name, source, columns, unit=unit, pointers=pointers)
 
     def schema(self, source: Source) -> dict[str, SourceKind]:  # noqa: ARG002 - as the protocol has it
         """Refused: a source is not opened here."""
@@ -64,9 +68,10 @@ class Unopened:
         guard: exp.Expression | None = None,  # noqa: ARG002 - as the protocol has it
     ) -> pa.Table:
         """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
-        names = [str(name) for name in getattr(statement, "named_selects", ())]
-        if names and statement == unit_types(names):
-            return pa.table({name: ["as they were"] for name in names})
+        asked = [(each.find(exp.Table), each.find(exp.Max)) for each in statement.find_all(exp.Subquery)]
+        columns = [(table.name, most.this.name) for table, most in asked if table and most]
+        if columns and statement == id_types(columns):
+            return pa.table({str(i): ["as they were"] for i in range(len(columns))})
         raise EngineFailed(_SHUT)
 
     def values(self, name: str, column: str, limit: int) -> list[Any] | None:

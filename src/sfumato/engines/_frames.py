@@ -6,11 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.engines._arrow import exact_as_id, readable, valid_text, without_zone
+from sfumato.engines._cells import ids_of, texts_of
 from sfumato.errors import MissingExtra, SourceUnusable
 
-__all__ = ["Frame", "frame_of", "is_text_valid", "read_arrow_files"]
+__all__ = ["Frame", "Picked", "frame_of", "is_text_valid", "read_arrow_files", "read_parquet_files"]
 
 _SHOWN = "The source in memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Columns of a frame, ready for Arrow to scan.
+
+    Attributes:
+        scannable: What Arrow scans.
+        values: Where in it the columns are that are read as values.
+        ids: Where those are that are compared as they are.
+        objects: Which of these hold Python objects, each written with its type.
+        vague: Which of these Arrow or DuckDB would change so that two of them could become one.
+        checked: Whether all text in it is UTF-8; text of files is not looked at.
+    """
+
+    scannable: Any
+    values: tuple[int, ...]
+    ids: tuple[int, ...]
+    objects: frozenset[int] = frozenset()
+    vague: frozenset[int] = frozenset()
+    checked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +42,23 @@ class Frame:
 
     Attributes:
         names: The columns by position; they need not be distinct.
-        pick: Gives something that Arrow can scan, and where in it the columns at the asked positions are.
+        pick: Gives something that Arrow can scan, and where in it the columns at the asked positions are, in
+            the types that Arrow gives them.
+        read: Gives columns by their positions, some as values and some as ids, each cell by itself: no cell
+            decides how others are read.
         shown: What to call it in messages.
         files: The files that scanning it opens.
         remembers: Whether it keeps what it learned about their insides, as a dataset of Parquet files does.
+        pieces: The frames that it is made of, if its files have columns of different types.
     """
 
     names: tuple[str, ...]
     pick: Callable[[list[int]], tuple[Any, list[int]]]
+    read: Callable[[list[int], list[int]], Picked]
     shown: str = _SHOWN
     files: tuple[str, ...] = ()
     remembers: bool = False
+    pieces: tuple[Frame, ...] = ()
 
 
 def frame_of(source: object) -> Frame:
@@ -56,11 +85,11 @@ def _of_pyarrow(source: Any) -> Frame | None:
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
-        return Frame(
-            tuple(source.column_names), lambda wanted: _table([_plain(source.column(i)) for i in wanted])
-        )
+        return _in_memory(tuple(source.column_names), source.column)
     if isinstance(source, ds.Dataset):
-        return of_dataset(source, remembers=True)
+        from sfumato.engines._datasets import of_dataset
+
+        return of_dataset(source, _SHOWN)
     return None
 
 
@@ -68,20 +97,28 @@ def _of_polars(source: Any) -> Frame | None:
     if type(source).__name__ != "DataFrame":
         return None
     _pyarrow()
-    return Frame(
-        tuple(source.columns),
-        lambda wanted: _table([_plain(source.to_series(i).to_arrow()) for i in wanted]),
-    )
+
+    def cells(position: int) -> list[Any] | None:
+        series = source.to_series(position)
+        return series.to_list() if str(series.dtype) == "Object" else None
+
+    return _in_memory(tuple(source.columns), lambda i: source.to_series(i).to_arrow(), cells)
 
 
 def _of_pandas(source: Any) -> Frame | None:
     if type(source).__name__ != "DataFrame":
         return None
     pa = _pyarrow()
-    return Frame(
-        tuple(str(name) for name in source.columns),
-        lambda wanted: _table([_plain(pa.array(source.iloc[:, i], from_pandas=True)) for i in wanted]),
-    )
+
+    def cells(position: int) -> list[Any] | None:
+        column = source.iloc[:, position]
+        is_odd = column.dtype == object or (
+            str(column.dtype) == "category" and column.cat.categories.dtype == object
+        )
+        return list(column.array) if is_odd else None
+
+    names = tuple(str(name) for name in source.columns)
+    return _in_memory(names, lambda i: pa.array(source.iloc[:, i], from_pandas=True), cells)
 
 
 _READERS: dict[str, Callable[[Any], Frame | None]] = {
@@ -91,11 +128,40 @@ _READERS: dict[str, Callable[[Any], Frame | None]] = {
 }
 
 
-def of_dataset(dataset: Any, shown: str = _SHOWN, *, remembers: bool = False) -> Frame:
-    """An Arrow dataset, read anew by each statement."""
-    files = tuple(getattr(dataset, "files", ()))
-    names = tuple(dataset.schema.names)
-    return Frame(names, lambda wanted: (dataset, list(wanted)), shown, files=files, remembers=remembers)
+def _in_memory(
+    names: tuple[str, ...],
+    column: Callable[[int], Any],
+    cells: Callable[[int], list[Any] | None] = lambda _: None,
+) -> Frame:
+    """A frame of Arrow columns; `cells` gives those of a column of Python objects, None for all others."""
+    pa = _pyarrow()
+
+    def read(values: list[int], ids: list[int]) -> Picked:
+        made: list[Any] = []
+        objects: set[int] = set()
+        vague: set[int] = set()
+        for position in values:
+            odd = cells(position)
+            made.append(_value(column(position)) if odd is None else pa.array(texts_of(odd), pa.string()))
+        for place, position in enumerate(ids, len(values)):
+            odd = cells(position)
+            if odd is not None:
+                objects.add(place)
+                made.append(pa.array(ids_of(odd), pa.binary()))
+                continue
+            native = column(position)
+            if not exact_as_id(native.type):
+                vague.add(place)
+            made.append(_value(native))
+        table = pa.Table.from_arrays(made, names=[f"c{i}" for i in range(len(made))])
+        at = tuple(range(len(made)))
+        return Picked(table, at[: len(values)], at[len(values) :], frozenset(objects), frozenset(vague))
+
+    return Frame(names, lambda wanted: _table([readable(column(i)) for i in wanted]), read)
+
+
+def _value(column: Any) -> Any:
+    return valid_text(without_zone(readable(column)))
 
 
 def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:
@@ -105,7 +171,7 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
         SourceUnusable: if they cannot be opened or differ in their columns.
     """
     pa = _pyarrow()
-    import pyarrow.dataset as ds
+    from sfumato.engines._datasets import files_of, of_dataset
 
     frame = None
     try:
@@ -113,14 +179,32 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
             with pa.OSFile(paths[0]) as file:
                 frame = _of_pyarrow(pa.ipc.open_stream(file).read_all())
         else:
-            keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")
-            dataset = ds.dataset(list(paths), format="ipc", partitioning=keys if partitions else None)
+            dataset = files_of(paths, partitions, "ipc")
             schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
-            frame = of_dataset(dataset, shown) if all(each.equals(schemas[0]) for each in schemas) else None
+            alike = all(each.equals(schemas[0]) for each in schemas)
+            frame = of_dataset(dataset, shown, remembers=False) if alike else None
     except Exception:  # its text may hold data; what to do is the same whatever the reason
         frame = None
     if frame is None:
         raise SourceUnusable(f"{shown} cannot be read as Arrow files with the same columns; check them.")
+    return frame
+
+
+def read_parquet_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:
+    """Parquet files as an Arrow dataset, which keeps times in milliseconds as they are.
+
+    Raises:
+        SourceUnusable: if Arrow cannot open them.
+    """
+    from sfumato.engines._datasets import files_of, of_dataset
+
+    frame = None
+    try:
+        frame = of_dataset(files_of(paths, partitions, "parquet"), shown)
+    except Exception:  # its text may hold data
+        frame = None
+    if frame is None:
+        raise SourceUnusable(f"{shown} cannot be opened; check that it is whole and readable.")
     return frame
 
 
@@ -134,33 +218,13 @@ def _table(columns: list[Any]) -> tuple[Any, list[int]]:
     return _pyarrow().Table.from_arrays(columns, names=names), list(range(len(columns)))
 
 
-def _plain(column: Any) -> Any:
-    """The column in a type that DuckDB reads: two rare ones are converted, others left as they are."""
-    pa = _pyarrow()
-    if pa.types.is_float16(column.type):
-        return column.cast(pa.float32())
-    if pa.types.is_decimal256(column.type):
-        return column.cast(pa.float64())
-    return column
-
-
 def is_text_valid(scannable: Any, position: int) -> bool:
-    """Whether a column in memory is no text, or text in UTF-8: functions of text fail on anything else.
-
-    Files are not looked at: reading them whole when they are attached would cost as much as a question.
-    """
+    """Whether a column in memory is no text, or text in UTF-8: functions of text fail on anything else."""
     pa = _pyarrow()
     if not isinstance(scannable, pa.Table):
         return True
     column = scannable.column(position)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        return True
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    return valid_text(column) is column
 
 
 def _pyarrow() -> Any:

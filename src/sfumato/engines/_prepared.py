@@ -35,6 +35,7 @@ class Note:
         columns: The other columns, with what they were declared to hold.
         groups: Those of them that it was prepared to be grouped by; empty: none.
         ids: The native type of the units' ids.
+        exact: The columns that keep apart what their source does, so that they can be pointers.
     """
 
     table: str
@@ -42,6 +43,7 @@ class Note:
     columns: Mapping[str, Kind]
     groups: tuple[str, ...] = ()
     ids: str = "OTHER"
+    exact: tuple[str, ...] = ()
 
     def public_name(self, inner: str) -> str | None:
         """What a column of the file is called to the outside; None: it is not shown."""
@@ -115,5 +117,6 @@ def _understood(data: Any) -> Note | None:
     if data["format"] not in (FORMAT, FORMAT_GROUPS):
         return None
     groups = tuple(map(str, data["groups"])) if data["format"] == FORMAT_GROUPS else ()
-    note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]), groups)
+    exact = tuple(map(str, data.get("exact", ())))
+    note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]), groups, exact=exact)
     return note if set(groups) <= set(note.columns) else None

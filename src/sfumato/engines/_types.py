@@ -5,7 +5,7 @@ from __future__ import annotations
 from sfumato.engines.base import SourceKind
 from sfumato.schema import Kind
 
-__all__ = ["CANONICAL", "cast", "identifies", "kind_of"]
+__all__ = ["ALL_NULL", "CANONICAL", "cast", "kind_of"]
 
 CANONICAL: dict[Kind, str] = {
     "integer": "BIGINT",
@@ -18,7 +18,10 @@ CANONICAL: dict[Kind, str] = {
 _SMALL = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 _WHOLE = {*_SMALL, "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM"}
 _TEXTS = {"VARCHAR", "UUID", "JSON"}
-_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
+_TIMESTAMPS = {
+    *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+    *("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"),
+}
 _KINDS: dict[str, SourceKind] = {
     **dict.fromkeys(_WHOLE, "integer"),
     **dict.fromkeys(_TEXTS, "text"),
@@ -28,8 +31,8 @@ _KINDS: dict[str, SourceKind] = {
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
-_ALL_NULL = {'"NULL"', "NULL"}  # a column that holds nothing but NULL serves as anything
-_IDENTIFIERS = {"BLOB", "TIME", "TIME_NS", "TIME WITH TIME ZONE", "INTERVAL", "BIT"}
+ALL_NULL = frozenset({'"NULL"', "NULL"})
+"""The types of a column that holds nothing but NULL, which serves as anything."""
 
 # Casts that succeed for every value, so that the optimiser may move comparisons through them.
 _LOSSLESS = {
@@ -57,11 +60,6 @@ def kind_of(native: str) -> SourceKind:
     return _KINDS.get(native, "other")
 
 
-def identifies(native: str) -> bool:
-    """Whether values of this type can be the ids of units: anything that is not nested."""
-    return kind_of(native) != "other" or native in _IDENTIFIERS | _ALL_NULL
-
-
 def cast(column: str, native: str, kind: Kind) -> str | None:
     """SQL that gives the column in the canonical type of the kind, NULL where a value does not fit.
 
@@ -76,12 +74,14 @@ def cast(column: str, native: str, kind: Kind) -> str | None:
     target, found = CANONICAL[kind], kind_of(native)
     if native == target:
         return column
-    if native in _ALL_NULL:
+    if native in ALL_NULL:
         return f"CAST({column} AS {target})"
     if found not in _FITTING[kind]:
         return None
     if native in _LOSSLESS[target] or (native.startswith("ENUM(") and target == "VARCHAR"):
         return f"CAST({column} AS {target})"
+    if native == "BIGNUM":  # DuckDB's own TRY_CAST raises on more than 64 bits, and the instance is lost
+        column, native, found = f"CAST({column} AS VARCHAR)", "VARCHAR", "text"
     if kind == "boolean" and found == "float":  # NaN is no truth value
         return f"TRY_CAST(TRY_CAST({column} AS BIGINT) AS BOOLEAN)"
     if kind == "date":  # text and timestamps can say "infinity", which is no day

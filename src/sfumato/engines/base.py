@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP_COLUMN",
     "PLACE_COLUMN",
+    "POINTER_PREFIX",
     "RANK_COLUMN",
     "UNIT_COLUMN",
     "Engine",
     "Source",
     "SourceKind",
     "engine",
+    "pointer_column",
 ]
 
 Source: TypeAlias = Any
@@ -54,6 +56,9 @@ groups of its unit, from 1 on."""
 
 PLACE_COLUMN = "sfumato place"
 """The name under which such a table shows the rank of each row among those of its unit and group."""
+
+POINTER_PREFIX = "sfumato pointer "
+"""How the names of columns begin under which an attached table shows its pointers: see `pointer_column`."""
 
 _GROUP = "sfumato.engines"
 _BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}
@@ -77,7 +82,13 @@ class Engine(Protocol):
         """The sqlglot dialect in which statements are written for it."""
 
     def attach(
-        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
     ) -> None:
         """Make `name` a table with these columns in their canonical types.
 
@@ -87,9 +98,15 @@ class Engine(Protocol):
         and so one unit of several people. A table without `unit` has no such column: a public one, or a
         private one whose units are rows or are named in another table.
 
+        `pointers` are those of `columns` that lead from a row to its owner, on either end. They are shown as
+        `pointer_column(name)` too, as the source has them, for the same reason; whole numbers of any width in
+        one type, so that both ends meet. Where files of one source have different types for an id or a
+        pointer, values that one type holds exactly are shown in it, and what it cannot hold is NULL: no id.
+        Types alone decide whether there is such a type.
+
         Raises:
-            SourceUnusable: if the source cannot be opened, a column is missing or cannot have that kind, or
-                `columns` uses the name `UNIT_COLUMN`.
+            SourceUnusable: if the source cannot be opened, a column is missing or cannot have that kind, ids
+                or pointers are of types that cannot be told apart, or `columns` uses a name that is kept.
         """
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
@@ -139,6 +156,11 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
+
+
+def pointer_column(name: str) -> str:
+    """The name under which an attached table shows a pointer to owners as the source has it."""
+    return f"{POINTER_PREFIX}{name}"
 
 
 def engine(name: str, /, **options: Any) -> Engine:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from sqlglot import exp
 
 from sfumato.engines._door import FUNCTIONS, is_plain_select
+from sfumato.engines._origins import describe
 from sfumato.engines._public import in_order, repeated, some_values
 from sfumato.engines._run import run
-from sfumato.engines._tables import Table, describe, plan_table
+from sfumato.engines._tables import Table, plan_table
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.sources import Stamp, locate
@@ -127,7 +128,13 @@ class DuckDB:
         self._remove = weakref.finalize(self, _remove_folder, self._folder, self._process)
 
     def attach(
-        self, name: str, source: Source, columns: Mapping[str, Kind], *, unit: str | None = None
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
     ) -> None:
         """Make `name` a view of the source whose columns have canonical types; tables so far stay attached.
 
@@ -145,7 +152,7 @@ class DuckDB:
             others = {each: table for each, table in self._tables.items() if each != key}
             connection = self._connect()
             try:
-                planned = plan_table(connection, name, located, columns, unit=unit)
+                planned = plan_table(connection, name, located, columns, unit=unit, pointers=pointers)
                 tables = {**others, key: planned}
                 built = _succeeds(lambda: self._build(connection, tables))
             except BaseException:

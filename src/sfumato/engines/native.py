@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
-from sfumato.engines._tables import Column, Table, _columns, _native, _Scan, _scan, quoted
+from sfumato.engines._origins import columns_of, native_of, scan_of
+from sfumato.engines._scans import Column, Scan, quoted
+from sfumato.engines._tables import Part, Table
 from sfumato.engines.sources import Database, Files, Located
 from sfumato.errors import SourceUnusable
 
@@ -35,8 +37,8 @@ def native_table(
     if isinstance(located, Frame):
         scan, found = _pick(connection, located, choose(located.names))
     else:
-        scan = _scan(connection, located, strict=True)
-        held = _columns(connection, scan, located.shown)
+        scan = scan_of(connection, located, strict=True)
+        held = columns_of(connection, scan, located.shown)
         found = [held[i] for i in choose([column.name for column in held])]
     collated = isinstance(located, Database)
     select = tuple(
@@ -44,7 +46,7 @@ def native_table(
     )
     made = tuple(Column(column.name, f"c{i}", column.native) for i, column in enumerate(found))
     inner = tuple(dict.fromkeys(quoted(column.inner) for column in found))
-    return Table(name, scan, select, inner, has_unit=False), made
+    return Table(name, (Part(scan, select, inner),), has_unit=False), made
 
 
 def _as_it_is(column: Column, *, collated: bool) -> str:
@@ -53,7 +55,7 @@ def _as_it_is(column: Column, *, collated: bool) -> str:
     return f'({inner} COLLATE "binary")' if collated and column.native == "VARCHAR" else inner
 
 
-def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[_Scan, list[Column]]:
+def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[Scan, list[Column]]:
     wanted = list(positions)
     made: list[Column] | None = None
     try:
@@ -71,9 +73,9 @@ def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[_Sca
                 raise SourceUnusable(
                     f'{frame.shown}: column "{frame.names[i][:100]}" holds text that is not UTF-8.'
                 )
-        return _Scan("", frame=scannable, files=frame.files), made
+        return Scan("", frame=scannable, files=frame.files), made
     for i in wanted:
-        if _native(connection, frame, i) is None:
+        if native_of(connection, frame, i) is None:
             raise SourceUnusable(
                 f'{frame.shown}: column "{frame.names[i][:100]}" has no single type that can be read.'
             )

@@ -22,7 +22,8 @@ from typing import Any
 
 from sfumato.engines._prepared import FORMAT, FORMAT_GROUPS, METADATA
 from sfumato.engines._run import run
-from sfumato.engines._tables import Table, plan_table, quoted
+from sfumato.engines._scans import quoted
+from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.sources import Database, Files, Located, locate
@@ -125,7 +126,7 @@ def prepare(
         connection = engine._connect()
         try:
             planned = plan_table(connection, table.name, located, kinds, unit=unit)
-            select, note = statement(table.name, kinds, key, groups), _note(table, key, groups)
+            select, note = statement(table.name, kinds, key, groups), _note(table, key, groups, planned.exact)
             work = _writer(connection, planned, draft, select, note)
             whole = _run(work, connection.interrupt, timeout)
         finally:
@@ -213,7 +214,7 @@ def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:
     return f"CAST({bits} AS BIGINT)"
 
 
-def _note(table: PrivateTable, salt: bytes, groups: Sequence[str]) -> str:
+def _note(table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequence[str]) -> str:
     """What the file says about itself; of the salt no more than whether another one is the same."""
     note = {
         "format": FORMAT_GROUPS if groups else FORMAT,
@@ -221,6 +222,7 @@ def _note(table: PrivateTable, salt: bytes, groups: Sequence[str]) -> str:
         "unit": table.unit.column,
         "columns": {name: column.kind for name, column in table.schema.items()},
         "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
+        "exact": list(exact),
         **({"groups": list(groups)} if groups else {}),
     }
     return json.dumps(note, ensure_ascii=False)

@@ -7,7 +7,7 @@ them, `dataset_of` says whose budget pays.
 
 from sfumato.schema.columns import Bool, ColumnType, Date, Enum, Float, Int, Kind, Text, column_from_dict
 from sfumato.schema.keys import Keys
-from sfumato.schema.owners import Tables, dataset_of, owners
+from sfumato.schema.owners import Tables, dataset_of, owners, pointers_of
 from sfumato.schema.tables import PrivateTable, PublicTable
 from sfumato.schema.unit import Adjacency, PrivacyUnit
 
@@ -29,4 +29,5 @@ __all__ = [
     "column_from_dict",
     "dataset_of",
     "owners",
+    "pointers_of",
 ]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sfumato.errors import InvalidParameter
 from sfumato.schema.tables import PrivateTable, PublicTable
 
-__all__ = ["Tables", "dataset_of", "owners"]
+__all__ = ["Tables", "dataset_of", "owners", "pointers_of"]
 
 Tables: TypeAlias = Mapping[str, PrivateTable | PublicTable] | Iterable[PrivateTable | PublicTable]
 """All tables that are declared together, by name or as a list."""
@@ -70,6 +70,21 @@ def dataset_of(table: PrivateTable, tables: Tables) -> str:
                 f"{root.dataset!r}; leave out dataset={each.dataset!r}."
             )
     return root.dataset
+
+
+def pointers_of(tables: Iterable[PrivateTable]) -> dict[str, tuple[str, ...]]:
+    """The columns of each table, by its name, that lead from a row to its owner: on either end, each once.
+
+    Privacy:
+        Engines show these as the source has them, since what a cast makes equal need not be one pointer:
+        see `engines.base.Engine.attach`.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for here, there in table.unit.on:
+            found.setdefault(table.name, {})[here] = None
+            found.setdefault(str(table.unit.table), {})[there] = None
+    return {name: tuple(columns) for name, columns in found.items()}
 
 
 def _by_name(tables: Tables) -> dict[str, PrivateTable | PublicTable]:

@@ -10,16 +10,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
 from sfumato.plan.builder import Selection
-from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners
+from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners, pointers_of
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 from sfumato.sql.parameters import Values
-from sfumato.sql.sources import unit_types
+from sfumato.sql.sources import id_types
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
@@ -93,8 +94,9 @@ class Session:
                 for name, members in _by_dataset(private).items()
             }
             self._engine = engine if engine is not None else _default_engine()
+            pointers = pointers_of(private)
             for table in tables:
-                self.tables[table.name] = _attach(self._engine, table)
+                self.tables[table.name] = _attach(self._engine, table, pointers.get(table.name, ()))
             for members in _by_dataset(private).values():
                 _check_ids(self._engine, members)
         except BaseException:
@@ -249,12 +251,25 @@ def _fits(values: list[Any]) -> bool:
 
 
 def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
-    """Refuse tables of one dataset whose ids have different types: put together, two people could be one."""
+    """Refuse tables of one dataset whose ids have different types, and pointers with different ends.
+
+    Put together, two people could be one, or rows could reach owners that they do not point to.
+    """
     named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
-    if len(named) < 2:
+    links = [(table.name, a, str(table.unit.table), b) for table in members for a, b in table.unit.on]
+    columns = [(name, UNIT_COLUMN) for name in named]
+    columns += [(name, pointer_column(each)) for a, b, c, d in links for name, each in ((a, b), (c, d))]
+    if len(columns) < 2:
         return
-    (types,) = engine.fetch(unit_types(named)).to_pylist()
-    if len(set(types.values())) > 1:
+    (row,) = engine.fetch(id_types(columns)).to_pylist()
+    types = dict(zip(columns, row.values(), strict=True))
+    for here, a, there, b in links:
+        if _differ(types[here, pointer_column(a)], types[there, pointer_column(b)]):
+            raise SourceUnusable(
+                f"{here}.{a} and {there}.{b} have different types in their sources, and rows would not find "
+                "their owners. Write both as one type (a CSV file has text)."
+            )
+    if _differ(*(types[name, UNIT_COLUMN] for name in named)):
         raise SourceUnusable(
             f"The ids of {', '.join(named)} have different types in their sources, and rows of one person "
             "would not be recognised. Write both as one type (a CSV file has text), or declare the owner: "
@@ -262,11 +277,22 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
         )
 
 
-def _attach(engine: Engine, table: PrivateTable | PublicTable) -> PrivateTable | PublicTable:
+def _differ(*types: str) -> bool:
+    """Whether columns of these types cannot be compared as they are; one of nothing but NULL always can."""
+    return len(set(types) - {'"NULL"', "NULL"}) > 1
+
+
+def _attach(
+    engine: Engine, table: PrivateTable | PublicTable, pointers: Sequence[str] = ()
+) -> PrivateTable | PublicTable:
     """Attach a table; a public one comes back with the values of its columns, which anyone may know."""
     kinds = {name: kind.kind for name, kind in table.schema.items()}
     if isinstance(table, PrivateTable):
-        engine.attach(table.name, table.source, kinds, unit=None if table.unit.is_via else table.unit.column)
+        unit = None if table.unit.is_via else table.unit.column
+        if pointers:
+            engine.attach(table.name, table.source, kinds, unit=unit, pointers=pointers)
+        else:
+            engine.attach(table.name, table.source, kinds, unit=unit)
         return table
     engine.attach(table.name, table.source, kinds)
     if table.key and not engine.is_unique(table.name, table.key):

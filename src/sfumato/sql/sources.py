@@ -5,9 +5,10 @@ Privacy:
     tables alone, as multisets: rows(D) is the disjoint union of rows(D_u). No order of rows, number of
     threads or statistics of columns can show, and no row can make the engine raise.
     Conditions: the engine keeps rule 7 of its contract (`engines.base`), and the ids of one unit are equal in
-    all tables: those of different native types would be cast by the engine before they are compared, which
-    can merge units, split one in two or fail on a row. The statement cannot see this; `unit_types` asks for
-    the types, so that whoever attaches tables of one dataset can refuse them unless all are the same.
+    all tables, as the pointers to one owner are: those of different native types would be cast by the engine
+    before they are compared, which can merge units, split one in two or fail on a row. The statement cannot
+    see this; `id_types` asks for the types, so that whoever attaches tables of one dataset can refuse them
+    unless they are the same.
     Proof: by induction over the source; each function below says why its node keeps it.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.errors import InvalidParameter
 from sfumato.plan.facts import Facts
 from sfumato.plan.relations import block_facts, is_single, source_facts
@@ -40,7 +41,7 @@ from sfumato.sql.source_nodes import (
 )
 from sfumato.sql.typed import Typed
 
-__all__ = ["MOST_JOINED", "MOST_PARTNERS", "lower_source", "unit_types"]
+__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source"]
 
 MOST_JOINED = 1000
 """The most rows of one unit that enter one side of a join of private rows."""
@@ -64,24 +65,25 @@ def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp
     return _lowered(source, tables, dialect)
 
 
-def unit_types(names: Sequence[str]) -> exp.Select:
-    """One row with the native types of the unit ids of attached tables, in this order, without reading any.
+def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
+    """One row with the types of columns of attached tables, as `"0"`, `"1"`, … in this order, reading no row.
 
-    Tables whose rows are put together must have the same one: the text that the engine gives for it.
+    Ids of tables whose rows are put together must have the same one, the text that the engine gives for it;
+    and so must both ends of a pointer.
     """
     none = exp.Boolean(this=False)
     found = [
         subquery(
             select(
-                [("t", exp.Anonymous(this="TYPEOF", expressions=[exp.Max(this=column(UNIT_COLUMN))]))],
-                table(name),
+                [("t", exp.Anonymous(this="TYPEOF", expressions=[exp.Max(this=column(name))]))],
+                table(of),
                 none.copy(),
             ),
             f"t{i}",
         )
-        for i, name in enumerate(names)
+        for i, (of, name) in enumerate(columns)
     ]
-    made = select([(name, column("t", f"t{i}")) for i, name in enumerate(names)], found[0])
+    made = select([(str(i), column("t", f"t{i}")) for i in range(len(columns))], found[0])
     for each in found[1:]:
         made = made.join(each, join_type="cross", copy=False)
     return made
@@ -133,7 +135,8 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
 
     Privacy:
         A row belongs to each id that it reaches, and to none otherwise: see `schema.owners`. No pointer is
-        taken to be unique.
+        taken to be unique. Pointers are compared as the source has them: of '07' and '7', declared as whole
+        numbers, a cast would make one, and rows would reach owners that they do not point to.
     """
     chain = owners(_private(source.table, tables), tables) if _is_via(source, tables) else ()
     if not chain:
@@ -143,7 +146,8 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     columns += [(name, column(name, "t0")) for name in chain[0].schema]
     made = select(columns, table(chain[0].name, "t0"), has_id(last))
     for i, (here, there) in enumerate(itertools.pairwise(chain)):
-        pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in here.unit.on]
+        ends = [(pointer_column(a), pointer_column(b)) for a, b in here.unit.on]
+        pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in ends]
         made = made.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
     return subquery(made, "v")
 

@@ -1,0 +1,130 @@
+"""Cells of a column of Python objects, each read by itself: as text, or as an id that tells its own type.
+
+The type of such a column is whatever its cells are. Were it inferred from all of them, one odd cell could
+change how every other is read, or keep a whole session from opening.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["ids_of", "texts_of"]
+
+_MOST_BITS = 4096  # of a whole number, more than any declared kind can hold
+_EXACT = 2**53
+
+
+def texts_of(cells: Iterable[Any]) -> list[str | None]:
+    """The cells as text, from which the declared kind is read; None for what has no text."""
+    return [_text(_plain(cell)) for cell in cells]
+
+
+def ids_of(cells: Iterable[Any]) -> list[bytes | None]:
+    """The cells as ids; None for what is no id.
+
+    Privacy:
+        Claim: two cells give the same bytes only if they are equal and of one sort: numbers that are the same
+        number, or texts, days, times, bytes or UUIDs alike. 7 and "7" are two ids. Reason: the first byte is
+        the sort, and the rest is a form of the value from which it can be read back. A float from 2**53 on
+        may stand for several whole numbers and is no id; neither are NaN, nor objects of other types.
+    """
+    return [_id(_plain(cell)) for cell in cells]
+
+
+def _plain(cell: Any) -> Any:
+    """A scalar of NumPy or a timestamp of pandas as Python's own; others as they are."""
+    if isinstance(cell, str | bytes | int | float | decimal.Decimal | uuid.UUID):
+        return cell
+    kind = type(cell)
+    if kind.__module__.partition(".")[0] not in ("numpy", "pandas"):
+        return cell
+    try:
+        if kind.__name__ == "Timestamp":
+            return cell.to_pydatetime(warn=False)
+        return cell.item() if kind.__name__ != "ndarray" else None
+    except Exception:  # an odd cell is no value; its text may hold data
+        return None
+
+
+def _text(cell: Any) -> str | None:
+    if isinstance(cell, str):
+        return _valid(cell)
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, int):
+        return _digits(cell)
+    if isinstance(cell, float):
+        return None if math.isnan(cell) else float.__repr__(cell)
+    if isinstance(cell, decimal.Decimal):
+        return decimal.Decimal.__str__(cell) if cell.is_finite() else None
+    if isinstance(cell, uuid.UUID):
+        return str(uuid.UUID(int=cell.int))
+    return _moment(cell)
+
+
+def _id(cell: Any) -> bytes | None:
+    if isinstance(cell, str):
+        return b"text " + str.encode(cell, "utf-8", "surrogatepass")
+    if isinstance(cell, bytes):
+        return b"bytes " + bytes.__getitem__(cell, slice(None))
+    if isinstance(cell, bool):
+        return b"truth 1" if cell else b"truth 0"
+    if isinstance(cell, int):
+        return _number(int.__index__(cell))
+    if isinstance(cell, float):
+        if not cell.is_integer():
+            return f"float {float.__repr__(cell)}".encode() if math.isfinite(cell) else None
+        return _number(int(cell)) if abs(cell) < _EXACT else None
+    if isinstance(cell, decimal.Decimal):
+        return _decimal(cell)
+    if isinstance(cell, uuid.UUID):
+        return b"uuid " + cell.bytes
+    moment = _moment(cell)
+    return None if moment is None else f"time {moment}".encode()
+
+
+def _number(value: int) -> bytes | None:
+    digits = _digits(value)
+    return None if digits is None else f"number {digits}".encode()
+
+
+def _decimal(value: decimal.Decimal) -> bytes | None:
+    """Whole ones are numbers like any other; 1.50 and 1.5 are one."""
+    if not value.is_finite() or value.adjusted() > 1000:
+        return None
+    if value == value.to_integral_value():
+        return _number(int(value))
+    sign, digits, exponent = value.as_tuple()
+    text = "".join(map(str, digits))
+    short = text.rstrip("0")
+    return f"decimal {sign} {short.lstrip('0')} {int(exponent) + len(text) - len(short)}".encode()
+
+
+def _digits(value: int) -> str | None:
+    """The decimal digits; Python refuses to write very long numbers, and no kind can hold them."""
+    return int.__repr__(value) if int.bit_length(value) <= _MOST_BITS else None
+
+
+def _valid(text: str) -> str | None:
+    """The text unless it has no form in UTF-8."""
+    try:
+        str.encode(text, "utf-8")
+    except UnicodeEncodeError:
+        return None
+    return str.__str__(text)
+
+
+def _moment(cell: Any) -> str | None:
+    """A day or a time as it is written in ISO 8601, in UTC where it has a zone; None for anything else."""
+    try:
+        if isinstance(cell, datetime.datetime):
+            moment = cell if cell.tzinfo is None else cell.astimezone(datetime.UTC)
+            return datetime.datetime.isoformat(moment, " ")
+        return datetime.date.isoformat(cell) if isinstance(cell, datetime.date) else None
+    except Exception:  # NaT, or a day that its zone moves out of the calendar
+        return None

@@ -1,0 +1,96 @@
+"""Arrow datasets as frames, one for each set of files whose columns have the same types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.engines._arrow import exact_as_id, zoneless
+from sfumato.engines._frames import Frame, Picked, frame_of
+from sfumato.errors import SourceUnusable
+
+__all__ = ["files_of", "of_dataset"]
+
+_ROWS_DECIDE = ("csv", "json")
+
+
+def files_of(paths: tuple[str, ...], partitions: tuple[str, ...], form: str) -> Any:
+    """Files as a dataset, with the keys of their folders as text."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")
+    return ds.dataset(list(paths), format=form, partitioning=keys if partitions else None)
+
+
+def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
+    """An Arrow dataset, read anew by each statement.
+
+    Arrow casts files of other types to those of the dataset while it scans, which can fail on a row, and can
+    make one id of two. So each set of files is read in the types that it has, which their metadata tell.
+
+    Raises:
+        SourceUnusable: if types are taken from rows, as of CSV files, or files differ and the dataset has a
+            filter.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if isinstance(dataset, ds.UnionDataset) and not dataset._scan_options:
+        pieces = tuple(of_dataset(each, shown, remembers=remembers) for each in dataset.children)
+        return _together(pieces, dataset, shown, remembers=remembers)
+    if isinstance(dataset, ds.InMemoryDataset):
+        return frame_of(dataset.to_table())
+    if not isinstance(dataset, ds.FileSystemDataset):
+        raise SourceUnusable(f"{shown} is a dataset of no known kind; give the paths of its files.")
+    form = dataset.format.default_extname
+    if form in _ROWS_DECIDE:
+        raise SourceUnusable(f"{shown} takes its types from rows of {form} files; give the paths instead.")
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for each in dataset.get_fragments():
+        groups.setdefault(_types(dataset.schema, each.physical_schema), []).append(each)
+    if not groups or list(groups) == [tuple(dataset.schema.types)]:
+        return _one(dataset, shown, remembers=remembers)
+    if dataset._scan_options:
+        raise SourceUnusable(f"{shown} has a filter and files of different types; give it without a filter.")
+    parts = [
+        ds.FileSystemDataset(
+            files,
+            pa.schema(list(zip(dataset.schema.names, types, strict=True))),
+            dataset.format,
+            dataset.filesystem,
+        )
+        for types, files in groups.items()
+    ]
+    pieces = tuple(_one(each, shown, remembers=remembers) for each in parts)
+    return _together(pieces, dataset, shown, remembers=remembers)
+
+
+def _types(wanted: Any, physical: Any) -> tuple[Any, ...]:
+    """The types that a file has for the fields of a dataset; those that it lacks come from its folders."""
+    places = [physical.get_field_index(field.name) for field in wanted]
+    return tuple(
+        zoneless(field.type if place < 0 else physical.field(place).type)
+        for field, place in zip(wanted, places, strict=True)
+    )
+
+
+def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
+    files = tuple(dataset.files)
+    names, types = tuple(dataset.schema.names), dataset.schema.types
+
+    def read(values: list[int], ids: list[int]) -> Picked:
+        vague = frozenset(place for place in ids if not exact_as_id(types[place]))
+        return Picked(dataset, tuple(values), tuple(ids), vague=vague, checked=False)
+
+    return Frame(names, lambda wanted: (dataset, list(wanted)), read, shown, files=files, remembers=remembers)
+
+
+def _together(pieces: tuple[Frame, ...], dataset: Any, shown: str, *, remembers: bool) -> Frame:
+    """Frames that are read one by one; as a whole the dataset is for the steward alone."""
+    if len(pieces) == 1:
+        return pieces[0]
+    files = tuple(path for each in pieces for path in each.files)
+    names = tuple(dataset.schema.names)
+    return Frame(
+        names, lambda wanted: (dataset, list(wanted)), pieces[0].read, shown, files, remembers, pieces
+    )

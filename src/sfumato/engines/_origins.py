@@ -1,0 +1,257 @@
+"""Where the rows of a source are, by the types of their columns, which its public metadata tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.engines._csv import read_header
+from sfumato.engines._frames import Frame, read_arrow_files, read_parquet_files
+from sfumato.engines._ids import OBJECT
+from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole
+from sfumato.engines._prepared import METADATA, Note, read_note
+from sfumato.engines._scans import Column, Scan, alias_of, literal, quoted
+from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.sources import Database, Files, Located, stamps_of
+from sfumato.errors import SourceUnusable
+from sfumato.schema import Kind
+
+__all__ = ["Origin", "columns_of", "describe", "native_of", "origins_of", "scan_of"]
+
+_VAGUE = "VAGUE"  # stands for a type that DuckDB does not keep apart
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Rows of a source that have the same types, with the columns that are wanted; None: it has no such one.
+
+    Attributes:
+        scan: What stands after FROM.
+        values: The columns that are read as values.
+        ids: The columns that are compared as they are: the unit, then pointers.
+    """
+
+    scan: Scan
+    values: tuple[Column | None, ...]
+    ids: tuple[Column | None, ...]
+
+
+def describe(connection: Any, located: Located) -> tuple[Column, ...]:
+    """The columns of a source, from its public metadata; a type that differs between files is one for all.
+
+    Raises:
+        SourceUnusable: if it cannot be opened.
+    """
+    if isinstance(located, Files) and located.format == "arrow":
+        located = read_arrow_files(located.paths, located.partitions, located.shown)
+    if isinstance(located, Frame):
+        natives = [native_of(connection, located, i) or "OTHER" for i in range(len(located.names))]
+        return tuple(Column(name, f"c{i}", natives[i]) for i, name in enumerate(located.names))
+    return columns_of(connection, scan_of(connection, located), located.shown)
+
+
+def origins_of(
+    connection: Any, located: Located, values: list[str], ids: list[str], kinds: Mapping[str, Kind]
+) -> list[Origin]:
+    """The rows of a source by the types of their columns, which its public metadata tell.
+
+    Raises:
+        SourceUnusable: if it cannot be opened, or a column is in none of its parts.
+    """
+    if isinstance(located, Files) and located.format == "arrow":
+        located = read_arrow_files(located.paths, located.partitions, located.shown)
+    if isinstance(located, Frame):
+        frames = located.pieces or (located,)
+        _check_found([each.names for each in frames], [*values, *ids], located.shown)
+        return [_picked(connection, each, values, ids) for each in frames]
+    if isinstance(located, Database) or located.format == "csv":
+        scans = [scan_of(connection, located)]
+    else:
+        scans = parquet_parts(connection, located)
+    held = [columns_of(connection, scan, located.shown) for scan in scans]
+    if scans[0].note is not None and ids:
+        return [_prepared(scans[0], scans[0].note, held[0], values, ids, kinds, located.shown)]
+    _check_found([[each.name for each in columns] for columns in held], [*values, *ids], located.shown)
+    origins: list[Origin] = []
+    for scan, columns in zip(scans, held, strict=True):
+        if isinstance(located, Files) and any(each.casefold() in scan.millis for each in (*values, *ids)):
+            read = read_parquet_files(scan.paths, located.partitions, located.shown)
+            origins += [_picked(connection, each, values, ids) for each in read.pieces or (read,)]
+        else:
+            names = [column.name for column in columns]
+            places = [_place(each, names, located.shown) for each in (*values, *ids)]
+            found = [None if place is None else columns[place] for place in places]
+            exact = [_exact(each, scan.vague) for each in found[len(values) :]]
+            origins.append(Origin(scan, tuple(found[: len(values)]), tuple(exact)))
+    return origins
+
+
+def _exact(column: Column | None, vague: frozenset[str]) -> Column | None:
+    if column is None or column.name.casefold() not in vague:
+        return column
+    return replace(column, native=_VAGUE)
+
+
+def _prepared(
+    scan: Scan,
+    note: Note,
+    columns: Sequence[Column],
+    values: list[str],
+    ids: list[str],
+    kinds: Mapping[str, Kind],
+    shown: str,
+) -> Origin:
+    """A prepared file: it has the ids as the source had them, and other columns in their canonical types."""
+    note.check(kinds, ids[0], shown)
+    unit = Column(note.unit, UNIT_COLUMN, note.ids)
+    names = [column.name for column in columns]
+    found = [columns[_position(each, names, shown)] for each in values]
+    shown_ids = [unit]
+    for each in ids[1:]:
+        if each.casefold() == note.unit.casefold():
+            shown_ids.append(unit)
+        elif each.casefold() in {name.casefold() for name in note.exact}:
+            shown_ids.append(columns[_position(each, names, shown)])
+        else:
+            raise SourceUnusable(
+                f'{shown} was prepared without "{each[:100]}" as its source has it, and other tables point '
+                "to that column; name the source itself."
+            )
+    return Origin(scan, tuple(found), tuple(shown_ids))
+
+
+def _position(name: str, names: Sequence[str], shown: str) -> int:
+    """Where the column is: the same name, else the only one that differs in upper and lower case."""
+    place = _place(name, names, shown)
+    if place is None:
+        raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+    return place
+
+
+def _check_found(parts: Sequence[Sequence[str]], wanted: Sequence[str], shown: str) -> None:
+    """A column may be missing in some files, where it is NULL, but not in all."""
+    for name in wanted:
+        if all(_place(name, names, shown) is None for names in parts):
+            raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+
+
+def _place(name: str, names: Sequence[str], shown: str) -> int | None:
+    exact = [i for i, each in enumerate(names) if each == name]
+    near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    if len(near) > 1:
+        raise SourceUnusable(f'{shown} has several columns "{name[:100]}"; rename them in the source.')
+    return near[0] if near else None
+
+
+def native_of(connection: Any, frame: Frame, position: int) -> str | None:
+    """The type that DuckDB gives a column of a frame, None if it has none."""
+    try:
+        picked = (frame.pieces or (frame,))[0].read([position], [])
+        return str(connection.from_arrow(picked.scannable).types[picked.values[0]])
+    except Exception:  # its text may hold data
+        return None
+
+
+def _picked(connection: Any, frame: Frame, values: list[str], ids: list[str]) -> Origin:
+    wanted = [*values, *ids]
+    places = [_place(name, frame.names, frame.shown) for name in wanted]
+    there = [place for place in places if place is not None]
+    split = sum(place is not None for place in places[: len(values)])
+    made: list[Column] | None = None
+    try:
+        picked = frame.read(there[:split], there[split:])
+        relation = connection.from_arrow(picked.scannable)
+        made = [
+            Column(frame.names[i], relation.columns[j], str(relation.types[j]), not picked.checked)
+            for i, j in zip(there, (*picked.values, *picked.ids), strict=True)
+        ]
+        for i, j in enumerate(picked.ids, split):
+            if j in picked.objects or j in picked.vague:
+                made[i] = replace(made[i], native=OBJECT if j in picked.objects else _VAGUE)
+    except Exception:  # its text may hold data
+        made = None
+    if made is None:
+        for name, place in zip(wanted, places, strict=True):
+            if place is not None and native_of(connection, frame, place) is None:
+                raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" has a type that cannot be read.')
+        raise SourceUnusable(f"{frame.shown} cannot be read; check that it is whole.")
+    left = iter(made)
+    found = [None if place is None else next(left) for place in places]
+    seen = stamps_of(frame.files) if frame.remembers else None
+    scan = Scan("", frame=picked.scannable, files=frame.files, seen=seen)
+    return Origin(scan, tuple(found[: len(values)]), tuple(found[len(values) :]))
+
+
+def columns_of(connection: Any, scan: Scan, shown: str) -> tuple[Column, ...]:
+    rows: list[tuple[Any, ...]] = []
+    try:
+        origin = scan.prepare(connection, "source")
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {origin}").fetchall()
+    except Exception:  # its text may hold data
+        rows = []
+    if not rows:
+        raise SourceUnusable(f"{shown} cannot be opened; check that it is whole and readable.")
+    if scan.note is not None:
+        shown_as = [(scan.note.public_name(row[0]), row) for row in rows]
+        return tuple(Column(name, row[0], row[1]) for name, row in shown_as if name is not None)
+    names = (*scan.names, *(row[0] for row in rows[len(scan.names) :]))
+    found = [Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True)]
+    known, added = found[: len(scan.names)], found[len(scan.names) :]
+    return (*known, *(column for column in added if column.name.casefold() not in scan.hidden))
+
+
+def scan_of(connection: Any, located: Files | Database, *, strict: bool = False) -> Scan:
+    if isinstance(located, Database):
+        return _database(connection, located)
+    return _csv(located, strict=strict) if located.format == "csv" else parquet_whole(connection, located)
+
+
+def _csv(files: Files, *, strict: bool) -> Scan:
+    """Text columns in a dialect that the header alone decides; a malformed row is left out or fails.
+
+    Not in parallel: a reader that starts inside a file has to guess whether it is inside quotes, so that the
+    text of one row could pass for other rows. And whole: the reader looks at the fields that a statement uses
+    and leaves out rows where one of those is not UTF-8, so that the view always uses all; otherwise two
+    scans in one statement could see different rows, and a unit's weights would not add up.
+    """
+    headers = {read_header(path, files.shown) for path in files.paths}
+    if len(headers) > 1:
+        raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
+    (header,) = headers
+    listed = ", ".join(literal(path) for path in files.paths)
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header.names)))
+    text = (
+        f"read_csv([{listed}], auto_detect = false, header = true, columns = {{{columns}}}, "
+        f"delim = {literal(header.delimiter)}, quote = '\"', escape = '\"', "
+        f"ignore_errors = {not strict}, strict_mode = {strict}, parallel = false, "
+        f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
+    )
+    fields = frozenset(f"c{i}" for i in range(len(header.names)))
+    hidden = check_keys(files, files.above + files.partitions, fields)
+    return Scan(text, header.names, files.paths, whole=True, hidden=hidden)
+
+
+def _database(connection: Any, database: Database) -> Scan:
+    scan, alias = Scan("", paths=(), database=database.path), alias_of(database.path)
+    tables: list[tuple[str, str]] = []
+    try:
+        scan.prepare(connection, "source")
+        tables = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
+        ).fetchall()
+    except Exception:  # its text may hold data
+        tables = []
+    note: Note | None = None
+    if ("main", METADATA) in tables:
+        note = read_note(connection, alias, database.shown)
+        tables.remove(("main", METADATA))
+    if database.table is not None:
+        tables = [each for each in tables if database.table in (each[1], f"{each[0]}.{each[1]}")]
+    if len(tables) != 1:
+        raise SourceUnusable(
+            f"{database.shown} must lead to one table of a DuckDB file; name it, as in shop.duckdb::visits."
+        )
+    path = ".".join(quoted(part) for part in (alias, *tables[0]))
+    is_it = note is not None and tables[0] == ("main", note.table)
+    return Scan(path, database=database.path, note=note if is_it else None)

@@ -1,0 +1,89 @@
+"""What stands after FROM in DuckDB: files, a table of a DuckDB file, or something that Arrow scans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.engines._prepared import Note
+from sfumato.engines.sources import Stamp
+
+__all__ = ["Column", "Scan", "alias_of", "literal", "quoted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a source.
+
+    Attributes:
+        name: Its public name.
+        inner: What DuckDB calls it.
+        native: Its type, as DESCRIBE writes it.
+        unchecked: Whether it is text that may not be UTF-8.
+    """
+
+    name: str
+    inner: str
+    native: str
+    unchecked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What can stand after FROM, with what must be set up for it: a database to attach, a frame to hold.
+
+    Attributes:
+        text: The SQL.
+        names: The public names of the first columns, where DuckDB has others for them.
+        paths: The files that DuckDB opens.
+        database: The DuckDB file to attach.
+        frame: What Arrow scans.
+        files: The files that Arrow opens.
+        seen: The state of those files when Arrow learned what is in them, if it remembers that.
+        whole: Whether every read must use all columns.
+        hidden: Columns that DuckDB adds and that are not the source's, in lower case.
+        note: What a prepared file says about itself.
+        millis: Columns of times in milliseconds, in lower case: DuckDB multiplies them while it scans, which
+            fails for one that is too large.
+        vague: Columns, in lower case, of which DuckDB makes one value of several.
+    """
+
+    text: str
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    database: str | None = None
+    frame: Any = None
+    files: tuple[str, ...] = ()
+    seen: tuple[Stamp, ...] | None = None
+    whole: bool = False
+    hidden: frozenset[str] = frozenset()
+    note: Note | None = None
+    millis: frozenset[str] = frozenset()
+    vague: frozenset[str] = frozenset()
+
+    def prepare(self, connection: Any, name: str) -> str:
+        """Attach or register what is needed; the text to put after FROM."""
+        if self.database is not None:
+            alias = alias_of(self.database)
+            known = connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+            if (alias,) not in known:
+                connection.execute(f"ATTACH {literal(self.database)} AS {quoted(alias)} (READ_ONLY)")
+        if self.frame is not None:
+            connection.from_arrow(self.frame).create_view(name)
+            return quoted(name)
+        return self.text
+
+
+def quoted(name: str) -> str:
+    """An identifier in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text in quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def alias_of(path: str) -> str:
+    """What an attached DuckDB file is called."""
+    return f"file {path}"
