@@ -240,6 +240,22 @@ def test_a_recommendation_comes_before_anybody_reports(cli):
     assert cli("local", "recommend", "--epsilon", "1", "--size", "4", "--people", "0").code == 2
 
 
+def test_a_wanted_accuracy_tells_how_many_people_or_what_price(cli):
+    told = cli("local", "design", "--error", "0.01", "--epsilon", "1", "--size", "2")
+    assert told.code == 0, told.err
+    assert told.out.startswith("35,368 people at epsilon 1 each")
+    assert max(map(len, told.out.splitlines())) <= 80
+    found = cli("local", "design", "--error", "0.01", "--people", "35368", "--size", "2", "--json").json
+    assert found["epsilon"] == pytest.approx(1, abs=1e-4)
+    assert found["randomizer"]["name"] == "BinaryResponse"
+    mean = cli(
+        "local", "design", "--error", "1", "--epsilon", "2", "--lower", "0", "--upper", "100", "--json"
+    )
+    assert mean.json["randomizer"]["name"] == "HybridMean"
+    for wrong in (["--size", "2"], ["--epsilon", "1"], ["--epsilon", "1", "--people", "5", "--size", "2"]):
+        assert cli("local", "design", "--error", "0.01", *wrong).code == 2
+
+
 def test_texts_that_nobody_lists_are_found(cli, people):
     words = ["tea"] * 20_000 + ["coffee"] * 15_000
     pq.write_table(pa.table({"word": words}), people / "words.parquet")

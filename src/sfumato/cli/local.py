@@ -230,6 +230,56 @@ def recommend(
     )
 
 
+@app.command("design")
+@reported
+def design(
+    error: Annotated[
+        str,
+        typer.Option(
+            "--error", metavar="NUMBER", help="The half-width wanted: a share of the people, or of a mean."
+        ),
+    ],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="NUMBER", help="The price; tells how many people.")
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option("--people", metavar="NUMBER", help="How many report; tells the price.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", metavar="NUMBER", help="How many values there are.")
+    ] = None,
+    lower: Annotated[
+        str | None, typer.Option("--lower", metavar="NUMBER", help="Of numbers: the least there can be.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option("--upper", metavar="NUMBER", help="Of numbers: the greatest there can be.")
+    ] = None,
+    confidence: Annotated[
+        str, typer.Option("--confidence", metavar="NUMBER", help="How often it is that close.")
+    ] = "0.95",
+    json_: JsonOption = False,
+) -> None:
+    """How many people a wanted accuracy takes, or what price."""
+    from sfumato.local import design as designed
+
+    found = designed(
+        error, epsilon=epsilon, people=people, domain=size, lower=lower, upper=upper, confidence=confidence
+    )
+    if json_:
+        emit_json(
+            {
+                "epsilon": float(found.epsilon),
+                "people": found.people,
+                "error": found.error,
+                "confidence": found.confidence,
+                "randomizer": _brief(found.randomizer),
+                "error_with_a_steward": found.steward,
+            }
+        )
+        return
+    paragraph(str(found).replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
+
+
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 

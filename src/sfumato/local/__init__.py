@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sfumato.local.shuffle import shuffled
     from sfumato.local.sketch import CountMeanSketch
     from sfumato.local.subset import SubsetSelection
+    from sfumato.local.survey import Survey, design
     from sfumato.local.unary import UnaryEncoding
     from sfumato.local.wire import (
         Reports,
@@ -68,11 +69,13 @@ _HOMES = {
     "Recommendation": "recommend",
     "Reports": "wire",
     "SubsetSelection": "subset",
+    "Survey": "survey",
     "UnaryEncoding": "unary",
     "aggregate_from": "base",
     "aggregate_from_json": "wire",
     "aggregate_reports": "wire",
     "aggregate_to_json": "wire",
+    "design": "survey",
     "minimax_frequencies": "rates",
     "minimax_mean": "rates",
     "randomizer_from": "base",
@@ -106,11 +109,13 @@ __all__ = [
     "Recommendation",
     "Reports",
     "SubsetSelection",
+    "Survey",
     "UnaryEncoding",
     "aggregate_from",
     "aggregate_from_json",
     "aggregate_reports",
     "aggregate_to_json",
+    "design",
     "minimax_frequencies",
     "minimax_mean",
     "randomizer_from",
