@@ -13,7 +13,17 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Column", "cells_of", "encodable", "html_table", "key", "shown", "text_table", "with_bar"]
+__all__ = [
+    "Column",
+    "cells_of",
+    "encodable",
+    "html_table",
+    "is_text",
+    "key",
+    "shown",
+    "text_table",
+    "with_bar",
+]
 
 _GAP = "  "
 _BAR = re.compile(r"\S+ ± \S+")  # as `with_bar` writes them
@@ -50,6 +60,11 @@ _SPELLED = {
     "\N{NO-BREAK SPACE}": " ",
     "\N{NARROW NO-BREAK SPACE}": " ",
 }
+
+
+def is_text(value: str) -> bool:
+    """Whether a text can be written down at all: half of a pair of surrogates is no character."""
+    return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def shown(value: object, half_width: object = None) -> str:

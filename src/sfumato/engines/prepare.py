@@ -29,6 +29,7 @@ from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
+from sfumato.render import is_text
 from sfumato.schema import Kind, PrivateTable
 
 __all__ = ["Prepared", "canonical", "group_rank", "place", "prepare", "rank"]
@@ -297,6 +298,8 @@ def _checked(salt: bytes) -> bytes:
 
 
 def _target(path: str | Path, located: Located, *, force: bool) -> Path:
+    if "\x00" in os.fspath(path) or not is_text(os.fspath(path)):
+        raise InvalidParameter("The path of a prepared file holds a character that no path can hold.")
     target = Path(os.path.abspath(os.fspath(path)))
     if target.suffix.lower() not in _SUFFIXES:
         raise InvalidParameter(f"A prepared file's name ends in {' or '.join(_SUFFIXES)}.")

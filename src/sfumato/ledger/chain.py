@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import InvalidParameter, LedgerTampered
+from sfumato.render import is_text
 
 __all__ = ["GENESIS", "Chain", "Row", "canonical", "plain", "text"]
 
@@ -105,6 +106,8 @@ def plain(value: Any, name: str) -> Any:
 def _plain(value: Any, name: str, depth: int) -> Any:
     if depth > _DEEPEST:
         raise InvalidParameter(f"{name} is nested too deeply for a receipt.")
+    if isinstance(value, str) and not is_text(value):
+        raise InvalidParameter(f"{name} holds half a character, which no text can hold.")
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, Fraction):
@@ -116,7 +119,7 @@ def _plain(value: Any, name: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise InvalidParameter(f"The keys of {name} must be text.")
-        return {key: _plain(part, name, depth + 1) for key, part in value.items()}
+        return {_plain(key, name, depth): _plain(part, name, depth + 1) for key, part in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
         return [_plain(part, name, depth + 1) for part in value]
     raise InvalidParameter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -92,6 +93,8 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
         return _in_postgres(where, Path(_STATE) if state is None else state, wish)
     if not isinstance(where, str | Path) or "://" in str(where) or not str(where):
         raise InvalidParameter("A ledger is a path, an address postgresql://…, or None for one in memory.")
+    if "\x00" in str(where) or not _is_path(where):
+        raise InvalidParameter("The path of a ledger holds a character that no path can hold.")
     path = Path(where).absolute()
     places = _Beside(path.parent if state is None else state.absolute(), path.name)
     if not path.exists():
@@ -107,6 +110,15 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
     except BaseException:
         store.close()
         raise
+
+
+def _is_path(where: str | Path) -> bool:
+    """Whether the system can write this name; bytes that are no UTF-8 arrive as halves of characters."""
+    try:
+        os.fsencode(where)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _in_postgres(address: str, folder: Path, wish: Wish) -> Opened:

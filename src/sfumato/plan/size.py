@@ -16,6 +16,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.expressions import Call, Expression, Literal
 from sfumato.plan.functions import FUNCTIONS, guard_of
 from sfumato.plan.functions.text import CUT
+from sfumato.render import is_text
 
 __all__ = ["Size", "check_size", "check_sizes", "check_text", "size_of"]
 
@@ -138,5 +139,5 @@ def check_text(text: str) -> None:
     """Refuse text that no engine can hold, or that is very long."""
     if len(text) > _LENGTH:
         raise QueryRefused(f"A text constant is longer than {_LENGTH} characters.", "Shorten it.")
-    if "\x00" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if "\x00" in text or not is_text(text):
         raise QueryRefused("A text constant holds a character that no text can hold.", "Leave it out.")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.render import is_text
 from sfumato.schema._assign import assign
 
 __all__ = ["Bool", "ColumnType", "Date", "Enum", "Float", "Int", "Kind", "Text", "column_from_dict"]
@@ -114,6 +115,8 @@ class Enum(ColumnType):
             raise InvalidParameter('Enum takes its values, all text or all whole numbers: Enum("FR", "DE").')
         if len(set(values)) != len(values):
             raise InvalidParameter("Enum: a value is listed twice.")
+        if not all(is_text(value) for value in values if isinstance(value, str)):
+            raise InvalidParameter("Enum: a value holds half a character, which no text can hold.")
         if kinds == {int} and any(abs(int(value)) > _EXACT for value in values):
             raise InvalidParameter("Enum: whole numbers beyond 2**53 are not supported; use text.")
         assign(self, values=tuple(values), nullable=bool(nullable))

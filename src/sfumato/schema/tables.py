@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
+from sfumato.render import is_text
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
 from sfumato.schema.unit import PrivacyUnit
@@ -68,7 +69,7 @@ class PrivateTable:
         assign(self, name=_name(name), source=source, unit=unit, schema=columns, dataset=str(dataset or name))
         about = None if size is None else as_integer(size, "size")
         exactly = _rows(rows, unit, about)
-        assign(self, version=str(version), size=exactly if about is None else about, rows=exactly)
+        assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
 
     def __repr__(self) -> str:
         return (
@@ -121,7 +122,7 @@ class PublicTable:
     ) -> None:
         columns = _columns(schema)
         assign(self, name=_name(name), source=source, schema=columns, key=_key(key, columns))
-        assign(self, version=str(version))
+        assign(self, version=_version(version))
 
     def __repr__(self) -> str:
         return (
@@ -144,6 +145,13 @@ def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidParameter("A table's name is made of letters, digits and underscores, such as visits.")
     return name
+
+
+def _version(version: str | int) -> str:
+    written = str(version)
+    if not is_text(written):
+        raise InvalidParameter("version holds half a character, which no text can hold.")
+    return written
 
 
 def _rows(rows: int | None, unit: PrivacyUnit, size: int | None) -> int | None:

@@ -15,6 +15,7 @@ from sfumato.plan.quote import Quote, make_quote
 from sfumato.plan.relations import rows_of
 from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
 from sfumato.plan.words import exact as shown_exact
+from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
 from sfumato.session.payload import Answer
@@ -48,6 +49,9 @@ class Query:
         text: str | None = None,
         asking: Asking | None = None,
     ) -> None:
+        names = [*(each.name for each in report.columns), *(each.name for each in report.bars)]
+        if not all(map(is_text, names)):
+            raise QueryRefused("A column's name holds half a character.", "Give it another name.")
         self._session, self.report, self.text = session, report, text
         self._asking = Asking(report) if asking is None else asking
 

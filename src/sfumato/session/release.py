@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import MissingExtra
+from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.estimate import Estimates, estimate
@@ -172,11 +172,18 @@ class Release:
     def plot(
         self, path: str | Path | None = None, *, column: str | None = None, confidence: float = 0.95
     ) -> Any:
-        """A picture of one released column with its error bars; written to `path` if one is given."""
+        """A picture of one released column with its error bars; written to `path` if one is given.
+
+        Raises:
+            InvalidParameter: if there is no such column, or it was not released with an error bar.
+        """
         from sfumato.plots import noise_bands
 
-        values = self._estimates.intervals
-        name = column if column is not None else values[0]
+        values = list(self._estimates.intervals)
+        name = column if column is not None else next(iter(values), None)
+        if name not in values:
+            has = f"Columns with error bars: {', '.join(values)}." if values else "No column has error bars."
+            raise InvalidParameter(has if name is None else f"There is no {str(name)[:40]!r} to plot. {has}")
         bounds = self.interval(confidence)
         keys = [each for each in self.table.column_names if each not in values]
         labels = [

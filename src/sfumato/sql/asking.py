@@ -20,6 +20,7 @@ from sfumato.sql.dialects import Asked, understand
 from sfumato.sql.intervals import interval_call
 from sfumato.sql.parameters import Values
 from sfumato.sql.parse import parse_tree
+from sfumato.sql.quiet import quiet
 from sfumato.sql.refusals import nearest, refuse
 
 __all__ = ["Asking", "ask"]
@@ -59,6 +60,11 @@ def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Aski
         QueryRefused: if it cannot be answered, with the reason and the nearest thing that would work.
         InvalidParameter: if the values are not those that the text has parameters for.
     """
+    with quiet():
+        return _asking(text, tables, parameters)
+
+
+def _asking(text: str, tables: Mapping[str, Any], parameters: Values) -> Asking:
     asked = understand(text, parameters)
     places, select = _without_intervals(asked.select)
     report = parse_tree(select, tables, strict=False)

@@ -8,6 +8,7 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import QueryRefused
+from sfumato.render import is_text
 from sfumato.sql.refusals import FORM, refuse, statement
 from sfumato.sql.slips import check_filled, unreadable
 from sfumato.sql.spellings import named
@@ -48,6 +49,8 @@ def tokenized(text: str) -> list[Token]:
             f"The query is longer than {_LONGEST:,} characters.",
             "Declare long lists of values as an Enum column instead of writing them out.",
         )
+    if not is_text(text):
+        raise refuse("The query holds half a character, which no text can hold.", "Leave it out.")
     found = _tokens(text)
     return named(found, text) if "`" in text else found
 
