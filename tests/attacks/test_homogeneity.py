@@ -9,6 +9,7 @@ from sfumato.anonymity import Hierarchy, measure, mondrian
 from sfumato.attacks.homogeneity import homogeneity
 from sfumato.attacks.printed import SCORE_BANDS, table_1, table_2
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 from sfumato.testing import seeded
 from verdicts import sure
 
@@ -25,10 +26,14 @@ def test_the_printed_classes_are_diverse_until_scores_are_banded():
         "k": 4,
         "people with a rarer value": 7,
         "of them certain": 0,
+        "certain of": {},
     }
+    assert exact.works is False
+    assert exact.power.noticed == 1
     banded = homogeneity(table_2(), **BOTH, bands=SCORE_BANDS, target="Table 2")
     assert banded.reached.hits == banded.reached.trials == 8
-    assert banded.baseline == 0.5
+    assert banded.baseline == 0
+    assert banded.detail["certain of"] == {"Fair": [4, 4], "Very good": [4, 4]}
     assert banded.works
 
 
@@ -55,32 +60,51 @@ def wards(ill):
 WARDS = {"quasi": "ward", "sensitive": "ill"}
 
 
-def test_where_nearly_all_have_the_same_value_only_the_others_are_counted():
-    together = homogeneity(wards({7: 4, 8: 1}), **WARDS, target="the wards")
+def test_only_harmful_values_are_counted_if_they_are_named():
+    together = homogeneity(wards({7: 4, 8: 1}), **WARDS, values=["yes"], target="the wards")
     assert together.works
     assert (together.reached.hits, together.reached.trials, together.baseline) == (4, 5, 0)
     assert together.detail["people with a rarer value"] == 5
     assert together.detail["of them certain"] == 4
+    assert together.detail["certain of"] == {"yes": [4, 5]}
     text = " ".join(str(together).split())
-    assert "the class of a person with a rarer value has it alone in 4 of 5 (80.0%" in text
-    assert "A guess (the most frequent value of the column, which they do not have) reaches 0.0%" in text
-    # One in each of four wards: certain is only who is well, which everybody would have said.
-    apart = homogeneity(wards(dict.fromkeys(range(4), 1)), **WARDS)
-    assert (apart.reached.hits, apart.reached.trials) == (0, 4)
-    assert not apart.works
-    # Nobody is ill: nothing to learn.
-    well = homogeneity(wards({}), **WARDS)
-    assert (well.rate, well.baseline, well.works) == (1, 1, False)
+    assert "a person's class has one value alone in 4 of 5 (80.0%" in text
+    assert "A guess (nobody is certain who has not seen the table) reaches 0.0%" in text
+    # One in each of four wards: certain is only who is well.
+    apart = wards(dict.fromkeys(range(4), 1))
+    found = homogeneity(apart, **WARDS, values=["yes"])
+    assert (found.reached.hits, found.reached.trials, found.works) == (0, 4, False)
+    # Nobody can tell that this is no harm unless it is said: to be certain of it is a finding.
+    assert homogeneity(apart, **WARDS).detail["certain of"] == {"no": [184, 196]}
+    assert homogeneity(apart, **WARDS).works
+    assert homogeneity(wards({}), **WARDS).works
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0])
+def test_a_frequent_value_that_is_certain_is_no_all_clear(share):
+    # A share of the wards has nothing but hiv, the others three beds in four: far more than half have it.
+    draw = simulation(3)
+    full = draw.random(200) < share
+    rows = pa.table(
+        {
+            "ward": np.repeat(np.arange(200), 4),
+            "ill": np.where(np.repeat(full, 4) | (np.tile(np.arange(4), 200) < 3), "hiv", "none"),
+        }
+    )
+    found = homogeneity(rows, **WARDS)
+    assert found.works
+    assert found.rate == full.mean()
+    assert found.detail["certain of"]["hiv"][0] == 4 * full.sum()
 
 
 def test_the_same_holds_of_people_and_beside_a_control():
     people, others = wards({7: 4, 8: 1}), wards({9: 4, 10: 1})
-    known = homogeneity(people, **WARDS, people=people)
+    known = homogeneity(people, **WARDS, people=people, values=["yes"])
     assert known.works
     assert (known.reached.hits, known.reached.trials, known.baseline) == (4, 5, 0)
-    assert known.success == "a person's rarer value is certain, and right"
     beside = homogeneity(people, **WARDS, people=people, control=others, confidence=0.9)
     assert (beside.reached.hits, beside.guess.hits, beside.guess.trials) == (4, 0, 5)
+    assert beside.success == "a person's rarer value is certain, and right"
     assert homogeneity(people, **WARDS, people=people, control=wards({})).reached.trials == 200
     many, strangers = wards(dict.fromkeys(range(4), 4)), wards(dict.fromkeys(range(4, 8), 4))
     found = homogeneity(many, **WARDS, people=many, control=strangers)
@@ -98,10 +122,10 @@ def test_a_private_table_of_rare_values_tells_no_more_than_of_strangers():
     assert sure(found).within
 
 
-def test_so_few_that_all_could_be_luck_are_judged_by_the_rarer_values():
-    few = pa.table({"zip": ["1", "1", "1", "2", "2"], "ill": ["a", "a", "a", "b", "b"]})
+def test_a_few_people_are_a_finding_too():
+    few = pa.table({"zip": ["1", "1", "1", "2", "2"], "ill": ["a", "a", "a", "b", "c"]})
     found = homogeneity(few, quasi="zip", sensitive="ill")
-    assert (found.reached.hits, found.reached.trials) == (2, 2)
+    assert (found.reached.hits, found.reached.trials) == (3, 5)
     assert found.works
 
 
@@ -148,6 +172,9 @@ def test_the_names_of_a_tree_are_understood():
         (lambda: homogeneity(table_2(), **BOTH, bands={}), "Each band needs"),
         (lambda: homogeneity(table_2(), **BOTH, bands={"a": 5}), "Each band needs"),
         (lambda: homogeneity(table_2(), **BOTH, confidence=2), "strictly between"),
+        (lambda: homogeneity(table_2(), **BOTH, values=[1]), "values that the sensitive column has"),
+        (lambda: homogeneity(table_2(), **BOTH, values="797"), "a list of values"),
+        (lambda: homogeneity(table_2(), **BOTH, leak=0), "leak is the share"),
         (
             lambda: homogeneity(
                 crowd(60, 1), quasi="age", sensitive="ill", people=crowd(60, 1), control=crowd(60, 1)

@@ -6,5 +6,6 @@ from sfumato.attacks import Outcome
 
 
 def sure(outcome: Outcome) -> Outcome:
-    """The same outcome, judged so that luck is one in a million."""
-    return replace(outcome, confidence=1 - 1e-6)
+    """The same counts, judged so that luck is one in a million, whatever the attack would have noticed."""
+    kept = "" if outcome.power is not None else outcome.undecided
+    return replace(outcome, confidence=1 - 1e-6, power=None, undecided=kept)

@@ -19,6 +19,7 @@ from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
 from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow
 from sfumato.attacks.outcome import Outcome, Tally, compare
+from sfumato.attacks.power import Power
 from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_1_anonymized, table_2
 from sfumato.attacks.reconstruction import (
     Curve,
@@ -47,6 +48,7 @@ __all__ = [
     "Meaning",
     "Method",
     "Outcome",
+    "Power",
     "Score",
     "Tally",
     "Train",

@@ -37,6 +37,7 @@ __all__ = [
     "read_with_records",
     "selected",
     "together_coded",
+    "together_typed",
 ]
 
 Flags = npt.NDArray[np.bool_]
@@ -173,14 +174,14 @@ def together_coded(columns: Sequence[Any], name: str) -> tuple[Coded, list[Codes
     """
     import pyarrow as pa
 
-    alike = _alike(columns)
+    alike = together_typed(columns)
     joined = pa.chunked_array([chunk for each in alike for chunk in each.chunks], alike[0].type)
     coded = encode(pa.table({name: joined}), name)
     ends = np.cumsum([len(each) for each in alike])[:-1]
     return coded, np.split(coded.codes, ends)
 
 
-def _alike(columns: Sequence[Any]) -> list[Any]:
+def together_typed(columns: Sequence[Any]) -> list[Any]:
     """The columns in one type."""
     import pyarrow as pa
 

@@ -8,12 +8,19 @@ one that charges for a new answer ends the attack.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from sfumato.attacks._asking import Answer, Ask, answers_of, asked, numbers_given, trials_given
+from sfumato.attacks._calls import Chance
+from sfumato.attacks._power import certain_power, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.attacks.power import Power
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.numeric.exact import Rational, as_integer, show
+from sfumato.random import simulation
 
 __all__ = ["averaging"]
 
@@ -37,6 +44,10 @@ def averaging(
     The baseline is one answer: what the release itself tells, and was meant and paid to tell. It is counted
     on the first answer of each trial, or known as `once`. Asking again is an attack only if it gives more.
     Where the ledger refuses (`BudgetExceeded`), the attacker averages the answers received until then.
+
+    Power: where all answers of each trial are the same, their average is that answer, and nothing was missed.
+    Otherwise as many answers as were asked for are drawn anew from all that were given, as if each had fresh
+    noise, and their averages have to be noticed.
 
     Args:
         ask: gives the answer, each time it is called. It may give a list: the answers to as many questions,
@@ -71,6 +82,7 @@ def averaging(
     if once is not None and not (isinstance(once, float | int) and 0 <= once <= 1):
         raise InvalidParameter("once must be a probability, from 0 to 1.")
     hits = first_hits = refused = distinct = 0
+    seen: list[list[Fraction]] = [[] for _ in values]
     for _ in range(count):
         if renew is not None:
             asked(renew, "renew")
@@ -84,11 +96,12 @@ def averaging(
             raise InvalidParameter("ask was refused before its first answer; give it a budget for one.")
         distinct = max(distinct, len(set(answers)))
         for place, value in enumerate(values):
+            seen[place].extend(each[place] - value for each in answers[:_KEPT])
             mean = sum(each[place] for each in answers) / Fraction(len(answers))
             hits += abs(mean - value) <= allowed
             first_hits += abs(answers[0][place] - value) <= allowed
     total = count * len(values)
-    return Outcome(
+    found = Outcome(
         "averaging",
         f"the average of {often:,} answers is within ±{show(allowed)} of the truth",
         Tally(hits, total),
@@ -103,3 +116,22 @@ def averaging(
             "refused_trials": refused,
         },
     )
+
+    def twin(random: Chance) -> Outcome:
+        near = 0
+        for misses in seen:
+            errors = np.array([float(max(min(each, _FAR), -_FAR)) for each in misses])
+            for _ in range(count):
+                near += abs(float(errors[random.integers(len(errors), size=often)].mean())) <= allowed
+        return replace(found, reached=Tally(near, total))
+
+    def power() -> Power:
+        if distinct == 1 and often > 1:
+            return certain_power("fresh noise in every answer", "all answers of a trial were the same")
+        return tried(f"fresh noise in each of {often:,} answers", twin, simulation(None), cells=total * often)
+
+    return stated(found, power, advice="take more trials, ask more often, or widen the tolerance")
+
+
+_KEPT = 1_000  # answers of a trial: enough to know their noise by
+_FAR = Fraction(10) ** 300  # beyond it a miss is as far as can be told

@@ -12,12 +12,14 @@ from fractions import Fraction
 from statistics import median
 
 from sfumato.attacks._asking import Answer, Ask, answers_of, numbers_given, trials_given
+from sfumato.attacks._power import LEAK, counted_power, leak_given, one_in, stated
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, show
 
 __all__ = ["difference", "differencing", "differencing_totals"]
 
+_MORE = "take more trials, a smaller tolerance, or a larger leak"
 _FLOAT = Fraction(sys.float_info.max)  # a miss may be beyond all floats, and is told as the largest
 
 
@@ -56,6 +58,7 @@ def differencing(
     trials: int = 100,
     ask_without: Ask | None = None,
     bounds: tuple[Rational, Rational] | None = None,
+    leak: float = LEAK,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -83,6 +86,7 @@ def differencing(
         trials: how often both are asked.
         ask_without: gives the second average over everybody but the newcomer.
         bounds: the least and the largest value that anybody can have; public.
+        leak: the share of trials whose answers are exact in the leak that has to be noticed (power).
         target: what is attacked, in words.
         confidence: of all intervals.
 
@@ -117,6 +121,7 @@ def differencing(
         tolerance=tolerance,
         trials=trials,
         bounds=bounds,
+        leak=leak,
         target=target,
         confidence=confidence,
     )
@@ -131,6 +136,7 @@ def differencing_totals(
     trials: int = 100,
     ask_without: Ask | None = None,
     bounds: tuple[Rational, Rational] | None = None,
+    leak: float = LEAK,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -151,6 +157,7 @@ def differencing_totals(
         trials: how often both are asked.
         ask_without: gives the first total where the person is not in the data.
         bounds: the least and the largest value that anybody can have; public.
+        leak: the share of trials whose answers are exact in the leak that has to be noticed (power).
         target: what is attacked, in words.
         confidence: of all intervals.
 
@@ -172,6 +179,7 @@ def differencing_totals(
         tolerance=tolerance,
         trials=trials,
         bounds=bounds,
+        leak=leak,
         target=target,
         confidence=confidence,
     )
@@ -188,10 +196,11 @@ def _differencing(
     tolerance: Rational,
     trials: int,
     bounds: tuple[Rational, Rational] | None,
+    leak: float,
     target: str,
     confidence: float,
 ) -> Outcome:
-    values = numbers_given(truth, "truth")
+    values, share = numbers_given(truth, "truth"), leak_given(leak)
     count, allowed = trials_given(trials, tolerance)
     (ask_base, base_name), (ask_more, more_name), (ask_without, without_name) = asks
     if ask_base is None or ask_more is None:
@@ -217,7 +226,7 @@ def _differencing(
     guessing = "the same attack on a release without them" if ask_without is not None else lone
     if limits is not None:
         guess_reached, guessing = _uniform(limits, values, allowed), "uniform within the public bounds"
-    return Outcome(
+    found_out = Outcome(
         attack,
         f"{what} is found within ±{show(allowed)}",
         Tally(sum(miss <= allowed for miss in misses), len(misses)),
@@ -227,6 +236,9 @@ def _differencing(
         confidence,
         {"tolerance": float(allowed), "median_miss": float(min(median(misses), _FLOAT))},
     )
+    # Exact answers give the exact value, so that each trial with them is a hit.
+    words = f"exact answers in {one_in(share, 'trial')}"
+    return stated(found_out, lambda: counted_power(found_out, share, words), advice=_MORE)
 
 
 def _limits(bounds: tuple[Rational, Rational], values: Sequence[Fraction]) -> tuple[Fraction, Fraction]:

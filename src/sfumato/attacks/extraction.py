@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.attacks._calls import called
+from sfumato.attacks._power import LEAK, counted_power, leak_given, one_in, stated
 from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
@@ -65,6 +66,7 @@ def extraction(
     candidates: Sequence[str],
     copies: int = 1,
     top: int = 1,
+    leak: float = LEAK,
     target: str = "",
     seed: int | None = None,
 ) -> Outcome:
@@ -82,6 +84,8 @@ def extraction(
     is hit with probability at most e^epsilon times that, plus delta: compare with the model trained without
     that document.
 
+    Power: the leak is a model that names a share `leak` of the secrets, at least one, whatever the others.
+
     Args:
         train: (documents, seed) → model.
         score: (model, texts) → how likely each is.
@@ -90,6 +94,7 @@ def extraction(
         candidates: All that a secret may be; all different.
         copies: How often a canary's document says it, separated by blanks: it stays one document.
         top: How far down its list a secret counts as named.
+        leak: The share of secrets in the leak that has to be noticed (power).
         target: What is attacked, in words.
         seed: Of what is hidden, of its places among the documents, and of the order of equal scores.
 
@@ -105,7 +110,7 @@ def extraction(
     """
     begins, choices = _distinct(canaries, "canaries", 1), _distinct(candidates, "candidates", 2)
     documents = _texts(text, "text")
-    limit, times = as_integer(top, "top"), as_integer(copies, "copies")
+    limit, times, share = as_integer(top, "top"), as_integer(copies, "copies"), leak_given(leak)
     if limit >= len(choices):
         raise InvalidParameter("top must be less than the number of candidates, or every guess is a hit.")
     generator = random.simulation(seed)
@@ -122,7 +127,7 @@ def extraction(
         ranks.append(1 + int(np.sum(scores > scores[at])) + int(generator.integers(equal)))
     hits = int(np.sum(np.array(ranks) <= limit))
     every = math.log2(len(choices)) - np.log2(np.arange(1, len(choices) + 1))
-    return Outcome(
+    found = Outcome(
         attack="extraction of canaries",
         success="a secret is "
         + ("what the model completes first" if limit == 1 else f"among its first {limit:,}"),
@@ -137,6 +142,10 @@ def extraction(
             "epsilon at least": epsilon_shown(hits, len(begins), limit / len(choices)),
             "candidates": len(choices),
         },
+    )
+    words = f"a model that has learned {one_in(share, 'secret')} by heart"
+    return stated(
+        found, lambda: counted_power(found, share, words), advice="hide more secrets, among more candidates"
     )
 
 

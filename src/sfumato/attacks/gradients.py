@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.attacks._calls import Chance, called
+from sfumato.attacks._power import stated, tried
 from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
@@ -67,6 +68,8 @@ def gradient_leakage(
     (epsilon, delta)-private under exchange of a record, a record is hit with probability at most e^epsilon
     times that, plus delta, on average over which of the candidates it was.
 
+    Power: the leak is plain gradients of a linear layer, sums of the batch's records with random weights.
+
     Args:
         gradient: (rows, labels) → the gradient of a linear layer; see `Gradient`.
         examples: One row a record.
@@ -98,38 +101,57 @@ def gradient_leakage(
             "there must be more candidates than records in a batch: give others to choose from."
         )
     generator = random.simulation(seed)
-    hits, missed, errors = 0, 0, []
-    order = generator.permutation(len(rows)).reshape(-1, size)
-    for place, chosen in enumerate(order):
-        weights, bias = _layer(called("gradient", gradient, rows[chosen], marks[chosen]))
-        if weights.shape[1] != rows.shape[1]:
-            raise InvalidParameter("gradient must give one number for each feature of a record.")
-        pool = rows if candidates is None else np.concatenate([rows[chosen], decoys])
-        true = chosen if candidates is None else np.arange(size)
-        named = _nearest(weights, pool, size, generator)
-        hits += int(np.isin(true, named).sum())
-        if candidates is not None:
-            other = order[place - 1]  # the gradient of other records, held against these
-            apart, _ = _layer(called("gradient", gradient, rows[other], marks[other]))
-            missed += int(np.isin(true, _nearest(apart, pool, size, generator)).sum())
-        if bias is not None and size == 1:
-            errors.append(_error(weights, bias, rows[chosen[0]]))
-    detail: dict[str, Any] = {"candidates": among}
-    if size == 1 and candidates is None:
-        detail["epsilon at least"] = epsilon_shown(hits, len(rows), 1 / among)
-    if errors:
-        detail["relative error"] = float(np.median(errors))
-        detail["read off"] = int(np.sum(np.array(errors) < _EXACT))
-    return Outcome(
-        attack="gradient leakage",
-        success="a record is known among the candidates by its gradient",
-        reached=Tally(hits, len(rows)),
-        guess=size / among if candidates is None else Tally(missed, len(rows)),
-        guessing=f"{size} of {among:,} candidates at random"
-        if candidates is None
-        else "the same by the gradient of another record",
-        target=target,
-        detail=detail,
+    classes: list[int] = []
+
+    def attack(send: Gradient) -> Outcome:
+        hits, missed, errors = 0, 0, []
+        order = generator.permutation(len(rows)).reshape(-1, size)
+        for place, chosen in enumerate(order):
+            weights, bias = _layer(called("gradient", send, rows[chosen], marks[chosen]))
+            if weights.shape[1] != rows.shape[1]:
+                raise InvalidParameter("gradient must give one number for each feature of a record.")
+            classes.append(len(weights))
+            pool = rows if candidates is None else np.concatenate([rows[chosen], decoys])
+            true = chosen if candidates is None else np.arange(size)
+            named = _nearest(weights, pool, size, generator)
+            hits += int(np.isin(true, named).sum())
+            if candidates is not None:
+                other = order[place - 1]  # the gradient of other records, held against these
+                apart, _ = _layer(called("gradient", send, rows[other], marks[other]))
+                missed += int(np.isin(true, _nearest(apart, pool, size, generator)).sum())
+            if bias is not None and size == 1:
+                errors.append(_error(weights, bias, rows[chosen[0]]))
+        detail: dict[str, Any] = {"candidates": among}
+        if size == 1 and candidates is None:
+            detail["epsilon at least"] = epsilon_shown(hits, len(rows), 1 / among)
+        if errors:
+            detail["relative error"] = float(np.median(errors))
+            detail["read off"] = int(np.sum(np.array(errors) < _EXACT))
+        return Outcome(
+            attack="gradient leakage",
+            success="a record is known among the candidates by its gradient",
+            reached=Tally(hits, len(rows)),
+            guess=size / among if candidates is None else Tally(missed, len(rows)),
+            guessing=f"{size} of {among:,} candidates at random"
+            if candidates is None
+            else "the same by the gradient of another record",
+            target=target,
+            detail=detail,
+        )
+
+    def twin(chance: Chance) -> Outcome:
+        def plainly(records: Floats, _labels: NDArray[Any]) -> Floats:
+            return np.asarray(chance.normal(size=(classes[0], len(records))) @ records)
+
+        return attack(plainly)
+
+    found = attack(gradient)
+    words = f"plain gradients of {size:,} record{'' if size == 1 else 's'} each"
+    cells = len(rows) * among * rows.shape[1]
+    return stated(
+        found,
+        lambda: tried(words, twin, generator, cells=cells),
+        advice="give more examples, or fewer records in a batch",
     )
 
 

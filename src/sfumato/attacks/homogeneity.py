@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import encode
-from sfumato.attacks._certain import MODE, STRANGERS, Certain, judged, known_and_secret
+from sfumato.anonymity._codes import Coded, Codes, encode, text_of
+from sfumato.attacks._calls import Chance
+from sfumato.attacks._certain import STRANGERS, Certain, judged, known_and_secret
 from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import beside, grouped, matched, read
+from sfumato.attacks._matching import Flags, beside, grouped, matched, read
+from sfumato.attacks._power import (
+    LEAK,
+    beside_guess,
+    certain_power,
+    leak_given,
+    one_in,
+    planted,
+    stated,
+    tried,
+)
 from sfumato.attacks.outcome import Outcome
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +47,9 @@ def homogeneity(
     people: Source | None = None,
     control: Source | None = None,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    values: Sequence[object] | None = None,
+    leak: float = LEAK,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -47,16 +63,19 @@ def homogeneity(
 
     Steward-only: the outcome counts real people.
 
-    Baseline: the most frequent value of the column, which is the best guess about anybody without a class.
+    Baseline: nobody is certain of a secret who has not seen the table, however frequent it is. So one person
+    whose secret is certain is a finding by itself, and `detail["certain of"]` says of which values: for each,
+    how many are certain, and how many have it. Where some values are no harm to be known by ("none"), name
+    the others in `values`.
+
     With `people` and `control`, the same attack on people of the same kind who are not in the data: right
     for synthetic and private tables (`.within` at epsilon = 1), since what a table teaches about strangers
-    too is a fact about the population and harms nobody by being in it.
+    too is a fact about the population and harms nobody by being in it. There, where more than nine in ten
+    have the same value, only people with a rarer value are counted: who they are is what there is to learn.
+    So it is where people are so few that to be certain of all would be no better than a guess.
 
-    Rarer values: where more than nine in ten have the same value, what there is to learn is who the others
-    are. Then only people with a rarer value are counted, and the guess, which is wrong about each of them,
-    reaches none: one of them who is certain is one too many. So it is where people are so few that to be
-    certain of all would be no better than a guess, if one of the others is. `detail` has their numbers in
-    any case.
+    Power: without a control every class is looked at, and a certain value cannot be missed. With one, rows of
+    `leak` of the people are planted in the table, and have to be noticed.
 
     Args:
         released: The table.
@@ -70,56 +89,101 @@ def homogeneity(
             class with one value.
         control: People like that who are not in the data.
         hierarchies: What the labels of columns come from, where they do not say it themselves.
+        values: Which values are a harm to be known by: only people who have one of them are counted. All
+            unless given; names of bands, if there are bands.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
+        seed: For the same planted rows again; by default others each time.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
     Raises:
         InvalidParameter: for a column that is not there or both known and secret, no rows, bands that overlap
-            or leave a value out, or a control without people or with rows of theirs.
+            or leave a value out, values that nobody has, or a control without people or with rows of theirs.
         SourceUnusable: if a table cannot be read.
     """
-    names = known_and_secret(quasi, sensitive)
+    names, share = known_and_secret(quasi, sensitive), leak_given(leak)
     if people is None and control is not None:
         raise InvalidParameter("control needs people: the real people whom to compare it with.")
     if people is not None and control is not None:
         check_apart(people, control)
-    rows = _banded(read(released, [*names, sensitive]), sensitive, bands)
-    codes = encode(rows, sensitive).codes
-    share = float(np.bincount(codes).max()) / len(codes)
-    classes = grouped([encode(rows, name).codes for name in names])
-    low, high = classes.extremes(codes)
-    agree = low == high
+    columns = [*names, sensitive]
+    rows, who, others = (
+        None if some is None else _banded(read(some, columns), sensitive, bands)
+        for some in (released, people, control)
+    )
+    assert rows is not None
+    harms = _Harms(sensitive, values, [each for each in (rows, who, others) if each is not None])
 
-    def readings(some: Source) -> Certain:
-        who = _banded(read(some, [*names, sensitive]), sensitive, bands)
-        return _certain(who, rows, names, sensitive, hierarchies)
+    def readings(some: pa.Table, table: pa.Table) -> Certain:
+        return _certain(some, table, names, sensitive, hierarchies, harms)
 
-    if people is None:
-        own, words = Certain(agree[classes.of_row], codes != np.bincount(codes).argmax()), _OF_CLASSES
-    else:
-        own, words = readings(people), _OF_PEOPLE
-    others = None if control is None else readings(control)
+    own = _in_classes(rows, names, sensitive, harms) if who is None else readings(who, rows)
+    apart = None if others is None else readings(others, rows)
     found = Outcome(
         "homogeneity",
-        words[0],
+        _OF_CLASSES if who is None else _OF_PEOPLE[0],
         own.tally(),
-        share if others is None else others.tally(),
-        MODE if others is None else STRANGERS,
+        0.0 if apart is None else apart.tally(),
+        _UNSEEN if apart is None else STRANGERS,
         target,
         confidence,
-        {
-            "classes": len(agree),
-            "classes with one value": int(agree.sum()),
-            "k": int(classes.sizes.min()),
-            "people with a rarer value": int(own.is_rarer.sum()),
-            "of them certain": int((own.hits & own.is_rarer).sum()),
-        },
+        _detail(rows, names, sensitive, own),
     )
-    return judged(found, own, others, share=share, rarer=words[1])
+    if who is None or apart is None:
+        return stated(found, lambda: certain_power("one certain value", "every class is looked at"))
+    outcome = judged(found, own, apart, rarer=_OF_PEOPLE[1])
+
+    def twin(random: Chance) -> Outcome | None:
+        table, _, leaked = planted(rows, who, columns, share, random)
+        sure = readings(who.take(leaked), table)
+        return beside_guess(outcome, sure.counted(rarer=outcome.success == _OF_PEOPLE[1]), random)
+
+    cells = who.num_rows * share * found.detail["classes"]
+    words = f"the rows of {one_in(share)} as they are"
+    return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells), advice=_MORE)
 
 
-_OF_CLASSES = "a person's class has one value alone", "the class of a person with a rarer value has it alone"
+_OF_CLASSES = "a person's class has one value alone"
 _OF_PEOPLE = "a person's value is certain, and right", "a person's rarer value is certain, and right"
+
+
+_UNSEEN = "nobody is certain who has not seen the table"
+_MORE = "give more people, more columns to know them by, or a larger leak"
+_SHOWN = 20  # values told with their numbers, the most frequent first
+
+
+class _Harms:
+    """Which people have a value that is a harm to be known by.
+
+    Raises:
+        InvalidParameter: if values are given that nobody has.
+    """
+
+    def __init__(self, sensitive: str, values: Sequence[object] | None, tables: Sequence[pa.Table]) -> None:
+        if isinstance(values, str) or (values is not None and not len(values)):
+            raise InvalidParameter("values must be a list of values of the sensitive column.")
+        self.texts = None if values is None else {text_of(each) for each in values}
+        if self.texts is not None:
+            there = {text_of(each) for table in tables for each in encode(table, sensitive).values}
+            if not self.texts <= there:
+                raise InvalidParameter("values must be values that the sensitive column has.")
+
+    def among(self, table: pa.Table, sensitive: str) -> Flags:
+        """Who of a table has one of them."""
+        coded = encode(table, sensitive)
+        if self.texts is None:
+            return np.ones(table.num_rows, dtype=bool)
+        kept = np.array([text_of(each) in self.texts for each in coded.values])
+        found: Flags = kept[coded.codes]
+        return found
+
+
+def _in_classes(rows: pa.Table, names: Sequence[str], sensitive: str, harms: _Harms) -> Certain:
+    """The rows of the table as the people, each in its class."""
+    coded = encode(rows, sensitive)
+    classes = grouped([encode(rows, name).codes for name in names])
+    low, high = classes.extremes(coded.codes)
+    return _counted(coded, (low == high)[classes.of_row], coded.codes, harms.among(rows, sensitive))
 
 
 def _certain(
@@ -128,11 +192,40 @@ def _certain(
     names: Sequence[str],
     sensitive: str,
     hierarchies: Mapping[str, Hierarchy] | None,
+    harms: _Harms,
 ) -> Certain:
     secret = beside(who, rows, sensitive)
     found = matched(who, rows, names, secret=secret.second, labels=True, hierarchies=hierarchies)
     hits = found.alone & (found.low == secret.first)
-    return Certain(hits, secret.first != np.bincount(secret.second).argmax())
+    made = _counted(secret.coded, hits, secret.first, harms.among(who, sensitive))
+    counts = np.bincount(secret.second)
+    return replace(
+        made,
+        is_rarer=secret.first[harms.among(who, sensitive)] != counts.argmax(),
+        frequent=float(counts.max()) / len(secret.second),
+    )
+
+
+def _counted(coded: Coded, hits: Flags, codes: Codes, is_counted: Flags) -> Certain:
+    counts = np.bincount(codes, minlength=len(coded.values))
+    sure = np.bincount(codes[hits & is_counted], minlength=len(coded.values))
+    shown = [place for place in np.argsort(-sure, kind="stable").tolist() if sure[place]][:_SHOWN]
+    by_value = {str(text_of(coded.values[at])): [int(sure[at]), int(counts[at])] for at in shown}
+    is_rarer = codes[is_counted] != counts.argmax()
+    return Certain(hits[is_counted], is_rarer, float(counts.max()) / len(codes), by_value)
+
+
+def _detail(rows: pa.Table, names: Sequence[str], sensitive: str, own: Certain) -> dict[str, Any]:
+    classes = grouped([encode(rows, name).codes for name in names])
+    low, high = classes.extremes(encode(rows, sensitive).codes)
+    return {
+        "classes": len(classes.sizes),
+        "classes with one value": int((low == high).sum()),
+        "k": int(classes.sizes.min()),
+        "people with a rarer value": int(own.is_rarer.sum()),
+        "of them certain": int((own.hits & own.is_rarer).sum()),
+        "certain of": dict(own.by_value),
+    }
 
 
 def _banded(table: pa.Table, sensitive: str, bands: Bands | None) -> pa.Table:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity._codes import Codes, encode
+from sfumato.attacks._calls import Chance
 from sfumato.attacks._certain import known_and_secret
 from sfumato.attacks._control import check_apart
 from sfumato.attacks._matching import (
@@ -23,9 +24,11 @@ from sfumato.attacks._matching import (
     read,
     together_coded,
 )
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +68,8 @@ def intersection(
     truth: str | None = None,
     control: Source | None = None,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    leak: float = LEAK,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Intersection:
@@ -85,6 +90,9 @@ def intersection(
     table). Without `truth` there is no verdict: what remains alone may be wrong, and does remain by chance
     where tables have nothing to do with people.
 
+    Power: the rows of `leak` of the people, with their true values, are planted in every table, and have to
+    be noticed.
+
     `detail` has what "one table alone" reaches, the most telling one of each person, if its most frequent
     candidate is named: a table that betrays people by itself is no better for one that confuses them.
 
@@ -98,6 +106,8 @@ def intersection(
             remains.
         control: People who are in none of the tables.
         hierarchies: What the labels of columns come from, where they do not say it themselves.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
+        seed: For the same planted rows again; by default others each time.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -106,7 +116,7 @@ def intersection(
             classes than can be laid beside each other, or a control without truth or with people's rows.
         SourceUnusable: if a table cannot be read.
     """
-    names = known_and_secret(quasi, sensitive)
+    names, share = known_and_secret(quasi, sensitive), leak_given(leak)
     if not isinstance(releases, list | tuple) or len(releases) < 2:
         raise InvalidParameter(
             "releases must be a list of at least two tables: one alone has nothing to meet."
@@ -121,11 +131,13 @@ def intersection(
         who = person_table(people, columns)
     else:
         who = read(people, columns)
+    strangers = None if control is None else read(control, columns)
+
     found = _left(who, tables, names, sensitive, truth, hierarchies)
     others = None
-    if control is not None:
-        others = _left(read(control, columns), tables, names, sensitive, truth, hierarchies)
-    outcome = Outcome(
+    if strangers is not None:
+        others = _left(strangers, tables, names, sensitive, truth, hierarchies)
+    reached = Outcome(
         "intersection",
         "one value remains" if truth is None else "one value remains, the right one",
         found.tally,
@@ -142,6 +154,17 @@ def intersection(
         },
         _UNDECIDED if truth is None else "",
     )
+
+    def twin(random: Chance) -> Outcome | None:
+        # The same people in each table: who is in one of them only is not what this attack is about.
+        some = who.take(random.permutation(who.num_rows)[: max(1, round(share * who.num_rows))])
+        own = some.rename_columns([*names, sensitive])
+        made = [planted(each, own, own.column_names, 1.0, random)[0] for each in tables]
+        return beside_guess(reached, _left(some, made, names, sensitive, truth, hierarchies).tally, random)
+
+    cells = who.num_rows * share * sum(each.num_rows for each in tables)
+    words = f"the rows of {one_in(share)} as they are, in every table"
+    outcome = stated(reached, lambda: tried(words, twin, simulation(seed), cells=cells))
     candidates = tuple(
         tuple(found.values[i] for i in np.flatnonzero(each).tolist()) for each in found.allowed
     )

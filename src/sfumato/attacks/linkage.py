@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import encode
+from sfumato.anonymity._codes import Codes, encode
+from sfumato.attacks._calls import Chance
 from sfumato.attacks._certain import STRANGERS
 from sfumato.attacks._control import check_apart
 from sfumato.attacks._matching import (
+    Flags,
     Matches,
     beside,
     blocks,
@@ -24,10 +26,12 @@ from sfumato.attacks._matching import (
     read,
     read_with_records,
 )
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.attacks.sparse import sparse_linkage
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +42,7 @@ _UNDECIDED = (
     "a stranger may match one row alone, too; give truth, a column that says whose row it is, or control, "
     "people who are not in the table."
 )
+_MORE = "give more people, more columns to know them by, or a larger leak"
 
 
 def linkage(
@@ -49,6 +54,8 @@ def linkage(
     control: Source | None = None,
     labels: bool = False,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    leak: float = LEAK,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -69,6 +76,9 @@ def linkage(
     synthetic and private tables: a row that looks like somebody is no harm if it looks like a stranger as
     often. With neither there is no verdict: a stranger, too, may match one record alone.
 
+    Power: the rows of `leak` of the people are planted in the table as they are, and have to be noticed.
+    Where what is known fits several rows anyway, they are not, and there is no all-clear.
+
     Copies: rows alike in every released column are one record where most rows stand there as often, so that
     to write each row twice hides nobody. Where the table has no columns but `on`, rows that look alike may as
     well be different people, and count one by one, unless there is a `control` to tell.
@@ -83,6 +93,8 @@ def linkage(
         control: People who are not in the data.
         labels: Whether the released values are labels that cover values, such as `19***` or `[30, 40)`.
         hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
+        seed: For the same planted rows again; by default others each time.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -91,49 +103,67 @@ def linkage(
             `control`, whose people have no row of their own, or a control with rows of the people known.
         SourceUnusable: if a table cannot be read.
     """
-    names = named(on, "on")
+    names, share = named(on, "on"), leak_given(leak)
     if truth is not None and control is not None:
         raise InvalidParameter("Give truth or control, not both: people of the control have no true row.")
     if truth is not None and truth in names:
         raise InvalidParameter("truth must not be among on: an attacker does not know whose row is whose.")
-    own = [one_name(truth, "truth")] if truth is not None else []
-    people = read(known, [*names, *own])
-    rows, record, more = read_with_records(released, [*names, *own])
-    ids = None if truth is None else beside(people, rows, truth)
-    if ids is not None:
-        record = ids.second
-    elif control is None and not more:
+    columns = [*names, *([one_name(truth, "truth")] if truth is not None else [])]
+    people = read(known, columns)
+    rows, record, more = read_with_records(released, columns)
+    if truth is None and control is None and not more:
         record = np.arange(rows.num_rows)
-
-    def matches(some: pa.Table) -> Matches:
-        return matched(some, rows, names, secret=record, labels=labels, hierarchies=hierarchies)
-
-    found = matches(people)
-    hits = found.alone if ids is None else found.alone & (found.low == ids.first)
-    distinct = len(np.unique(record))
-    guess: Tally | float | None = None if truth is None else 1 / distinct
-    guessing = "not known" if truth is None else "a random row"
+    strangers = None
     if control is not None:
         check_apart(known, control)
-        strangers = matches(read(control, names)).alone
-        guess, guessing = Tally(int(strangers.sum()), len(strangers)), STRANGERS
-    return Outcome(
-        "linkage",
-        "a person's only match is their own row" if truth is not None else "a person matches one row alone",
-        Tally(int(hits.sum()), len(hits)),
-        guess,
-        guessing,
-        target,
-        confidence,
-        {
-            "rows": rows.num_rows,
-            "different rows": distinct,
-            "matched one": int(found.alone.sum()),
-            "matched none": int((found.counts == 0).sum()),
-            "matched several": int(((found.counts > 0) & ~found.alone).sum()),
-        },
-        _UNDECIDED if guess is None else "",
-    )
+        strangers = read(control, names)
+
+    def matches(some: pa.Table, table: pa.Table, records: Codes) -> tuple[Matches, Flags]:
+        """Which rows may be whose, and who is found."""
+        ids = None if truth is None or some is strangers else beside(some, table, truth)
+        own = records if ids is None else ids.second
+        found = matched(some, table, names, secret=own, labels=labels, hierarchies=hierarchies)
+        return found, found.alone if ids is None else found.alone & (found.low == ids.first)
+
+    def attack() -> Outcome:
+        found, hits = matches(people, rows, record)
+        distinct = len(np.unique(record if truth is None else encode(rows, truth).codes))
+        guess: Tally | float | None = None if truth is None else 1 / distinct
+        if strangers is not None:
+            apart = matches(strangers, rows, record)[1]
+            guess = Tally(int(apart.sum()), len(apart))
+        return Outcome(
+            "linkage",
+            "a person's only match is their own row"
+            if truth is not None
+            else "a person matches one row alone",
+            Tally(int(hits.sum()), len(hits)),
+            guess,
+            "a random row" if truth is not None else "not known" if strangers is None else STRANGERS,
+            target,
+            confidence,
+            {
+                "rows": rows.num_rows,
+                "different rows": distinct,
+                "matched one": int(found.alone.sum()),
+                "matched none": int((found.counts == 0).sum()),
+                "matched several": int(((found.counts > 0) & ~found.alone).sum()),
+            },
+            _UNDECIDED if guess is None else "",
+        )
+
+    outcome = attack()
+
+    def twin(random: Chance) -> Outcome | None:
+        table, kept, own = planted(rows, people, columns, share, random)
+        # Nobody else's rows: each planted one is a record of its own.
+        records = np.concatenate([record[kept], rows.num_rows + np.arange(len(own))])
+        hits = matches(people.take(own), table, records)[1]
+        return beside_guess(outcome, Tally(int(hits.sum()), len(hits)), random)
+
+    words = f"the rows of {one_in(share)} as they are"
+    cells = rows.num_rows * (people.num_rows * share if labels or hierarchies else 100)
+    return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells), advice=_MORE)
 
 
 def narrowing(

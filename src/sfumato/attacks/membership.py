@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from scipy.stats import norm, rankdata
 
 from sfumato import random
 from sfumato.attacks._calls import Chance, called
+from sfumato.attacks._power import leak_given, one_in, stated, tried
 from sfumato.attacks._shown import epsilon_shown
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
@@ -36,6 +38,8 @@ Floats: TypeAlias = NDArray[np.float64]
 _SUCCESS = "a record is told to be in the training set or not, rightly"
 _GUESSING = "a coin: half of the records are in it"
 _OWN_SPREAD = 64  # so many shadows that a record's own deviation is better than that of all records together
+_LEAK = 0.5  # of the records: what a hundred of them can show beside a coin
+_BY_HEART = 8.0  # logits above the others: what a model knows by heart
 _EDGE = 1e-15  # probabilities are held so far from 0 and 1 before the logarithm
 
 
@@ -49,6 +53,7 @@ def shadow(
     others: ArrayLike,
     shadows: int = 8,
     model: Any = None,
+    leak: float = _LEAK,
     target: str = "",
     seed: int | None = None,
 ) -> Outcome:
@@ -68,6 +73,9 @@ def shadow(
     the epsilon of one row more or less where a coin was tossed for each record, and with that of one row
     exchanged for another, at most twice as much, where the number of members is fixed.
 
+    Power: the leak is a model that knows a share `leak` of its records by heart and treats all others alike;
+    the attack, shadows and all, has to notice it with as many records. Nothing is trained for that.
+
     Args:
         train: (rows, labels, seed) → model.
         confidence: (model, rows, labels) → the probability given to each row's own label.
@@ -77,6 +85,7 @@ def shadow(
         others: The indices of rows that it was not; drawn at random beside the members.
         shadows: How many shadow models.
         model: The attacked model, if it exists already; otherwise it is trained on the members.
+        leak: The share of records that are known by heart in the leak that has to be noticed (power).
         target: What is attacked, in words.
         seed: Of the attacker's choices.
 
@@ -102,17 +111,22 @@ def shadow(
             "the attacker needs rows of the population for shadow models: leave at least four of data out of "
             "both members and others."
         )
-    inside: list[Floats] = []
-    outside: list[Floats] = []
-    for _ in range(as_integer(shadows, "shadows")):
-        order = case.generator.permutation(case.rest)
-        half = min(case.size, len(order) // 2)
-        trained = case.trained(order[:half])
-        inside.append(case.scores(trained, order[:half]))
-        outside.append(case.scores(trained, order[half : 2 * half]))
-    threshold = _best_threshold(np.concatenate(inside), np.concatenate(outside))
-    attacked = case.attacked(model)
-    return _outcome("shadow models", case, case.scores(attacked, case.records), threshold, shadows, target)
+    count, share = as_integer(shadows, "shadows"), leak_given(leak)
+
+    def attack(some: _Case, attacked: Any) -> Outcome:
+        inside: list[Floats] = []
+        outside: list[Floats] = []
+        for _ in range(count):
+            order = some.generator.permutation(some.rest)
+            half = min(some.size, len(order) // 2)
+            trained = some.trained(order[:half])
+            inside.append(some.scores(trained, order[:half]))
+            outside.append(some.scores(trained, order[half : 2 * half]))
+        threshold = _best_threshold(np.concatenate(inside), np.concatenate(outside))
+        scores = some.scores(some.attacked(attacked), some.records)
+        return _outcome("shadow models", some, scores, threshold, count, target)
+
+    return _with_power(attack(case, model), case, attack, share)
 
 
 def likelihood_ratio(
@@ -126,6 +140,7 @@ def likelihood_ratio(
     shadows: int = 32,
     online: bool = True,
     model: Any = None,
+    leak: float = _LEAK,
     target: str = "",
     seed: int | None = None,
 ) -> Outcome:
@@ -153,28 +168,61 @@ def likelihood_ratio(
     count = as_integer(shadows, "shadows", least=4)
     if count % 2:
         raise InvalidParameter("shadows must be even: they come in pairs, one for either half.")
-    records, half = case.records, len(case.records) // 2
-    logits = np.empty((count, len(records)))
-    within = np.empty((count, len(records)), dtype=bool)
-    for first in range(0, count, 2):
-        chosen = np.zeros(len(records), dtype=bool)
-        chosen[case.generator.permutation(len(records))[:half]] = True
-        for at, mask in ((first, chosen), (first + 1, ~chosen)):
-            # As many rows as the attacked model had: of those that are not on trial, where it takes more.
-            more = case.generator.permutation(case.rest)[: max(0, case.size - half)]
-            logits[at] = case.scores(case.trained(np.concatenate([records[mask], more])), records)
-            within[at] = mask
-    observed = case.scores(case.attacked(model), records)
-    out_mean, out_spread = _normals(logits, ~within)
-    if online:
-        in_mean, in_spread = _normals(logits, within)
-        scores = norm.logpdf(observed, in_mean, in_spread) - norm.logpdf(observed, out_mean, out_spread)
-        threshold = 0.0
-    else:
-        scores = (observed - out_mean) / out_spread
-        threshold = float(np.median(scores))
-    name = "likelihood ratio" if online else "likelihood ratio, offline"
-    return _outcome(name, case, np.asarray(scores), threshold, count, target)
+    share = leak_given(leak)
+
+    def attack(some: _Case, attacked: Any) -> Outcome:
+        records, half = some.records, len(some.records) // 2
+        logits = np.empty((count, len(records)))
+        within = np.empty((count, len(records)), dtype=bool)
+        for first in range(0, count, 2):
+            chosen = np.zeros(len(records), dtype=bool)
+            chosen[some.generator.permutation(len(records))[:half]] = True
+            for at, mask in ((first, chosen), (first + 1, ~chosen)):
+                # As many rows as the attacked model had: of those that are not on trial, where it takes more.
+                more = some.generator.permutation(some.rest)[: max(0, some.size - half)]
+                logits[at] = some.scores(some.trained(np.concatenate([records[mask], more])), records)
+                within[at] = mask
+        observed = some.scores(some.attacked(attacked), records)
+        out_mean, out_spread = _normals(logits, ~within)
+        if online:
+            in_mean, in_spread = _normals(logits, within)
+            scores = norm.logpdf(observed, in_mean, in_spread) - norm.logpdf(observed, out_mean, out_spread)
+            threshold = 0.0
+        else:
+            scores = (observed - out_mean) / out_spread
+            threshold = float(np.median(scores))
+        name = "likelihood ratio" if online else "likelihood ratio, offline"
+        return _outcome(name, some, np.asarray(scores), threshold, count, target)
+
+    return _with_power(attack(case, model), case, attack, share)
+
+
+def _with_power(
+    found: Outcome, case: _Case, attack: Callable[[_Case, Any], Outcome], share: float
+) -> Outcome:
+    """The outcome beside a model that knows some records by heart, of as many records."""
+
+    def twin(chance: Chance) -> Outcome:
+        known = chance.random(len(case.data)) < share
+
+        def train(rows: NDArray[Any], _labels: NDArray[Any], _seed: int) -> Any:
+            logits = chance.normal(size=len(known))
+            logits[rows[known[rows]]] += _BY_HEART
+            return logits
+
+        def confidence(logits: Any, rows: NDArray[Any], _labels: NDArray[Any]) -> Floats:
+            return np.asarray(expit(logits[rows]))
+
+        places = np.arange(len(case.data))
+        return attack(replace(case, train=train, confidence=confidence, data=places, labels=places), None)
+
+    words = f"a model that knows {one_in(share, 'record')} by heart"
+    cells = float(len(case.data) * found.detail["shadows"])
+    return stated(
+        found,
+        lambda: tried(words, twin, case.generator, cells=cells),
+        advice="give more records, or a larger leak",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from sfumato.numeric.shares import clopper_pearson, count_range
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sfumato.attacks.power import Power
+
 __all__ = ["Outcome", "Tally", "compare"]
 
 _WIDTH = 80
@@ -62,6 +64,8 @@ class Outcome:
         detail: Further figures, by name.
         undecided: Why there is no verdict, as a sentence that says what would give one; empty if there is
             one.
+        power: How surely the attack would notice a leak, measured on a planted twin. None where it works,
+            since a finding needs none, or where there is no verdict for another reason.
     """
 
     attack: str
@@ -73,6 +77,7 @@ class Outcome:
     confidence: float = 0.99
     detail: Mapping[str, Any] = field(default_factory=dict)
     undecided: str = ""
+    power: Power | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -123,9 +128,17 @@ class Outcome:
         return float(self.guess or 0.0), float(self.guess or 0.0)
 
     @property
+    def beats(self) -> bool | None:
+        """Whether the counts are above what a guess reaches, whatever that is worth; None without a guess."""
+        return None if self.guess is None else self.rate > self.baseline_interval[1]
+
+    @property
     def works(self) -> bool | None:
-        """Whether the attack did better than a guess would have, but by luck; None without a verdict."""
-        return None if self.undecided else self.rate > self.baseline_interval[1]
+        """Whether the attack did better than a guess would have, but by luck; None without a verdict.
+
+        False is an all-clear, and given only where the attack would have noticed a leak (`power`).
+        """
+        return None if self.undecided else self.beats
 
     @property
     def within(self) -> bool | None:
@@ -178,6 +191,7 @@ class Outcome:
             "guessing": self.guessing,
             "confidence": self.confidence,
             "works": self.works,
+            "power": None if self.power is None else self.power.to_dict(),
             "detail": dict(self.detail),
         } | ({"undecided": self.undecided} if self.undecided else {})
 
@@ -198,8 +212,13 @@ class Outcome:
             if self.undecided
             else "It works."
             if self.works
-            else "No better than a guess.",
+            else f"No better than a guess.{self._power_words()}",
         )
+
+    def _power_words(self) -> str:
+        if self.power is None:
+            return ""
+        return f" A leak ({self.power.leak}) would be noticed {self.power.words}."
 
     def _guess_words(self) -> str:
         if self.guess is None:

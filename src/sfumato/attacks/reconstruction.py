@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks._asking import Bits, Subset, as_bits, collected, finite_array
+from sfumato.attacks._calls import Chance
 from sfumato.attacks._hadamard import Subsets, padded, transformed
+from sfumato.attacks._power import counted_power, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.attacks.power import Power
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import as_integer
@@ -160,6 +163,9 @@ def reconstruction(
     everybody: the share is about the population, and to learn it from a release is no harm to anyone in it.
     Where half of the people have the bit, that is a coin.
 
+    Power: the leak is answers without noise. The Hadamard subsets, and all sets that tell every person apart,
+    then give every bit; where the subsets do not, exact answers about other bits are tried.
+
     Args:
         ask: answers how many of a set have the bit; the set is an array of truth values, one for each
             person. Or the answers themselves, in the order of the queries.
@@ -205,7 +211,7 @@ def reconstruction(
     else:
         raise InvalidParameter('method must be "lp" or "fourier".')
     frequent = max(int(bits.sum()), len(bits) - int(bits.sum())) / len(bits)
-    return Outcome(
+    outcome = Outcome(
         "reconstruction",
         "a person's bit is reconstructed",
         Tally(int((found == bits).sum()), len(bits)),
@@ -220,6 +226,31 @@ def reconstruction(
             "typical_error": float(np.sqrt(np.mean((told - truth) ** 2))),
         },
     )
+    return stated(
+        outcome,
+        lambda: _power(outcome, bits, None if method == "fourier" else subsets, seed),
+        advice="ask about more people, or half of whom have the bit, with as many subsets as people or more",
+    )
+
+
+def _power(found: Outcome, bits: Bits, subsets: Bits | None, seed: int | None) -> Power:
+    """Whether answers without noise would be noticed."""
+    rank = len(bits)
+    if subsets is not None:
+        counts = subsets.astype(np.float64)
+        rank = int(np.linalg.matrix_rank(counts.T @ counts))
+    if subsets is None or rank == len(bits):
+        return counted_power(found, 1.0, _EXACT)
+
+    def twin(random: Chance) -> Outcome:
+        secret = random.permutation(bits)
+        rebuilt = reconstruct(subsets, subsets.astype(np.float64) @ secret)
+        return replace(found, reached=Tally(int((rebuilt == secret).sum()), len(bits)))
+
+    return tried(_EXACT, twin, simulation(seed), cells=subsets.size * len(bits))
+
+
+_EXACT = "answers without noise"
 
 
 @dataclass(frozen=True, slots=True)

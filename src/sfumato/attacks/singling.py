@@ -7,7 +7,8 @@ the same population whom it was not made from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ import numpy as np
 
 from sfumato.anonymity._codes import Codes
 from sfumato.anonymity._given import whole
+from sfumato.attacks._calls import Chance
 from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import Flags, named, one_name, read, read_with_records
+from sfumato.attacks._matching import Flags, named, one_name, read, read_with_records, together_typed
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -32,9 +35,11 @@ __all__ = ["inference", "linkability", "singling_out"]
 _ORIGINAL, _SYNTHETIC, _CONTROL = 0, 1, 2
 _MOST = 100_000  # descriptions
 _TRIES = 20  # rows looked at for each predicate wanted
+_OFTEN = 4  # how often each predicate that there is comes up, on average, where they are few
 _BLOCK = 2_000_000  # pairs of a description and a person that are looked at together
 _BEYOND = float(np.finfo(np.float64).max)
 _STRANGERS = "the same attack on people whom the table was not made from"
+_MORE = "give more people, more columns, more attacks, or a larger leak"
 
 
 def singling_out(
@@ -46,6 +51,7 @@ def singling_out(
     width: int = 3,
     attacks: int = 500,
     seed: int | None = None,
+    leak: float = LEAK,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -74,6 +80,7 @@ def singling_out(
         width: How many columns a predicate has; at most all.
         attacks: How many predicates to try at most.
         seed: For the same predicates again; by default others each time.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -82,48 +89,71 @@ def singling_out(
             predicate singles out a synthetic row, or the control has rows of the original.
         SourceUnusable: if a table cannot be read.
     """
-    wide, most = as_integer(width, "width"), as_integer(attacks, "attacks")
+    wide, most, share = as_integer(width, "width"), as_integer(attacks, "attacks"), leak_given(leak)
     if most > _MOST:
         raise InvalidParameter(f"attacks must be at most {_MOST:,}; a thousand show it as well.")
     names = whole(synthetic)[0].column_names if columns is None else named(columns, "columns")
     made, record, _ = read_with_records(synthetic, names)
-    # A table with each row twice hides nobody: copies are looked at once.
-    once = np.unique(record, return_index=True)[1]
     check_apart(original, control)
-    tables = [read(original, names), made, read(control, names)]
+    people, others = read(original, names), read(control, names)
     random = simulation(seed)
-    size = min(tables[_ORIGINAL].num_rows, tables[_CONTROL].num_rows)
-    counts = (tables[_ORIGINAL].num_rows, len(once), tables[_CONTROL].num_rows)
-    rows = [random.permutation(count)[:size] for count in counts]
+    size = min(people.num_rows, others.num_rows)
     # Descriptions fit one of a large crowd less often than one of a small one: both have the same size.
-    held = [each.take([rows[0], once, rows[2]]) for each in mixed(tables, names)]
-    if wide == 1:
-        found = _single(held)
-        found = found.take(random.permutation(len(found.columns))[:most])
-    else:
-        tries = _TRIES * most
-        chosen = random.random((tries, len(held))).argsort(axis=1)[:, :wide]
-        found = _several(held, random.integers(len(once), size=tries), chosen, most)
-    if not len(found.columns):
-        raise InvalidParameter(
-            "No description singles out a synthetic row; give more columns or a larger width."
+    rows = [random.permutation(each.num_rows)[:size] for each in (people, others)]
+
+    people, others = people.take(rows[0]), others.take(rows[1])
+
+    def attack(inside: pa.Table, table: pa.Table, records: Codes, outside: pa.Table) -> Outcome:
+        # A table with each row twice hides nobody: copies are looked at once.
+        once = np.unique(records, return_index=True)[1]
+        held = [each.take([None, once, None]) for each in mixed([inside, table, outside], names)]
+        if wide == 1:
+            found = _single(held)
+            found = found.take(random.permutation(len(found.columns))[:most])
+        else:
+            # No more than find nearly all that there are.
+            tries = min(_TRIES * most, _OFTEN * len(once) * math.comb(len(held), min(wide, len(held))))
+            chosen = random.random((tries, len(held))).argsort(axis=1)[:, :wide]
+            found = _several(held, random.integers(len(once), size=tries), chosen, most)
+        if not len(found.columns):
+            raise InvalidParameter(
+                "No description singles out a synthetic row; give more columns or a larger width."
+            )
+        hits, guesses = (
+            int((found.counts(_matrix(held, part)) == 1).sum()) for part in (_ORIGINAL, _CONTROL)
         )
-    hits, guesses = (int((found.counts(_matrix(held, part)) == 1).sum()) for part in (_ORIGINAL, _CONTROL))
-    return Outcome(
-        "singling out",
-        "a description fits exactly one person",
-        Tally(hits, len(found.columns)),
-        Tally(guesses, len(found.columns)),
-        _STRANGERS,
-        target,
-        confidence,
-        {
-            "width": min(wide, len(held)),
-            "people": size,
-            "synthetic rows": tables[_SYNTHETIC].num_rows,
-            "different rows": len(once),
-        },
-    )
+        return Outcome(
+            "singling out",
+            "a description fits exactly one person",
+            Tally(hits, len(found.columns)),
+            Tally(guesses, len(found.columns)),
+            _STRANGERS,
+            target,
+            confidence,
+            {
+                "width": min(wide, len(held)),
+                "people": size,
+                "synthetic rows": table.num_rows,
+                "different rows": len(once),
+            },
+        )
+
+    everybody = _stacked(people, others, names)
+
+    def twin(chance: Chance) -> Outcome | None:
+        # Whoever the table was made from, half of them are now on either side, and only the planted tell.
+        order = chance.permutation(2 * size)
+        inside, outside = everybody.take(order[:size]), everybody.take(order[size:])
+        table, kept, own = planted(made, inside, names, share, chance)
+        records = np.concatenate([record[kept], made.num_rows + np.arange(len(own))])
+        try:
+            return attack(inside, table, records, outside)
+        except InvalidParameter:  # no description singles out a row of the twin
+            return None
+
+    found = attack(people, made, record, others)
+    cells = found.reached.trials * size + _TRIES * most * made.num_rows / 10
+    return stated(found, lambda: tried(_leaked(share), twin, random, cells=cells), advice=_MORE)
 
 
 def inference(
@@ -136,6 +166,7 @@ def inference(
     tolerance: float = 0.05,
     attacks: int = 500,
     seed: int | None = None,
+    leak: float = LEAK,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -161,6 +192,7 @@ def inference(
             has to be right.
         attacks: How many people to attack at most, of either kind.
         seed: For the same people again; by default others each time.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -174,24 +206,27 @@ def inference(
         raise InvalidParameter("secret must not be among the known columns: what is known is no secret.")
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise InvalidParameter("tolerance is a share of the extent of the column; give a number from 0 to 1.")
-    held = _targets(original, synthetic, control, [*names, secret], attacks, seed)
-    own = held[-1]
+    share = leak_given(leak)
 
-    def tally(part: int) -> Tally:
+    def tally(held: Sequence[Column], part: int) -> Tally:
+        own = held[-1]
         told = own.parts[_SYNTHETIC][nearest(held[:-1], part, _SYNTHETIC)[:, 0]]
         hits = _near(own.parts[part], told, tolerance * own.extent(_SYNTHETIC) if own.ordered else 0.0)
         return Tally(int(hits.sum()), len(hits))
 
-    return Outcome(
+    sides = _Sides.of(original, synthetic, control, [*names, secret], attacks, seed)
+    held = sides.columns
+    found = Outcome(
         "inference",
         "the nearest row tells a person's secret",
-        tally(_ORIGINAL),
-        tally(_CONTROL),
+        tally(held, _ORIGINAL),
+        tally(held, _CONTROL),
         _STRANGERS,
         target,
         confidence,
-        {"known columns": len(names), "synthetic rows": len(own.parts[_SYNTHETIC])},
+        {"known columns": len(names), "synthetic rows": len(held[-1].parts[_SYNTHETIC])},
     )
+    return sides.with_power(found, tally, share)
 
 
 def linkability(
@@ -204,6 +239,7 @@ def linkability(
     neighbours: int = 1,
     attacks: int = 500,
     seed: int | None = None,
+    leak: float = LEAK,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -231,6 +267,7 @@ def linkability(
         neighbours: How many nearest rows of each half are looked at.
         attacks: How many people to attack at most, of either kind.
         seed: For the same people again; by default others each time.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -243,39 +280,86 @@ def linkability(
     if set(one) & set(other):
         raise InvalidParameter("left and right must have no column in common: it would join them by itself.")
     count = as_integer(neighbours, "neighbours")
-    held = _targets(original, synthetic, control, [*one, *other], attacks, seed)
+    share = leak_given(leak)
 
-    def tally(part: int) -> Tally:
+    def tally(held: Sequence[Column], part: int) -> Tally:
         mine = nearest(held[: len(one)], part, _SYNTHETIC, count)
         theirs = nearest(held[len(one) :], part, _SYNTHETIC, count)
         hits = (mine[:, :, None] == theirs[:, None, :]).any(axis=(1, 2))
         return Tally(int(hits.sum()), len(hits))
 
-    return Outcome(
+    sides = _Sides.of(original, synthetic, control, [*one, *other], attacks, seed)
+    held = sides.columns
+    found = Outcome(
         "linkability",
         "both halves of a record lead to one row",
-        tally(_ORIGINAL),
-        tally(_CONTROL),
+        tally(held, _ORIGINAL),
+        tally(held, _CONTROL),
         _STRANGERS,
         target,
         confidence,
         {"neighbours": count, "synthetic rows": len(held[0].parts[_SYNTHETIC])},
     )
+    return sides.with_power(found, tally, share)
 
 
-def _three(original: Source, synthetic: Source, control: Source, names: Sequence[str]) -> list[pa.Table]:
-    return [read(each, names) for each in (original, synthetic, control)]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sides:
+    """A random choice of people and of strangers, and all rows of the synthetic table."""
+
+    people: pa.Table
+    made: pa.Table
+    others: pa.Table
+    names: Sequence[str]
+    random: Chance
+
+    @classmethod
+    def of(
+        cls,
+        original: Source,
+        synthetic: Source,
+        control: Source,
+        names: Sequence[str],
+        attacks: int,
+        seed: int | None,
+    ) -> _Sides:
+        most, random = as_integer(attacks, "attacks"), simulation(seed)
+        check_apart(original, control)
+        people, made, others = (read(each, names) for each in (original, synthetic, control))
+        chosen, apart = (random.permutation(each.num_rows)[:most] for each in (people, others))
+        return cls(people.take(chosen), made, others.take(apart), names, random)
+
+    @property
+    def columns(self) -> list[Column]:
+        return mixed([self.people, self.made, self.others], self.names)
+
+    def with_power(
+        self, found: Outcome, tally: Callable[[Sequence[Column], int], Tally], share: float
+    ) -> Outcome:
+        """The outcome, and what it would have noticed: rows of some of the people planted in the table."""
+
+        def twin(chance: Chance) -> Outcome | None:
+            table, _, own = planted(self.made, self.people, self.names, share, chance)
+            held = mixed([self.people.take(own), table, self.others], self.names)
+            return beside_guess(found, tally(held, _ORIGINAL), chance)
+
+        cells = self.people.num_rows * share * self.made.num_rows * len(self.names)
+        return stated(found, lambda: tried(_leaked(share), twin, self.random, cells=cells), advice=_MORE)
 
 
-def _targets(
-    original: Source, synthetic: Source, control: Source, names: Sequence[str], attacks: int, seed: int | None
-) -> list[Column]:
-    """The columns of a random choice of people, and of all synthetic rows."""
-    most, random = as_integer(attacks, "attacks"), simulation(seed)
-    check_apart(original, control)
-    tables = _three(original, synthetic, control, names)
-    some = [random.permutation(table.num_rows)[:most] for table in tables]
-    return [each.take([some[0], None, some[2]]) for each in mixed(tables, names)]
+def _stacked(one: pa.Table, other: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows of two tables below each other."""
+    import pyarrow as pa
+
+    made = {}
+    for name in names:
+        first, second = together_typed([one.column(name), other.column(name)])
+        made[name] = pa.chunked_array([*first.chunks, *second.chunks], type=first.type)
+    return pa.table(made)
+
+
+def _leaked(share: float) -> str:
+    return f"{one_in(share)} copied into the table"
 
 
 def _near(true: Floats, told: Floats, within: float) -> Flags:

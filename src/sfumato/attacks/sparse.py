@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity._codes import Codes, classes_of, encode
-from sfumato.attacks._matching import beside, grouped, named, one_name, read
+from sfumato.attacks._calls import Chance
+from sfumato.attacks._matching import Flags, beside, grouped, named, one_name, read, together_typed
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +40,8 @@ def sparse_linkage(
     eccentricity: float = 1.5,
     truth: str | None = None,
     control: Source | None = None,
+    leak: float = LEAK,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -60,6 +65,9 @@ def sparse_linkage(
     kind who are not in the data: right for synthetic and private tables, where a match that strangers find
     as often says nothing about anybody.
 
+    Power: what is known of `leak` of the people is planted in the table, in place of some of its people, and
+    has to be noticed.
+
     Args:
         known: What an attacker knows: a row for each item of a person.
         released: The table, laid out alike; its `person` is a pseudonym.
@@ -72,6 +80,8 @@ def sparse_linkage(
         truth: A column of both that says who is who, kept by the steward: then a hit is a right match.
             Without it, a hit is a match.
         control: What is known of people who are not in the data.
+        leak: The share of people who are planted to see whether the attack would notice.
+        seed: For the same planted people again; by default others each time.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -81,6 +91,7 @@ def sparse_linkage(
         SourceUnusable: if a table cannot be read.
     """
     _check(tolerance, eccentricity, truth, control)
+    share = leak_given(leak)
     for name, what in ((person, "person"), (value, "value"), (truth, "truth")):
         if name is not None or what == "person":
             one_name(name, what)
@@ -91,21 +102,25 @@ def sparse_linkage(
         raise InvalidParameter("person, item and value must be different columns.")
     rows = read(released, columns)
     aware = read(known, columns)
-    found = _claims(aware, rows, person, items, value, tolerance, eccentricity)
+    strangers = None if control is None else read(control, [person, *shared])
+
+    def claims(some: pa.Table, table: pa.Table) -> tuple[_Claims, Flags]:
+        """Whom everybody is taken for, and who is found."""
+        found = _claims(some, table, person, items, value, tolerance, eccentricity)
+        claimed = found.best >= 0
+        if truth is None or some is strangers:
+            return found, claimed
+        ids = beside(some, table, truth)
+        return found, claimed & (ids.first[found.first_known] == ids.second[found.first_released][found.best])
+
+    found, hits = claims(aware, rows)
     if found.candidates < 2:
         raise InvalidParameter("The released table has one person; a match needs others to stand out from.")
-    claimed = found.best >= 0
-    hits = claimed
-    if truth is not None:
-        ids = beside(aware, rows, truth)
-        hits = claimed & (ids.first[found.first_known] == ids.second[found.first_released][found.best])
     guess: Tally | float = 1 / found.candidates
-    if control is not None:
-        others = _claims(
-            read(control, [person, *shared]), rows, person, items, value, tolerance, eccentricity
-        )
-        guess = Tally(int((others.best >= 0).sum()), len(others.best))
-    return Outcome(
+    if strangers is not None:
+        apart = claims(strangers, rows)[1]
+        guess = Tally(int(apart.sum()), len(apart))
+    outcome = Outcome(
         "sparse linkage",
         "a person is found, and rightly so" if truth is not None else "a person is found",
         Tally(int(hits.sum()), len(hits)),
@@ -113,8 +128,49 @@ def sparse_linkage(
         "a random person" if control is None else "the same attack on people who are not in the data",
         target,
         confidence,
-        {"candidates": found.candidates, "found": int(claimed.sum()), "eccentricity": float(eccentricity)},
+        {
+            "candidates": found.candidates,
+            "found": int((found.best >= 0).sum()),
+            "eccentricity": float(eccentricity),
+        },
     )
+
+    def twin(random: Chance) -> Outcome | None:
+        table, own = _planted(aware, rows, person, columns, share, random)
+        leaked = claims(own, table)[1]
+        return beside_guess(outcome, Tally(int(leaked.sum()), len(leaked)), random)
+
+    cells = outcome.reached.trials * share * found.candidates * 10
+    words = f"all that is known of {one_in(share)}"
+    return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells), advice=_MORE)
+
+
+_MORE = "give more people, more of what is known of each, or a larger leak"
+
+
+def _planted(
+    known: pa.Table, released: pa.Table, person: str, columns: Sequence[str], share: float, random: Chance
+) -> tuple[pa.Table, pa.Table]:
+    """The released table with what is known of some people in place of some others, and what that is."""
+    import pyarrow as pa
+
+    who, first = _people(known, person)
+    whose, pseudonyms = _people(released, person)
+    count = min(max(1, round(share * len(first))), len(pseudonyms) - 1)
+    leaked, replaced = random.permutation(len(first))[:count], random.permutation(len(pseudonyms))[:count]
+    under = np.full(len(first), -1)
+    under[leaked] = pseudonyms[replaced]
+    kept = np.flatnonzero(~np.isin(whose, replaced))
+    own = np.flatnonzero(under[who] >= 0)
+    made: dict[str, Any] = {}
+    for name in columns:
+        # Under the pseudonym of whom they replace.
+        source = released if name == person else known
+        places = under[who[own]] if name == person else own
+        old, new = together_typed([released.column(name), source.column(name)])
+        chunks = [*old.take(pa.array(kept)).chunks, *new.take(pa.array(places)).chunks]
+        made[name] = pa.chunked_array(chunks, type=old.type)
+    return pa.table(made), known.take(pa.array(own))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import encode
+from sfumato.anonymity._codes import Codes, encode
 from sfumato.anonymity._given import whole
 from sfumato.anonymity.tables import checked, columns_of
+from sfumato.attacks._calls import Chance
 from sfumato.attacks._matching import beside, matched, named, one_name, read, read_with_records
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
@@ -68,6 +70,8 @@ def swapping(
     control: Source | None = None,
     labels: bool = False,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    leak: float = LEAK,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -89,6 +93,8 @@ def swapping(
     synthetic and private tables (`.within` at epsilon = 1), where a row that fits somebody is nobody's, and
     where what is common to people of one place is no secret of any of them.
 
+    Power: the rows of `leak` of the people are planted in the table as they are, and have to be noticed.
+
     Args:
         people: The real people, with `on` and their true `sensitive`.
         released: The table, swapped, synthetic or as it is.
@@ -97,6 +103,8 @@ def swapping(
         control: People like that who are not in the data.
         labels: Whether the released values are labels that cover values, such as `19***`.
         hierarchies: What labels come from, where they do not say it themselves: the names of a tree.
+        leak: The share of people whose rows are planted to see whether the attack would notice.
+        seed: For the same planted rows again; by default others each time.
         target: What is attacked, in words.
         confidence: Of all intervals.
 
@@ -104,38 +112,49 @@ def swapping(
         InvalidParameter: for a column that is not there, no rows, or if nobody matches exactly one row.
         SourceUnusable: if a table cannot be read.
     """
-    names = named(on, "on")
+    names, share = named(on, "on"), leak_given(leak)
     if one_name(sensitive, "sensitive") in names:
         raise InvalidParameter("sensitive must not be among on: what is known need not be read.")
-    rows, record, _ = read_with_records(released, [*names, sensitive])
+    columns = [*names, sensitive]
+    rows, record, _ = read_with_records(released, columns)
+    who, others = (None if some is None else read(some, columns) for some in (people, control))
+    assert who is not None
 
-    def readings(some: Source) -> Tally:
-        who = read(some, [*names, sensitive])
-        alone = matched(who, rows, names, secret=record, labels=labels, hierarchies=hierarchies).alone
+    def readings(some: pa.Table, table: pa.Table, records: Codes) -> Tally:
+        alone = matched(some, table, names, secret=records, labels=labels, hierarchies=hierarchies).alone
         if not alone.any():
             raise InvalidParameter(
                 "Nobody matches exactly one row, so nothing can be read; name more columns in on."
             )
-        secret = beside(who, rows, sensitive)
-        found = matched(who, rows, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
+        secret = beside(some, table, sensitive)
+        found = matched(some, table, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
         right = found.low[alone] == secret.first[alone]
         return Tally(int(right.sum()), int(alone.sum()))
 
-    reached = readings(people)
-    if control is None:
-        codes = encode(rows, sensitive).codes
-        guess: Tally | float = float(np.bincount(codes).max()) / len(codes)
-        guessing = "the most frequent value of the column"
-    else:
-        guess, guessing = readings(control), "the same readings for people who are not in the data"
-    detail = {"rows": rows.num_rows, "people who match one row": reached.trials}
-    return Outcome(
+    reached, codes = readings(who, rows, record), encode(rows, sensitive).codes
+    outcome = Outcome(
         "swapping",
         "what their row says of a person is true",
         reached,
-        guess,
-        guessing,
+        float(np.bincount(codes).max()) / len(codes) if others is None else readings(others, rows, record),
+        "the most frequent value of the column"
+        if others is None
+        else "the same readings for people who are not in the data",
         target,
         confidence,
-        detail,
+        {"rows": rows.num_rows, "people who match one row": reached.trials},
     )
+
+    def twin(random: Chance) -> Outcome | None:
+        table, kept, own = planted(rows, who, columns, share, random)
+        try:
+            leaked = readings(
+                who.take(own), table, np.concatenate([record[kept], rows.num_rows + np.arange(len(own))])
+            )
+        except InvalidParameter:  # nobody of them matches one row of the twin
+            return None
+        return beside_guess(outcome, leaked, random)
+
+    words = f"the rows of {one_in(share)} as they are"
+    cells = rows.num_rows * (who.num_rows * share if labels or hierarchies else 100)
+    return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells))

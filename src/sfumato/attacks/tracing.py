@@ -8,24 +8,22 @@ those who are in (Homer et al. 2008). Whoever has a person's variants can tell w
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from sfumato.attacks._asking import finite_array
+from sfumato.attacks._calls import Chance
+from sfumato.attacks._power import stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, probability
 from sfumato.numeric.rounding import Floats
+from sfumato.random import simulation
 
 __all__ = ["trace_scores", "tracing"]
 
-_TOO_FEW = (
-    "with so few attributes ({attributes:,}) for {members:,} members this attack can recognise nobody, so "
-    "that its failure says nothing; give more columns, or fewer members."
-)
+_MORE = "give more columns, fewer members, or more others"
 
 
 def trace_scores(means: npt.ArrayLike, reference: npt.ArrayLike, people: npt.ArrayLike) -> Floats:
@@ -64,6 +62,7 @@ def tracing(
     others: npt.ArrayLike,
     *,
     false_positives: Rational = 0.05,
+    seed: int | None = None,
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
@@ -75,8 +74,11 @@ def tracing(
     `false_positives` of the outsiders. Every other row of `others` sets that threshold. The baseline is the
     same attack on the rest of them: people of the same population whose data is in no release, so that
     whatever the release teaches about the population is taught about them as well. They must have taken part
-    neither in the means nor in the reference. Where attributes are so few, for so many members, that exact
-    means could not show a difference, a failure says nothing: `undecided` says so, and there is no verdict.
+    neither in the means nor in the reference.
+
+    Power: the leak is exact means. As many people are drawn anew from members and others, and exact means
+    over them have to be noticed with this reference. Where attributes are so few, or so much alike, that they
+    are not, a failure says nothing: `undecided` says so, and there is no verdict.
 
     Args:
         means: the released means, one for each attribute.
@@ -84,6 +86,7 @@ def tracing(
         members: a table of people by attributes: those over whom the means were taken.
         others: the same for people of the same population who are not in.
         false_positives: the share of outsiders that the attacker accepts to take for members.
+        seed: for the same twins again, on which the power is measured; by default others each time.
         target: what is attacked, in words.
         confidence: of all intervals.
 
@@ -102,36 +105,47 @@ def tracing(
             others to set a threshold.
     """
     share = probability(false_positives, "false_positives")
-    inside = trace_scores(means, reference, finite_array(members, "members", dimensions=2))
-    outside = trace_scores(means, reference, finite_array(others, "others", dimensions=2))
-    calibration, fresh = np.sort(outside[::2]), outside[1::2]
-    # The rank that a fresh outsider exceeds with a probability of at most the share (conformal).
-    rank = math.ceil((1 - share) * (len(calibration) + 1))
-    if rank > len(calibration) or not len(fresh):
-        least = 2 * math.ceil(1 / share)
-        raise InvalidParameter(f"others must be at least {least} people for that share of false positives.")
-    threshold = calibration[rank - 1]
-    found = Outcome(
-        "tracing",
-        "a member is recognised as one",
-        Tally(int((inside > threshold).sum()), len(inside)),
-        Tally(int((fresh > threshold).sum()), len(fresh)),
-        "the same attack on people who are not in the data",
-        target,
-        confidence,
-        {
-            "attributes": int(np.size(means)),
-            "false_positives": float(share),
-            "deviations_apart": _apart(inside, outside),
-        },
+    people, apart = (
+        finite_array(each, name, dimensions=2) for each, name in ((members, "members"), (others, "others"))
     )
-    # What exact means would give away: the scores are at most √(d/n) deviations apart (`trace_scores`).
-    at_best = float(ndtr(ndtri(float(share)) + math.sqrt(np.size(means) / len(inside))))
-    # Ties may leave a guess below its share, which is no merit of the means.
-    by_luck = max(each.baseline_interval[1] for each in (found, replace(found, guess=float(share))))
-    if found.works or at_best > by_luck:
-        return found
-    return replace(found, undecided=_TOO_FEW.format(attributes=int(np.size(means)), members=len(inside)))
+    population = _reference(reference)
+
+    def attack(released: npt.ArrayLike, inside: Floats, outside: Floats) -> Outcome:
+        own, fresh = trace_scores(released, population, inside), trace_scores(released, population, outside)
+        calibration, rest = np.sort(fresh[::2]), fresh[1::2]
+        # The rank that a fresh outsider exceeds with a probability of at most the share (conformal).
+        rank = math.ceil((1 - share) * (len(calibration) + 1))
+        if rank > len(calibration) or not len(rest):
+            least = 2 * math.ceil(1 / share)
+            raise InvalidParameter(
+                f"others must be at least {least} people for that share of false positives."
+            )
+        threshold = calibration[rank - 1]
+        return Outcome(
+            "tracing",
+            "a member is recognised as one",
+            Tally(int((own > threshold).sum()), len(own)),
+            Tally(int((rest > threshold).sum()), len(rest)),
+            "the same attack on people who are not in the data",
+            target,
+            confidence,
+            {
+                "attributes": int(np.size(means)),
+                "false_positives": float(share),
+                "deviations_apart": _apart(own, fresh),
+            },
+        )
+
+    found = attack(means, people, apart)
+    everybody = np.concatenate([people, apart])
+
+    def twin(random: Chance) -> Outcome:
+        order = random.permutation(len(everybody))
+        inside, outside = everybody[order[: len(people)]], everybody[order[len(people) :]]
+        return attack(inside.mean(axis=0), inside, outside)
+
+    leak = f"exact averages of {everybody.shape[1]:,} columns over {len(people):,} people"
+    return stated(found, lambda: tried(leak, twin, simulation(seed), cells=everybody.size), advice=_MORE)
 
 
 def _apart(inside: Floats, outside: Floats) -> float | None:

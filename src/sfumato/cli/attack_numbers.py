@@ -41,6 +41,7 @@ __all__ = ["averaging", "differencing", "reconstruction", "tracing"]
 _TRIALS = 100  # of differencing
 _SESSIONS, _ASKED = 10, 5  # a session has to be opened for each trial: fewer, and asked less often
 _FRESH = 20  # trials of an average of fresh answers
+_LEAK = 0.25  # of the trials of differencing: what a hundred of them can tell from noise
 _EACH = 8  # people of either kind without whom a coin could be as good as the attack
 _LARGEST = 10**290  # of a bound, so that its noise is a float
 _DELTA = Fraction(1, 10**6)
@@ -91,7 +92,7 @@ def differencing(
         def outcome(numbers: NDArray[np.float64], told: Callable[[Any], Any], is_private: bool) -> Any:
             total = math.fsum(numbers)
             everyone, others = np.full(len(chosen), total), total - numbers[chosen]
-            given: dict[str, Any] = {"truth": truth, "tolerance": near, "trials": trials}
+            given: dict[str, Any] = {"truth": truth, "tolerance": near, "trials": trials, "leak": _LEAK}
             what = "totals" if totals else "averages"
             given["target"] = at_epsilon(what, cost) if is_private else f"exact {what}"
             if totals:
@@ -280,7 +281,9 @@ def tracing(
         reach = Fraction(math.isqrt(attributes * 10**12) + 1, 10**6 * count)
         noise = Gaussian(epsilon=cost, delta=_DELTA, sensitivity=reach)
         found = [
-            attacks.tracing(told, reference, members, others, false_positives=_PRESENT, target=target)
+            attacks.tracing(
+                told, reference, members, others, false_positives=_PRESENT, seed=seed, target=target
+            )
             for told, target in (
                 (means, "exact averages"),
                 (noise.release(means), at_epsilon("averages", cost)),

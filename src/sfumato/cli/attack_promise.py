@@ -38,7 +38,7 @@ class Promise:
 
         epsilon, delta = self._floats()
         most = outcome.allowed(epsilon, delta=delta)
-        if most is None or outcome.undecided:
+        if most is None:
             return verdict, style
         name = f"epsilon {show(self.epsilon)}"
         if not outcome.keeps(epsilon, delta=delta):

@@ -13,6 +13,7 @@ from sfumato.cli.attacking import (
     APART,
     COUNTS,
     EpsilonOption,
+    LeakOption,
     PlotOption,
     SeedOption,
     at_epsilon,
@@ -63,6 +64,7 @@ def singling_out(
     ] = None,
     tries: AttacksOption = 500,
     epsilon: EpsilonOption = "1",
+    leak: LeakOption = 0.1,
     seed: SeedOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -73,7 +75,15 @@ def singling_out(
 
     def attack(table: pa.Table, target: str) -> Outcome:
         return attacks.singling_out(
-            people, table, others, columns=names, width=width or 3, attacks=tries, seed=seed, target=target
+            people,
+            table,
+            others,
+            columns=names,
+            width=width or 3,
+            attacks=tries,
+            seed=seed,
+            leak=leak,
+            target=target,
         )
 
     cost = price(epsilon)
@@ -108,6 +118,7 @@ def inference(
     ] = 0.05,
     tries: AttacksOption = 500,
     epsilon: EpsilonOption = "1",
+    leak: LeakOption = 0.1,
     seed: SeedOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -126,6 +137,7 @@ def inference(
             tolerance=tolerance,
             attacks=tries,
             seed=seed,
+            leak=leak,
             target=target,
         )
 

@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from sfumato.cli.attacking import (
     COUNTS,
     EpsilonOption,
     FileArgument,
+    LeakOption,
     PlotOption,
     SeedOption,
     at_epsilon,
@@ -37,7 +39,7 @@ from sfumato.render import key
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.attacks import Intersection
+    from sfumato.attacks import Intersection, Outcome
 
 __all__ = ["homogeneity", "intersection", "linkage"]
 
@@ -76,6 +78,7 @@ def linkage(
         bool, typer.Option("--labels", help="RELEASED has labels that cover values, such as 19***.")
     ] = False,
     epsilon: EpsilonOption = "1",
+    leak: LeakOption = 0.1,
     seed: SeedOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -96,16 +99,17 @@ def linkage(
 
         if control is not None:
             check_apart(known, control)
+        asked: dict[str, Any] = {"on": names, "leak": leak, "seed": seed}
         plain = attacks.linkage(
-            people, all_columns, on=names, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS
+            people, all_columns, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS, **asked
         )
         members, others = divided(rows, seed)
         private = attacks.linkage(
             members,
             private_rows(members, others, names=names, epsilon=cost, seed=seed),
-            on=names,
             control=others,
             target=at_epsilon("private rows", cost),
+            **asked,
         )
     title = "Who is found again"
     tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost))
@@ -116,7 +120,15 @@ def homogeneity(
     file: FileArgument,
     quasi: QuasiOption,
     sensitive: SensitiveOption,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--values", metavar="VALUES", help="Which values are a harm to be known; all."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Also write which values are certain, and of how many.")
+    ] = False,
     epsilon: EpsilonOption = "1",
+    leak: LeakOption = 0.1,
     seed: SeedOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -128,18 +140,47 @@ def homogeneity(
         rows = columns_in(file, [*names, sensitive])
         from sfumato import attacks
 
-        asked: dict[str, Any] = {"quasi": names, "sensitive": sensitive}
+        asked: dict[str, Any] = {"quasi": names, "sensitive": sensitive, "leak": leak, "seed": seed}
+        asked["values"] = [_value(each) for each in listed(values)] if values else None
         plain = attacks.homogeneity(rows, target=_AS_IT_IS, **asked)
         members, others = divided(rows, seed)
-        private = attacks.homogeneity(
-            private_rows(members, others, names=[*names, sensitive], epsilon=cost, seed=seed),
-            people=members.slice(0, _MOST),
-            control=others.slice(0, _MOST),
-            target=at_epsilon("private rows", cost),
-            **asked,
-        )
-    title = "Whose secret is certain"
-    tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost))
+        found, notes = [plain], [_certain_of(plain) if show else ""]
+        try:
+            found.append(
+                attacks.homogeneity(
+                    private_rows(members, others, names=[*names, sensitive], epsilon=cost, seed=seed),
+                    people=members.slice(0, _MOST),
+                    control=others.slice(0, _MOST),
+                    target=at_epsilon("private rows", cost),
+                    **asked,
+                )
+            )
+            notes.append(_HALVES)
+        except InvalidParameter:
+            if values is None:
+                raise
+            notes.append("Too few rows have one of these values to attack private rows beside the table.")
+    tell(
+        found if show else [_unnamed(each) for each in found],
+        *notes,
+        title="Whose secret is certain",
+        plot=plot,
+        json_=json_,
+        promised=Promise(cost) if len(found) > 1 else None,
+    )
+
+
+def _certain_of(found: Outcome) -> str:
+    """Which values are certain, as a sentence."""
+    sure = [
+        f"{key(value)} of {hits:,} of {all_:,}" for value, (hits, all_) in found.detail["certain of"].items()
+    ]
+    return f"Certain: {', '.join(sure)}." if sure else ""
+
+
+def _unnamed(found: Outcome) -> Outcome:
+    """The outcome without the values that are certain: they are written only if asked for."""
+    return replace(found, detail={name: each for name, each in found.detail.items() if name != "certain of"})
 
 
 @reported
@@ -162,6 +203,7 @@ def intersection(
         bool, typer.Option("--show", help="Also write the values that remain of --person.")
     ] = False,
     epsilon: EpsilonOption = "1",
+    leak: LeakOption = 0.1,
     seed: SeedOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -184,6 +226,7 @@ def intersection(
         from sfumato import attacks
 
         asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
+        asked |= {"leak": leak, "seed": seed}
         plain = attacks.intersection(tables, target="the tables as they are", **asked)
         made = [
             private_rows(each, names=each.column_names, epsilon=cost / len(tables), seed=_after(seed, place))

@@ -30,6 +30,7 @@ __all__ = [
     "STEWARD",
     "EpsilonOption",
     "FileArgument",
+    "LeakOption",
     "PlotOption",
     "SeedOption",
     "at_epsilon",
@@ -64,6 +65,12 @@ EpsilonOption = Annotated[
 ]
 PlotOption = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw the outcomes, as .png or .svg.")
+]
+LeakOption = Annotated[
+    float,
+    typer.Option(
+        "--leak", metavar="SHARE", help="Share of people in a leak that must be noticed for an all-clear."
+    ),
 ]
 SeedOption = Annotated[
     int | None,

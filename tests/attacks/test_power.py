@@ -1,0 +1,284 @@
+"""No all-clear where a planted leak is missed: every attack over many shapes, and its planted twin."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato import attacks
+from sfumato.attacks import Outcome, Power, Tally
+from sfumato.attacks import _power as planting
+from sfumato.attacks.singling import singling_out
+from sfumato.random import simulation
+
+SHAPES = [(10, 2), (40, 3), (40, 20), (150, 12), (500, 4)]
+SHARES = [0.1, 0.3]
+
+
+def crowd(people, columns, draw):
+    """People with so many columns of one to six values, and a number of their own."""
+    made = {f"c{place}": draw.integers(0, 2 + place % 5, people) for place in range(columns - 1)}
+    return pa.table({**made, "amount": draw.normal(size=people).round(1)})
+
+
+def leaking(released, people, share, draw):
+    """The table with a share of its rows replaced by people's own: what every attack here is to notice."""
+    return planting.planted(released, people, people.column_names, share, draw)[0]
+
+
+def table_attacks(people, released, others, share, seed):
+    """All attacks on tables, with the leak that they are to notice."""
+    names, last = people.column_names[:-1], people.column_names[-1]
+    half = max(1, len(names) // 2)
+    common = {"leak": share, "seed": seed}
+    yield attacks.linkage(people, released, on=people.column_names, control=others, **common)
+    yield attacks.homogeneity(released, quasi=names, sensitive=last, people=people, control=others, **common)
+    yield singling_out(people, released, others, width=3, attacks=300, **common)
+    yield attacks.inference(people, released, others, known=names, secret=last, tolerance=0.0, **common)
+    yield attacks.linkability(
+        people, released, others, left=names[:half], right=[*names[half:], last], **common
+    )
+    yield attacks.intersection(
+        [released, released],
+        people=people,
+        control=others,
+        quasi=names,
+        sensitive=last,
+        truth=last,
+        **common,
+    ).outcome
+
+
+def judged(seed, shapes=SHAPES, shares=SHARES):
+    """What every attack says of tables in which a leak is planted, by name: verdicts and how many of each."""
+    said: Counter[tuple[str, bool | None]] = Counter()
+    for people, columns in shapes:
+        for share in shares:
+            draw = simulation(seed * 1000 + people + columns)
+            own, others, released = (crowd(people, columns, draw) for _ in range(3))
+            leaky = leaking(released, own, share, draw)
+            for found in table_attacks(own, leaky, others, share, seed):
+                said[found.attack, found.works] += 1
+                assert (found.power is None) == bool(found.works)
+    return said
+
+
+@pytest.mark.slow
+def test_no_attack_on_a_table_gives_an_all_clear_where_a_leak_is_planted():
+    said = judged(1)
+    cleared = sum(count for (_, works), count in said.items() if works is False)
+    # 60 tables and attacks; each may be missed once in fifty times though all of its twins were noticed.
+    assert sum(said.values()) == 6 * len(SHAPES) * len(SHARES)
+    assert cleared <= 2
+    for name in ("linkage", "inference", "linkability", "intersection"):
+        assert said[name, True] > 0
+
+
+def test_an_attack_that_believes_itself_would_be_caught(monkeypatch):
+    monkeypatch.setattr(Power, "enough", property(lambda _: True))
+    said = judged(1, shapes=[(10, 2), (40, 3)])
+    assert sum(count for (_, works), count in said.items() if works is False) > 10
+
+
+def test_large_tables_without_a_leak_get_their_all_clear():
+    draw = simulation(5)
+    own, others, released = (crowd(1000, 6, draw) for _ in range(3))
+    found = {each.attack: each for each in table_attacks(own, released, others, 0.3, 5)}
+    cleared = {name for name, each in found.items() if each.works is False}
+    assert cleared >= {"linkage", "homogeneity", "intersection"}
+    for name in cleared:
+        assert found[name].power.enough
+        assert "would be noticed in 20 of 20 twins planted with it" in " ".join(str(found[name]).split())
+
+
+# ── ten per cent of copied rows
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("width", [3, 5])
+def test_singling_out_is_silent_on_copies_that_it_would_not_see(seed, width):
+    draw = simulation(seed)
+    own, others, released = (crowd(400, 6, draw) for _ in range(3))
+    found = singling_out(own, leaking(released, own, 0.1, draw), others, width=width, seed=seed)
+    assert found.works is not False
+    if found.works is None:
+        assert "No verdict: this attack would notice a planted leak (one person in ten copied" in " ".join(
+            str(found).split()
+        )
+        assert found.to_dict()["power"]["enough"] is False
+    everything = singling_out(own, own, others, width=6, seed=seed)
+    assert everything.works
+
+
+# ── averages
+
+
+@pytest.mark.parametrize(("people", "columns"), [(12, 2), (12, 40), (100, 20), (100, 400), (400, 20)])
+def test_exact_averages_are_never_cleared(people, columns):
+    said = Counter()
+    for seed in range(6):
+        draw = simulation(seed)
+        # Columns that come in fives, all alike: 400 of them tell no more than 80.
+        base = draw.random((people + 400, max(1, columns // 5))) < 0.5
+        rows = np.repeat(base, 5, axis=1)[:, :columns].astype(float)
+        members, others, known = rows[:people], rows[people : people + 200], rows[people + 200 :]
+        said[attacks.tracing(members.mean(axis=0), known, members, others, seed=seed).works] += 1
+    assert said[False] == 0
+
+
+# ── answers
+
+
+@pytest.mark.parametrize("trials", [3, 10, 40, 300])
+@pytest.mark.parametrize("share", [0.1, 0.3, 1.0])
+def test_exact_answers_in_some_trials_are_never_cleared(trials, share):
+    missed = 0
+    for seed in range(20):
+        draw = simulation(seed)
+        exact = iter((np.arange(trials) < max(1, round(share * trials))).tolist())
+        found = attacks.differencing_totals(
+            lambda draw=draw, exact=exact: 7.0 if next(exact) else float(draw.integers(0, 20)),
+            lambda: 0.0,
+            truth=7,
+            tolerance=0,
+            trials=trials,
+            bounds=(0, 20),
+            leak=share,
+        )
+        missed += found.works is False
+    assert missed <= 2
+
+
+@pytest.mark.parametrize("people", [3, 16, 64])
+@pytest.mark.parametrize("queries", [2, 64, None])
+def test_exact_counts_are_never_cleared(people, queries):
+    secret = np.arange(people) % 2 == 0
+    found = attacks.reconstruction(lambda who: int(secret[who].sum()), secret, queries=queries, seed=3)
+    assert found.works is not False
+    found = attacks.reconstruction(lambda _: people / 4, secret, queries=queries, seed=3)
+    assert (found.works is None) == (people == 3 or queries == 2)
+
+
+@pytest.mark.parametrize("records", [4, 12, 120])
+@pytest.mark.parametrize("attack", [attacks.shadow, attacks.likelihood_ratio])
+def test_a_model_that_knows_half_of_its_rows_is_never_cleared(attack, records):
+    said = Counter()
+    rows = np.arange(2 * records)
+    for seed in range(8):
+        draw = simulation(seed)
+        known = draw.random(2 * records) < 0.5
+
+        def train(data, _labels, _seed, known=known, draw=draw):
+            logits = draw.normal(size=2 * records)
+            logits[data[known[data]]] += 8
+            return logits
+
+        order = draw.permutation(2 * records)
+        quarter = records // 2
+        found = attack(
+            train,
+            lambda logits, data, _labels: 1 / (1 + np.exp(-logits[data])),
+            rows,
+            rows,
+            members=order[:quarter],
+            others=order[quarter : 2 * quarter],
+            shadows=8,
+            seed=seed,
+        )
+        said[found.works] += 1
+    assert said[False] <= 1
+    assert records < 120 or said[True] >= 7
+
+
+def test_gradients_of_large_batches_get_no_verdict():
+    draw = simulation(4)
+    rows = draw.normal(size=(60, 6))
+    mixed = attacks.gradient_leakage(
+        lambda some, _: draw.normal(size=(1, len(some))) @ some, rows, np.zeros(60), batch=30, seed=1
+    )
+    assert mixed.works is None
+    alone = attacks.gradient_leakage(lambda *_: draw.normal(size=6), rows, np.zeros(60), seed=1)
+    assert alone.works is False
+    assert alone.power.noticed.hits == 20
+
+
+def test_one_secret_is_enough_and_a_wide_list_of_guesses_is_not():
+    def nothing(_documents, _seed):
+        return None
+
+    def blind(_model, texts):
+        return np.zeros(len(texts))
+
+    given = {"candidates": [f"{code:03d}" for code in range(1000)], "seed": 0}
+    found = attacks.extraction(nothing, blind, [], ["ada", "bea", "cid", "dan"], **given)
+    assert found.works is False
+    assert found.power.noticed == 1
+    found = attacks.extraction(nothing, blind, [], ["ada"], **given, top=999)
+    assert found.works is None
+
+
+def test_fresh_noise_that_would_not_show_gets_no_verdict():
+    draw = simulation(1)
+    few = attacks.averaging(lambda: float(draw.normal()), truth=0, tolerance=0.01, times=2, trials=5)
+    assert few.works is None
+    same = attacks.averaging(lambda: 3.0, truth=0, tolerance=1, times=5, trials=3)
+    assert same.works is False
+    assert same.power.why == "all answers of a trial were the same"
+
+
+# ── what is said
+
+
+def test_power_in_words_and_values():
+    base = Outcome("an attack", "it hits", Tally(1, 10), 0.1, "a guess")
+    none = planting.stated(base, lambda: Power("a leak", Tally(3, 20)), advice="give more people")
+    assert none.works is none.within is None
+    assert none.undecided == (
+        "this attack would notice a planted leak (a leak) only in 3 of 20 twins planted with it, so that its "
+        "failure says nothing; give more people."
+    )
+    assert none.to_dict()["power"] == {"leak": "a leak", "hits": 3, "twins": 20, "enough": False}
+    clear = planting.stated(base, lambda: Power("a leak", Tally(20, 20)))
+    assert clear.works is False
+    assert str(clear).endswith("A leak (a leak) would be noticed in 20 of 20 twins\nplanted with it.")
+    sure = planting.stated(base, lambda: planting.certain_power("a leak", "all is looked at"))
+    assert sure.to_dict()["power"] == {
+        "leak": "a leak",
+        "probability": 1.0,
+        "enough": True,
+        "why": "all is looked at",
+    }
+    found = planting.stated(replace(base, reached=Tally(9, 10)), lambda: 1 / 0)
+    assert found.works
+    assert found.power is None
+
+
+def test_all_twins_must_be_noticed_and_the_rest_is_arithmetic():
+    assert not Power("", Tally(19, 20)).enough
+    assert Power("", Tally(5, 5)).enough
+    # p^N·(1 − p) is largest at p = N/(N + 1).
+    chances = np.linspace(0, 1, 2001)
+    assert (chances**20 * (1 - chances)).max() <= (20 / 21) ** 20 / 21 < 0.018
+    # What is computed is what is counted: the power of counting beside ten thousand draws.
+    draw = simulation(2)
+    for trials, guess, share in ((20, 0.3, 0.2), (100, 0.05, 0.1), (50, 0.5, 0.3)):
+        base = Outcome("an attack", "it hits", Tally(0, trials), guess, "a guess")
+        leaked = round(share * trials)
+        hits = leaked + draw.binomial(trials - leaked, guess, 10_000)
+        counted = np.mean(hits / trials > base.baseline_interval[1])
+        assert planting.counted_power(base, share, "").noticed == pytest.approx(counted, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.1, "one person in ten"),
+        (0.5, "one person in two"),
+        (1.0, "all people"),
+        (0.35, "35.0% of the people"),
+    ],
+)
+def test_shares_in_words(share, words):
+    assert planting.one_in(share) == words
