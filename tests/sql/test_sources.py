@@ -329,6 +329,24 @@ def test_ties_are_broken_by_all_columns():
     assert all(each == found[0] for each in found)
 
 
+def test_windows_agree_which_copy_of_a_row_is_which():
+    """Two numbers of the same rows: how they go together must not tell the order of rows either."""
+    up, down = (WindowCall("row_number", order=((Column("n"), way),)) for way in (False, True))
+    source = Windowed(Scan("visits"), None, (("i", up), ("j", down)))
+    rows = [{"n": n, "s": "a"} for n in (1, 1, 1, 2, 2)]
+    assert sorted((row["i"], row["j"]) for row in only(source, visits(*rows))) == [
+        (1, 3), (2, 4), (3, 5), (4, 1), (5, 2),
+    ]  # fmt: skip
+
+
+def test_what_windows_read_is_told_apart_by_what_orders_see():
+    """The sign of a zero does not order rows, so that no argument may see it."""
+    back = WindowCall("lag", call("float_to_text", Column("f")), order=((Column("s"), False),))
+    for zeros in ((0.0, -0.0), (-0.0, 0.0)):
+        made = only(Windowed(Scan("visits"), None, (("p", back),)), visits(*({"f": f} for f in zeros)))
+        assert sorted(map(str, (row["p"] for row in made))) == ["0.0", "None"]
+
+
 def test_ranks_share_a_place():
     order = ((Column("n"), True),)
     calls = (("r", WindowCall("rank", order=order)), ("e", WindowCall("dense_rank", order=order)))

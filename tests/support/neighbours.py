@@ -87,14 +87,14 @@ class Bench:
 
     dialect = "duckdb"
 
-    def __init__(self, world: World, *, optimised: bool = True, salt: int = 0) -> None:
+    def __init__(self, world: World, *, optimised: bool = True, salt: int = 0, threads: int = 1) -> None:
         self.world = world
         self.vault = Vault(self, world.tables, dict.fromkeys(world.tables, salt))
         self.reads = 0
         self.neighbours: Sequence[Side] = ()
         self.answers: list[_Answer] = []
         self.groups: list[tuple[Any, ...]] = []  # that an open question found
-        self._connection = duckdb.connect(config={**_SETTINGS, "threads": 1})
+        self._connection = duckdb.connect(config={**_SETTINGS, "threads": threads})
         self._there: set[str] = set()
         if not optimised:
             self._connection.execute("PRAGMA disable_optimizer")

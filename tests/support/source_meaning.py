@@ -56,7 +56,7 @@ def meaning(source: Source | Public, data: Data) -> list[Row]:
 
 
 def _scan(name: str, data: Data) -> list[Row]:
-    rows = [(row.get("who"), {key: row[key] for key in TABLES[name].schema}) for row in data[name]]
+    rows = [(row.get("who"), {key: _plain(row[key]) for key in TABLES[name].schema}) for row in data[name]]
     links = {"lines": ("basket", "baskets", "basket"), "marks": ("at", "lines", "line")}
     if name not in links:
         return rows
@@ -73,7 +73,7 @@ def _scan(name: str, data: Data) -> list[Row]:
 def _block(block: Block, data: Data) -> list[Row]:
     facts = source_facts(block.source, TABLES)
     return [
-        (unit, {name: _value(each, row, facts) for name, each in block.columns})
+        (unit, {name: _plain(_value(each, row, facts)) for name, each in block.columns})
         for unit, row in meaning(block.source, data)
         if _holds(block.predicate, row)
     ]

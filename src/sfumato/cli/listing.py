@@ -61,6 +61,7 @@ _SPELT = {
     "to_integer": "CAST(a AS INTEGER)",
     "to_float": "CAST(a AS DOUBLE)",
     "to_text": "CAST(a AS TEXT)",
+    "float_to_text": "CAST(x AS TEXT)",
     "integer_to_text": "CAST(n AS TEXT)",
     "to_date": "CAST(a AS DATE)",
     "to_boolean": "CAST(a AS BOOLEAN)",

@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlglot import exp
+
 from sfumato.engines._prepared import FORMAT, FORMAT_GROUPS, METADATA
 from sfumato.engines._run import run
 from sfumato.engines._scans import quoted
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.forms import group_form, one_form
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
@@ -141,7 +144,9 @@ def prepare(
 def statement(name: str, kinds: Mapping[str, Kind], salt: bytes, groups: Sequence[str] = ()) -> str:
     """The SELECT over an attached table whose rows a prepared file has, in their order."""
     columns = [quoted(each) for each in kinds]
-    shown = [_one_form(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
+    shown = [
+        f"{one_form(_column(each), kind).sql('duckdb')} AS {quoted(each)}" for each, kind in kinds.items()
+    ]
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
@@ -149,7 +154,7 @@ def statement(name: str, kinds: Mapping[str, Kind], salt: bytes, groups: Sequenc
     if not groups:
         ranked = f"SELECT {listed}, {_narrow(found)} AS {ranks} FROM ({rows}) AS r"
         return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
-    keys = [canonical(quoted(each), kinds[each]) for each in groups]
+    keys = [canonical(each, kinds[each]) for each in groups]
     group = group_rank(keys, _number(salt, b"ranks of groups"))
     whole = f"SELECT {listed}, {found} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
     made = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
@@ -193,20 +198,12 @@ def place(keys: Sequence[str]) -> str:
 
 
 def canonical(column: str, kind: Kind) -> str:
-    """SQL for a column of a grouping as an open GROUP BY has it (`sql.choice.canonical`)."""
-    if kind == "date":
-        return f"CASE WHEN {column} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {column} END"
-    if kind == "float":
-        return f"CASE WHEN NOT isnan({column}) THEN {column} + CAST(0 AS DOUBLE) END"
-    return column
+    """SQL for a column of a grouping, by its name, as an open GROUP BY has it."""
+    return group_form(_column(column), kind).sql("duckdb")
 
 
-def _one_form(column: str, kind: Kind) -> str:
-    """Of values that no order tells apart always the same one: the tie would be broken by position."""
-    if kind != "float":
-        return column
-    nan = "CAST('nan' AS DOUBLE)"
-    return f"CASE WHEN isnan({column}) THEN {nan} ELSE {column} + CAST(0 AS DOUBLE) END AS {column}"
+def _column(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
 
 
 def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:

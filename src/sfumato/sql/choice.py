@@ -18,6 +18,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from sfumato.engines.forms import group_form
 from sfumato.plan.nodes import Measurement
 from sfumato.plan.sensitivity import rows_in_group
 from sfumato.schema import PrivacyUnit
@@ -162,15 +163,7 @@ def _first(most: int, ranked: exp.Select) -> exp.Select:
 
 
 def canonical(value: Typed) -> Typed:
-    """One form for values that are the same: NaN is NULL, a zero has no sign, and a date has four digits."""
-    if value.kind == "date":  # no calendar but the engine's has others, and a read must not fail on a row
-        ends = [exp.cast(exp.Literal.string(day), "DATE") for day in ("0001-01-01", "9999-12-31")]
-        known = exp.Between(this=value.sql.copy(), low=ends[0], high=ends[1])
-        return Typed(exp.Case(ifs=[exp.If(this=known, true=value.sql.copy())]), "date")
+    """A value as the key of a group or as one to be counted: one form for values that are the same."""
     if value.kind == "integer" and not isinstance(value.sql, exp.Column):
         return as_kind(value, "integer", sure=False)  # arithmetic is in doubles, and may leave 64 bits
-    if value.kind != "float":
-        return value
-    plus = exp.Add(this=exp.Paren(this=value.sql.copy()), expression=exp.cast(number(0), "DOUBLE"))
-    real = exp.not_(exp.IsNan(this=value.sql.copy()))
-    return Typed(exp.Case(ifs=[exp.If(this=real, true=plus)]), "float")
+    return Typed(group_form(value.sql, value.kind), value.kind)

@@ -14,7 +14,7 @@ from sfumato.plan.facts import Facts, refine
 from sfumato.plan.relations import argument_facts, source_facts
 from sfumato.plan.sources import AggregateCall, PerUnit
 from sfumato.sql.exact_sums import Recipe, recipe
-from sfumato.sql.source_nodes import as_typed, check_names, column, has_id, plain, select, subquery
+from sfumato.sql.source_nodes import as_typed, check_names, column, has_id, select, select_plain, subquery
 from sfumato.sql.typed import Typed, typed
 
 __all__ = ["refined", "select_per_unit", "where"]
@@ -47,15 +47,10 @@ def select_per_unit(source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any],
     before, columns = refined(source.source, source.predicate, tables)
     keys = [as_typed(each, columns, dialect) for _, each in source.keys]
     calls = [_value(call, columns, dialect) for _, call in source.aggregates]
-    rows: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
-    rows += [(f"k{i}", key.sql) for i, key in enumerate(keys)]
-    rows += [(f"v{i}", value.sql) for i, value in enumerate(calls) if value is not None]
-    level = select(rows, inner, where(source.predicate, before, dialect), has_id())
-
-    same: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
-    same += [(f"k{i}", plain(Typed(column(f"k{i}"), key.kind))) for i, key in enumerate(keys)]
-    same += [(f"v{i}", column(f"v{i}")) for i, value in enumerate(calls) if value is not None]
-    level = select(same, subquery(level, "r"))
+    rows: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
+    rows += [(f"k{i}", key) for i, key in enumerate(keys)]
+    rows += [(f"v{i}", value) for i, value in enumerate(calls) if value is not None]
+    level = select_plain(rows, inner, where(source.predicate, before, dialect), has_id())
 
     groups: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "r"))]
     groups += [(f"k{i}", column(f"k{i}", "r")) for i in range(len(keys))]

@@ -15,7 +15,7 @@ from sfumato.plan.relations import argument_facts
 from sfumato.plan.sources import AggregateCall, AggregateName, WindowCall, Windowed
 from sfumato.sql.exact_sums import recipe
 from sfumato.sql.lower_per_unit import refined, where
-from sfumato.sql.source_nodes import as_typed, check_names, column, has_id, plain, select, subquery
+from sfumato.sql.source_nodes import as_typed, check_names, column, has_id, select, select_plain, subquery
 from sfumato.sql.typed import Typed
 
 __all__ = ["select_windowed"]
@@ -29,7 +29,9 @@ _AGGREGATES: dict[str, AggregateName] = {
     "min": "min",
     "max": "max",
 }
+_NUMBERED = {"row_number", *_SHIFTS}
 _FAR = 2**31
+_COPY = "copy"
 
 
 def select_windowed(source: Windowed, inner: exp.Expr, tables: Mapping[str, Any], dialect: str) -> exp.Select:
@@ -40,14 +42,16 @@ def select_windowed(source: Windowed, inner: exp.Expr, tables: Mapping[str, Any]
         its own unit only. The result is a function of their multiset. Aggregates are so by `sql.exact_sums`;
         ranks with ties by definition; row numbers, `lag` and `lead` since rows that tie in the order are
         told apart by all their columns, and rows that agree in all of these are the same row: equal values
-        look the same, since zeros lose their sign and NaN its payload before anything is compared.
+        have one form (`engines.forms`). Where several windows number rows, the copies of a row are numbered
+        first, and all of them keep to that: whichever copy has number 1, the rows that come out are the same.
     """
     before, columns = refined(source.source, source.predicate, tables)
     check_names([*columns, *(name for name, _ in source.columns)])
     rows = _Rows(columns, dialect)
     windows = [_Window(i, call, rows) for i, (_, call) in enumerate(source.columns)]
-    level = select(rows.raw(), inner, where(source.predicate, before, dialect), has_id())
-    level = select(rows.equal(), subquery(level, "r"))
+    level = select_plain(rows.read, inner, where(source.predicate, before, dialect), has_id())
+    if sum(call.function in _NUMBERED for _, call in source.columns) > 1:
+        level = select(rows.numbered(), subquery(level, "s"))
 
     parts: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
     parts += [(f"c{i}", column(f"c{i}")) for i in range(len(columns))]
@@ -64,31 +68,33 @@ class _Rows:
     """The columns that windows read, under short names: the source's are `c0`, …, others `e0`, …."""
 
     def __init__(self, columns: Mapping[str, Facts], dialect: str) -> None:
-        self.columns, self._dialect = columns, dialect
-        self._kinds = {f"c{i}": each.kind for i, each in enumerate(columns.values())}
-        self._made: list[tuple[str, exp.Expr]] = [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+        self.columns, self._dialect, self._copies = columns, dialect, False
+        self.read: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
+        self.read += [
+            (f"c{i}", Typed(column(name), each.kind)) for i, (name, each) in enumerate(columns.items())
+        ]
 
     def add(self, expression: Expression) -> Typed:
         """A column for an expression."""
         made = as_typed(expression, self.columns, self._dialect)
-        name = f"e{len(self._made)}"
-        self._made.append((name, made.sql))
-        self._kinds[name] = made.kind
+        name = f"e{len(self.read)}"
+        self.read.append((name, made))
         return Typed(column(name), made.kind)
 
     @property
     def ties(self) -> list[exp.Expr]:
-        """What tells rows apart: all columns of the source."""
+        """What tells rows apart: all columns of the source, and which copy of a row it is."""
+        return [*self._own(), *([column(_COPY)] if self._copies else [])]
+
+    def numbered(self) -> list[tuple[str, exp.Expr]]:
+        """The columns, and the number of each row among its copies, which breaks ties from now on."""
+        self._copies = True
+        same = [column(UNIT_COLUMN), *self._own()]
+        number = exp.Window(this=exp.RowNumber(), partition_by=same)
+        return [*((name, column(name)) for name, _ in self.read), (_COPY, number)]
+
+    def _own(self) -> list[exp.Expr]:
         return [column(f"c{i}") for i in range(len(self.columns))]
-
-    def raw(self) -> list[tuple[str, exp.Expr]]:
-        """The unit and the columns as they are."""
-        return [(UNIT_COLUMN, column(UNIT_COLUMN)), *self._made]
-
-    def equal(self) -> list[tuple[str, exp.Expr]]:
-        """The unit and the columns, where equal values look the same."""
-        made = [(name, plain(Typed(column(name), self._kinds[name]))) for name, _ in self._made]
-        return [(UNIT_COLUMN, column(UNIT_COLUMN)), *made]
 
 
 class _Window:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.forms import one_form
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions import Column, Expression
 from sfumato.plan.facts import Facts
@@ -22,6 +23,7 @@ __all__ = [
     "plain",
     "quoted",
     "select",
+    "select_plain",
     "subquery",
     "table",
 ]
@@ -103,19 +105,30 @@ def as_kind(value: Typed, kind: Kind | None, *, sure: bool = True) -> Typed:
 
 
 def plain(value: Typed) -> exp.Expr:
-    """The value, or of floats that are equal the same one: zero without a sign, NaN without a payload.
+    """The value in the one form that equal values have (`engines.forms`)."""
+    return one_form(value.sql, value.kind)
 
-    Which of several equal values stands for all would depend on the order of rows.
+
+def select_plain(
+    columns: Iterable[tuple[str, Typed]], source: exp.Expr, *conditions: exp.Expr | None
+) -> exp.Select:
+    """SELECT columns under names, equal values in one form, from a source whose columns are so.
+
+    Privacy:
+        Claim: two rows that agree in all these columns, as the engine orders, hashes and groups them, are
+        the same row to every expression over them. Reason: a column of the source stays as it is, and what
+        is computed is brought into one form before anything can look at it: -0.0 may come of any
+        arithmetic.
     """
-    if value.kind != "float":
-        return value.sql
-    number = value.sql
-    nan = exp.cast(exp.Literal.string("nan"), "DOUBLE")
-    zero = exp.cast(exp.Literal.number(0), "DOUBLE")
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.IsNan(this=number.copy()), true=nan),
-            exp.If(this=exp.EQ(this=number.copy(), expression=zero), true=zero.copy()),
-        ],
-        default=number.copy(),
-    )
+    listed = list(columns)
+    made = select([(name, each.sql) for name, each in listed], source, *conditions)
+    if not any(_is_computed(each) for _, each in listed):
+        return made
+    shown = [
+        (name, plain(Typed(column(name), each.kind if _is_computed(each) else None))) for name, each in listed
+    ]
+    return select(shown, subquery(made, "m"))
+
+
+def _is_computed(value: Typed) -> bool:
+    return value.kind == "float" and not isinstance(value.sql, exp.Column)

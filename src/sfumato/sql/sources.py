@@ -9,7 +9,9 @@ Privacy:
     before they are compared, which can merge units, split one in two or fail on a row. The statement cannot
     see this; `id_types` asks for the types, so that whoever attaches tables of one dataset can refuse them
     unless they are the same.
-    Proof: by induction over the source; each function below says why its node keeps it.
+    Proof: by induction over the source; each function below says why its node keeps it. Columns hold equal
+    values in one form, so that what an engine's order, hash or group takes for the same row is the same row.
+    Only a table that is read alone is left as it is: each of its rows is judged by itself.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from sfumato.sql.source_nodes import (
     has_id,
     plain,
     select,
+    select_plain,
     subquery,
     table,
 )
@@ -62,6 +65,8 @@ def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp
         InvalidParameter: for a source that has no meaning, such as rows of a unit of rows put together.
         QueryRefused: for ill-typed expressions.
     """
+    if isinstance(source, Scan):  # whatever reads one table alone looks at each row by itself
+        return _scan(source, tables)
     return _lowered(source, tables, dialect)
 
 
@@ -91,7 +96,7 @@ def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
 
 def _lowered(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
     if isinstance(source, Scan):
-        return _scan(source, tables)
+        return _plain_scan(source, tables)
     if isinstance(source, Joined):
         return subquery(_joined(source, tables, dialect), "j")
     if isinstance(source, United):
@@ -152,6 +157,19 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     return subquery(made, "v")
 
 
+def _plain_scan(source: Scan | Public, tables: Mapping[str, Any]) -> exp.Expr:
+    """The same with equal values in one form, as the columns of all other sources have them."""
+    kinds = {name: each.kind for name, each in tables[source.table].schema.items()}
+    rows = table(source.table) if isinstance(source, Public) else _scan(source, tables)
+    if "float" not in kinds.values():
+        return rows
+    columns: list[tuple[str, exp.Expr]] = []
+    if not isinstance(source, Public) and _has_units(source, tables):
+        columns.append((UNIT_COLUMN, column(UNIT_COLUMN)))
+    columns += [(name, plain(Typed(column(name), kind))) for name, kind in kinds.items()]
+    return subquery(select(columns, rows), "f")
+
+
 def _is_via(source: Scan, tables: Mapping[str, Any]) -> bool:
     return _private(source.table, tables).unit.is_via
 
@@ -160,18 +178,18 @@ def _block(block: Block, tables: Mapping[str, Any], dialect: str, kinds: Mapping
     """The rows of a source that satisfy a condition, each judged by itself; in the types of `kinds`."""
     check_names([name for name, _ in block.columns])
     before, inside = refined(block.source, block.predicate, tables)
-    columns: list[tuple[str, exp.Expr]] = []
+    columns: list[tuple[str, Typed]] = []
     if isinstance(block.source, Public):
         if not isinstance(tables.get(block.source.table), PublicTable):
             raise InvalidParameter(f"{block.source.table[:60]!r} is no public table.")
-        rows: exp.Expr = table(block.source.table)
+        rows = _plain_scan(block.source, tables)
     else:
         rows = _lowered(block.source, tables, dialect)
         if _has_units(block.source, tables):
-            columns.append((UNIT_COLUMN, column(UNIT_COLUMN)))
+            columns.append((UNIT_COLUMN, Typed(column(UNIT_COLUMN), None)))
     made = {name: as_typed(each, inside, dialect) for name, each in block.columns}
-    columns += [(name, as_kind(made[name], each.kind).sql) for name, each in kinds.items()]
-    return select(columns, rows, where(block.predicate, before, dialect))
+    columns += [(name, as_kind(made[name], each.kind)) for name, each in kinds.items()]
+    return select_plain(columns, rows, where(block.predicate, before, dialect))
 
 
 def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Select:
@@ -217,8 +235,9 @@ def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.
 
     Privacy:
         Which rows stay follows from the unit's own rows: rows of the same hash are told apart by their
-        columns, and rows alike in all columns are alike. Without this the size of a join of joins would grow
-        as a power of one unit's rows, and a read that is never finished would tell whether somebody has many.
+        columns, and rows alike in all columns are alike, since equal values have one form (`select_plain`).
+        Without this the size of a join of joins would grow as a power of one unit's rows, and a read that is
+        never finished would tell whether somebody has many.
     """
     shown: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
     shown += [(name, column(name)) for name in columns]
@@ -285,9 +304,6 @@ def _at_most_one(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Ty
     made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
     made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
     level = select(made, rows, *map(_no_nan, keys))
-    same = [(f"j{i}", plain(Typed(column(f"j{i}"), key.kind))) for i, key in enumerate(keys)]
-    same += [(f"c{i}", plain(Typed(column(f"c{i}"), each.kind))) for i, each in enumerate(columns.values())]
-    level = select(same, subquery(level, "p"))
     groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
     groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
     by = [column(f"j{i}", "p") for i in range(len(keys))]

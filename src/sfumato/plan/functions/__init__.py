@@ -8,6 +8,7 @@ One meaning for all engines:
 - What makes a text of others reads their first 10,000 characters.
 - NaN comes only from NaN (or infinities) in the data. Comparisons take it as equal to itself and greater than
   every number; where it is measured, it counts for nothing.
+- Equal arguments give equal results: zero has no sign, and one NaN is like another.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _OVERLOADS: dict[tuple[str, tuple[str, ...]], tuple[str, tuple[int, ...]]] = {
 
 def overload(function: str, kinds: tuple[Kind | None, ...]) -> tuple[str, tuple[int, ...]]:
     """Which function a name means for arguments of these kinds, and in which order it takes them."""
-    if function == "to_text" and kinds == ("integer",):
-        return "integer_to_text", (0,)
+    if function == "to_text" and kinds in (("integer",), ("float",)):
+        return f"{kinds[0]}_to_text", (0,)
     groups = tuple("number" if kind in ("integer", "float", None) else str(kind) for kind in kinds)
     return _OVERLOADS.get((function, groups), (function, tuple(range(len(kinds)))))
 

@@ -79,6 +79,11 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _float_to_text(facts: Facts) -> Facts:
+    need("A cast to TEXT", ("float",), facts)
+    return Facts("text", facts.nullable)
+
+
 def _integer_to_text(facts: Facts) -> Facts:
     need("A cast to TEXT", ("integer",), facts)
     sure = facts.low >= -_BIG and facts.high <= _BIG
@@ -143,6 +148,10 @@ def _compute_boolean(vector: Vector) -> Vector:
     return Vector(np.array([bool(truth) for truth in found], dtype=bool), vector.valid & known)
 
 
+# Equal values are written alike: an order does not tell zeros of two signs apart, or one NaN from another.
+_X, _ZERO = "CAST({0} AS DOUBLE)", "CAST(0 AS DOUBLE)"
+_TEXT = f"CASE WHEN isnan({_X}) THEN 'nan' ELSE CAST({_X} + {_ZERO} AS TEXT) END"
+
 CASTS: tuple[Function, ...] = (
     Function(
         "to_integer", (1, 1), _to_integer, "TRY_CAST({0} AS BIGINT)", _compute_integer, listed=False,
@@ -154,6 +163,10 @@ CASTS: tuple[Function, ...] = (
     ),
     Function(
         "to_text", (1, 1), _to_text, "CAST({0} AS TEXT)", _compute_text, listed=False, doc="As text.",
+    ),
+    Function(
+        "float_to_text", (1, 1), _float_to_text, _TEXT, _compute_text, listed=False, guarded=True,
+        doc="A number as text; zero has no sign.",
     ),
     Function(
         "integer_to_text", (1, 1), _integer_to_text, "CAST(TRY_CAST({0} AS BIGINT) AS TEXT)", _compute_text,

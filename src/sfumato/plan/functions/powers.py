@@ -167,7 +167,8 @@ def _bucket(value: Array, low: Array, high: Array, count: Array) -> Array:
 
 _X = "CAST({0} AS DOUBLE)"
 _NAN = "CAST('nan' AS DOUBLE)"
-_POWER = f"POWER({_X}, CAST({{1}} AS DOUBLE))"
+# -0.0 + 0.0 is 0.0: equal values have equal powers, also negative ones.
+_POWER = f"POWER({_X} + CAST(0 AS DOUBLE), CAST({{1}} AS DOUBLE))"
 _BUCKET = (
     f"CASE WHEN {_X} < {{1}} THEN 0 WHEN {_X} < {{2}} THEN "
     f"LEAST(FLOOR(({_X} - CAST({{1}} AS DOUBLE)) / (CAST({{2}} AS DOUBLE) - CAST({{1}} AS DOUBLE)) "
@@ -217,7 +218,7 @@ POWERS: tuple[Function, ...] = (
         (2, 2),
         _power,
         f"CASE WHEN {_POWER} <> {_NAN} THEN {_POWER} END",
-        strict(np.power),
+        strict(lambda x, y: np.power(x + 0.0, y)),
         {"Pow": ("this", "expression")},
         names=("pow",),
         doc="The first to the power of the second; NULL where that is undefined.",
