@@ -26,15 +26,18 @@ from random_shapes import FORMS
 from random_sources import ARROW, TABLES, Data, make_data
 from random_sources import _Maker as Sources
 from sfumato.engines import UNIT_COLUMN, engine
+from sfumato.engines.base import pointer_column
 from sfumato.plan.expressions import Column, Expression, call, literal
 from sfumato.plan.facts import Facts
 from sfumato.plan.functions import FUNCTIONS
 from sfumato.plan.sources import Source
+from sfumato.schema import pointers_of
 from sfumato.sql import source_nodes, sources
 from sfumato.testing import exact
 from ties import FLOATS, PLAIN, TEXTS, bits_of, examine_ties
 
 THREADS = (1, 2, 8)
+POINTERS = pointers_of(each for each in TABLES.values() if isinstance(each, sf.PrivateTable))
 
 
 @pytest.fixture
@@ -197,6 +200,7 @@ def rows_of(source: Source, data: Data, threads: int) -> Counter[Any]:
     for name, rows in data.items():
         connection.register("source", pa.Table.from_pylist(rows, schema=ARROW[name]))
         unit = f', who AS "{UNIT_COLUMN}"' if "who" in ARROW[name].names else ""
+        unit += "".join(f', "{each}" AS "{pointer_column(each)}"' for each in POINTERS.get(name, ()))
         connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT *{unit} FROM source')
         connection.unregister("source")
     statement = exp.Select().select(exp.Star()).from_(sources.lower_source(source, TABLES, "duckdb"))
@@ -230,7 +234,7 @@ def compare(seed: int, depth: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_the_rows_of_a_source_are_the_same_to_the_last_bit(part, few, seeing):
-    assert [why for seed in range(part * 15, part * 15 + 15) if (why := compare(seed, 1 + seed % 3))] == []
+    assert [why for seed in range(part * 12, part * 12 + 12) if (why := compare(seed, 1 + seed % 3))] == []
 
 
 @pytest.mark.stats
@@ -241,4 +245,4 @@ def test_more_sources_are_the_same(part, few, seeing):
 
 @pytest.mark.parametrize("found", ["another form", "the order shows"])
 def test_a_source_without_one_form_is_noticed(found, few, seeing, formless):
-    assert any(found in compare(seed, 1 + seed % 3) for seed in range(60))
+    assert any(found in compare(seed, 1 + seed % 3) for seed in range(30, 60))
