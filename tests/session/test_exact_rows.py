@@ -55,6 +55,22 @@ def test_the_sensitivity_is_the_range_over_the_number_of_rows(session):
     assert found.table["age.sum"].to_pylist() == [AGES.sum() - 50 * 10_000]
 
 
+def test_d_means_of_truth_values_move_by_d_over_n_in_l1_and_root_d_over_n_in_l2():
+    names = [f"b{i}" for i in range(4)]
+    bits = sf.PrivateTable(
+        "bits",
+        source=pa.table({name: [True] * 50 for name in names}),
+        unit=sf.PrivacyUnit.row(adjacency="exchange"),
+        schema={name: sf.Bool(nullable=False) for name in names},
+        rows=50,
+    )
+    with sf.Session(bits, budget=sf.Budget(1)) as asked:
+        columns = ", ".join(f"AVG(CAST({name} AS INT)) AS {name}" for name in names)
+        found = exact(asked.sql(f"SELECT {columns} FROM bits"))
+        assert sum(found.l1.values()) / 50 == 4 / 50
+        assert math.hypot(*found.l2.values()) / 50 == math.sqrt(4) / 50
+
+
 def test_the_bar_holds_as_often_as_it_says(session):
     quote = session.sql("SELECT AVG(age) AS age FROM people").quote(epsilon=0.5)
     total = int(AGES.sum() - 50 * 10_000)
