@@ -322,12 +322,21 @@ def add_discrete_laplace(value: int, scale: Rational) -> int:
     The noise never exists as a number of its own length, so that time can follow the sum but not the noise.
     """
     # In two steps, because the interpreter is quicker to see that two long integers are equal.
-    return value + _local.discrete_laplace.draw(scale, "scale") - _BIAS - _REST
+    return _whole(value) + _local.discrete_laplace.draw(scale, "scale") - _BIAS - _REST
 
 
 def add_discrete_gaussian(value: int, variance: Rational) -> int:
     """The value plus a discrete Gaussian draw, of any size; see `add_discrete_laplace`."""
-    return value + _local.discrete_gaussian.draw(variance, "variance") - _BIAS - _REST
+    return _whole(value) + _local.discrete_gaussian.draw(variance, "variance") - _BIAS - _REST
+
+
+def _whole(value: int) -> int:
+    """An integer of any length: NumPy's would overflow."""
+    if type(value) is int:
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    raise InvalidParameter("The value that noise is added to must be a whole number.")
 
 
 @overload

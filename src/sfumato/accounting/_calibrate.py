@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 from sfumato.accounting._gaussian import gaussian_classic, gaussian_sigma
 from sfumato.errors import InvalidParameter, NotCertified
@@ -179,6 +180,7 @@ def _excess(make: Make, epsilon: Rational, delta: Rational) -> Callable[[float],
     goal, failure = nonnegative(epsilon, "epsilon"), delta_of(delta)
     bound = float_down(failure) if failure else float_down(goal)
 
+    @cache
     def excess(parameter: float) -> float:
         loss = make(as_fraction(parameter, "parameter"))
         if not isinstance(loss, PrivacyLoss):
@@ -197,12 +199,15 @@ def _around(excess: Callable[[float], float], guess: float, most: float = math.i
     """A bracket [fails, holds] around a guess; `most` is a parameter that is known to hold."""
     low = high = min(guess, most)
     step = 1.02
-    if high < most and excess(high) > 0:
+    if high < most and (before := excess(high)) > 0:
         while True:
             high = min(low * step, most)
-            if high == most or excess(high) <= 0:
+            if high == most or (value := excess(high)) <= 0:
                 return low, high
-            low, step = high, step * step
+            # A little beyond where the straight line through the last two points meets the target.
+            steep = (before - value) / math.log(step)
+            line = math.exp(min(1.1 * value / steep, 10.0)) if steep > 0 else math.inf
+            low, before, step = high, value, min(max(line, 1.02), step**4)
     while excess(low := high / step) <= 0:
         high, step = low, step * step
     return low, high

@@ -14,7 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import _renyi
 from sfumato.loss.base import PrivacyLoss, proven_point, register
 from sfumato.loss.pure import PureLoss
-from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, nonnegative, positive
+from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, listed, nonnegative, positive
 from sfumato.numeric.laws import DOUBLE, Term
 
 __all__ = ["ApproximateLoss", "ConcentratedLoss", "RenyiLoss"]
@@ -146,8 +146,8 @@ class RenyiLoss(PrivacyLoss):
     values: tuple[Fraction, ...]
 
     def __init__(self, orders: Sequence[Rational], values: Sequence[Rational]) -> None:
-        exact_orders = tuple(positive(order, "an order") for order in orders)
-        exact_values = tuple(nonnegative(value, "a Rényi divergence") for value in values)
+        exact_orders = tuple(positive(order, "an order") for order in listed(orders, "orders"))
+        exact_values = tuple(nonnegative(value, "a Rényi divergence") for value in listed(values, "values"))
         if not exact_orders or len(exact_orders) != len(exact_values):
             raise InvalidParameter("A Rényi curve needs at least one order, and one value for each order.")
         if exact_orders[0] <= 1 or any(a >= b for a, b in pairwise(exact_orders)):

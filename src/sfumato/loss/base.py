@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import _renyi
 from sfumato.numeric import compose
+from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import (
     Rational,
     as_fraction,
@@ -38,6 +39,7 @@ _ZERO = Fraction(0)
 _MOST = 10**12
 _LONGEST = 14_000  # bits: what Python turns into decimal digits without complaint
 _DEEPEST = 150
+_LARGEST = 1e100  # an ε beyond which nothing is told apart
 
 
 def register(cls: _L) -> _L:
@@ -174,7 +176,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         pure, point = self.pure, self.approximate
         if pure is not None and exact >= pure:
             return 0.0
-        found = self._delta(float_down(exact))
+        found = self._delta(min(float_down(exact), _LARGEST))  # a profile only falls beyond
         if point is not None and exact >= point[0]:
             found = min(found, decimal_up(point[1]))
         return min(found, 1.0)
@@ -190,6 +192,28 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             return bound
         return max(0.0, min(bound, self._epsilon(exact)))
 
+    def bracket(self, *, epsilon: Rational | None = None, delta: Rational | None = None) -> Bracket:
+        """The two ends that were proven for δ at an ε, or for ε at a δ; the upper one is the answer.
+
+        The lower end is that of the pair that is composed; it is 0 where only a bound is known, not a pair.
+        """
+        if (epsilon is None) == (delta is None):
+            raise InvalidParameter("Give either epsilon or delta to read a bracket at.")
+        directions = self.directions()
+        if epsilon is not None:
+            upper = self.delta(epsilon)
+            if upper == 0 or directions is None:
+                return Bracket(0.0, upper)
+            at = min(float_up(as_fraction(epsilon, "epsilon")), _LARGEST)
+            found = compose.bracket_of_delta(directions, at, swapped=True)
+        else:
+            assert delta is not None
+            upper = self.epsilon(delta)
+            if upper == 0 or directions is None:
+                return Bracket(0.0, upper)
+            found = compose.bracket_of_epsilon(directions, min(float_up(delta_of(delta)), 1 - 2.0**-53))
+        return Bracket(min(found.lower, upper), upper)
+
     @property
     def _paired(self) -> bool:
         """Whether `directions` is known, without building it: a class that may not know says so itself."""
@@ -199,7 +223,9 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         directions = self.directions()
         if directions is None:
             return _renyi.delta(self.curve(), epsilon, self.failure)
-        return max(_profile(directions, way, epsilon) for way in range(len(directions)))
+        if epsilon < 0:
+            return max(_profile(directions, way, epsilon) for way in range(len(directions)))
+        return compose.delta(directions, epsilon, swapped=True).upper
 
     def _epsilon(self, delta: Fraction) -> float:
         directions = self.directions()
@@ -306,7 +332,6 @@ def _profile(directions: tuple[tuple[Term, ...], ...], way: int, epsilon: float)
     For ε < 0 the swapped pair of a composition is read: H_α(P‖Q) = 1 − α + α·H_{1/α}(Q‖P), an identity.
     """
     terms = directions[way]
-    epsilon = min(epsilon, 700.0)  # e^ε must stay a float; a profile only decreases beyond
     if epsilon >= 0 or (len(terms) == 1 and terms[0].count == 1):
         return compose.delta((terms,), epsilon).upper
     swapped = compose.delta((directions[len(directions) - 1 - way],), -epsilon).upper

@@ -16,7 +16,7 @@ from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric import compose as numeric_compose
-from sfumato.numeric.exact import float_up
+from sfumato.numeric.exact import float_up, listed
 from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.
@@ -65,10 +65,13 @@ class ComposedLoss(PrivacyLoss):
 
     def __init__(self, parts: Sequence[tuple[PrivacyLoss, int]]) -> None:
         merged: dict[PrivacyLoss, int] = {}
-        for loss, count in parts:
+        for pair in listed(parts, "parts"):
+            loss, count = listed(pair, "Each part", length=2)
+            if not isinstance(loss, PrivacyLoss):
+                raise InvalidParameter("The parts of a composition must be losses.")
             inner = loss.parts if isinstance(loss, ComposedLoss) else ((loss, 1),)
             for part, times in inner:
-                merged[part] = merged.get(part, 0) + times * count
+                merged[part] = merged.get(part, 0) + times * counted(count, "count")
         for count in merged.values():
             counted(count, "count")
         common_adjacency(merged)
@@ -216,7 +219,7 @@ def compose(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
     if isinstance(losses, PrivacyLoss) or not isinstance(losses, Iterable):
         raise InvalidParameter("compose takes a list of losses: compose([a.loss, b.loss]).")
     parts = []
-    for loss in losses:
+    for loss in listed(losses, "losses"):
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"compose takes losses, not {type(loss).__name__}; pass mechanism.loss.")
         if loss != NO_LOSS:

@@ -18,6 +18,7 @@ from sfumato.numeric.exact import (
     as_integer,
     float_down,
     float_up,
+    listed,
     nonnegative,
     positive,
     probability,
@@ -82,7 +83,7 @@ class GaussianLoss(PrivacyLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", positive(self.rho, "rho"))
         if self.point is not None:
-            epsilon, delta = self.point
+            epsilon, delta = listed(self.point, "point", length=2)
             point = nonnegative(epsilon, "epsilon"), probability(delta, "delta")
             if not gaussian_meets(self.rho, *point):
                 raise InvalidParameter(

@@ -14,6 +14,7 @@ from sfumato.loss import _profiles
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.loss.composed import NO_LOSS, common_adjacency, compose
 from sfumato.loss.pure import PureLoss
+from sfumato.numeric.exact import listed
 from sfumato.numeric.laws import Term
 
 __all__ = ["ParallelLoss", "parallel"]
@@ -49,7 +50,7 @@ class ParallelLoss(PrivacyLoss):
         # Two of each are all that can matter: one under add/remove, two under exchange.
         most = 1 if adjacency == "add-remove" else 2
         counts: dict[PrivacyLoss, int] = {}
-        for part in parts:
+        for part in listed(parts, "parts"):
             if not isinstance(part, PrivacyLoss):
                 raise InvalidParameter("The parts of a parallel composition must be losses.")
             counts[part] = min(most, counts.get(part, 0) + 1)

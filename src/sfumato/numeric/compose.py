@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from sfumato.numeric.laws.base import Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
 from sfumato.numeric.laws.pure import DOUBLE, PURE
-from sfumato.numeric.rounding import Floats, U, total_up
+from sfumato.numeric.rounding import SMALLEST, Floats, U, coarse, total_up
 from sfumato.numeric.solve import approach, fall
 
 __all__ = ["Direction", "delta", "epsilon", "rdp"]
@@ -38,6 +39,15 @@ _DELTA_RELATIVE, _DELTA_ABSOLUTE = 1e-4, 1e-300
 _DELTA_TINY = 1e-14
 """A bracket of delta this narrow is answered with its upper end once all roads were tried."""
 
+_FEW = 32
+"""Up to so many events of a sampled law the grid is tried before the contour."""
+
+_FAR, _LADDER = 1e-12, 4
+"""Below this delta the bracket is watched at points that are 2^(1/4) apart."""
+
+_LOOSE = 1e-2
+"""So wide a bracket, relatively, is still answered with its upper end; a wider one is refused."""
+
 
 def epsilon(directions: Sequence[Direction], delta: float) -> Bracket:
     """The least epsilon ≥ 0 at which every direction's profile is at most delta; infinite where none is.
@@ -47,33 +57,65 @@ def epsilon(directions: Sequence[Direction], delta: float) -> Bracket:
         10), under the conditions each law states. Raises rather than answers without a certificate.
 
     Raises:
-        NotCertified: if no method brackets the figure to relative 1e-6 plus absolute 1e-9.
+        NotCertified: if no method brackets the figure to one per cent; most brackets are a millionth wide.
     """
+    result = bracket_of_epsilon(directions, delta)
+    if result.upper < math.inf and not result.meets(_LOOSE, _ABSOLUTE):
+        raise NotCertified(
+            f"The composition is only known to lie between epsilon {result.lower:.9g} and "
+            f"{result.upper:.9g}; use a larger delta, fewer distinct losses, or another accountant."
+        )
+    return result
+
+
+def bracket_of_epsilon(directions: Sequence[Direction], delta: float) -> Bracket:
+    """The bracket of `epsilon`, however wide."""
     if not 0.0 <= delta < 1.0:
         raise InvalidParameter(f"delta must lie in [0, 1), not {delta:g}.")
     result = Bracket(0.0, 0.0)
     for terms in _distinct(directions):
-        result = result.join(_epsilon(terms, delta))
+        result = result.join(_epsilon(terms, delta, result.lower))
     return result
 
 
-def delta(directions: Sequence[Direction], epsilon: float) -> Bracket:
+def delta(directions: Sequence[Direction], epsilon: float, *, swapped: bool = False) -> Bracket:
     """The largest profile over the directions at epsilon (of either sign).
+
+    Args:
+        directions: the terms to compose, in each direction.
+        epsilon: where the profile is read.
+        swapped: whether the directions are one pair and its swap, which are equally far apart at epsilon 0.
 
     Privacy:
         The upper end is never below the truth, as for `epsilon`.
 
     Raises:
-        NotCertified: if no method brackets the figure to relative 1e-4 plus absolute 1e-14.
+        NotCertified: if no method brackets the figure to one per cent; most brackets are far narrower.
     """
+    result = bracket_of_delta(directions, epsilon, swapped=swapped)
+    if not result.meets(_LOOSE, _DELTA_TINY):
+        raise NotCertified(
+            f"The composition is only known to have a delta between {result.lower:.9g} and "
+            f"{result.upper:.9g} at epsilon {epsilon:.9g}; ask for another epsilon, or another accountant."
+        )
+    return result
+
+
+def bracket_of_delta(directions: Sequence[Direction], epsilon: float, *, swapped: bool = False) -> Bracket:
+    """The bracket of `delta`, however wide."""
     if not math.isfinite(epsilon):
         raise InvalidParameter("epsilon must be a finite number.")
     floor = -math.expm1(epsilon) if epsilon < 0 else 0.0
     if epsilon < -30:  # a profile lies between 1 - e^epsilon and 1
         return Bracket(floor * (1 - 8 * U), 1.0)
     result = Bracket(floor * (1 - 8 * U), floor * (1 + 8 * U)).clip(0.0, 1.0)
-    for terms in _distinct(directions):
-        result = result.join(_delta(terms, epsilon))
+    distinct = _distinct(directions)
+    if swapped and epsilon == 0.0 and len(distinct) > 1:
+        # The total variation of a pair and of its swap: one number, and either way tells it.
+        easy = [terms for terms in distinct if (found := _integral(terms, 0.0)) and found.meets(1e-9, 0.0)]
+        distinct = (easy or distinct)[:1]
+    for terms in distinct:
+        result = result.join(_delta(terms, epsilon, result.lower))
     return result.clip(0.0, 1.0)
 
 
@@ -176,8 +218,8 @@ def _contoured(terms: Sequence[Term]) -> bool:
     return not any(isinstance(term.law, Profile) for term in terms)
 
 
-def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
-    """One direction."""
+def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
+    """One direction; where it is no more than what is known of another, its bracket may say only that."""
     terms = tuple(term for term in terms if term.law.support(term.parameters)[1] > 0 or _mass(term) > 0)
     if not terms:
         return Bracket(0.0, 0.0)
@@ -196,7 +238,12 @@ def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
     if pure is not None:
         return binomial.epsilon(pure[0], pure[1], delta, delta0=pure[2]).clip(0.0, largest)
     best = Bracket(0.0, largest)
-    if _contoured(terms):
+    if largest <= known or (known > 0 and _tail(terms, known) + high_mass <= delta):
+        return Bracket(0.0, min(largest, known))
+    gridded = _few(terms)
+    if gridded:
+        best = _both(best, grid.epsilon(terms, delta))
+    if not best.meets(_RELATIVE, _ABSOLUTE) and _contoured(terms):
         # The finite part may be as large as delta less the mass at infinity, rounded to the safe side.
         found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U) if high_mass else delta)
         if found is not None and high_mass:
@@ -206,14 +253,14 @@ def _epsilon(terms: tuple[Term, ...], delta: float) -> Bracket:
             best = _both(best, found)
     if not best.meets(_RELATIVE, _ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, _inverted(listed, delta, largest))
-    if not best.meets(_RELATIVE, _ABSOLUTE):
+    if not best.meets(_RELATIVE, _ABSOLUTE) and not gridded:
         best = _both(best, grid.epsilon(terms, delta))
-    if not best.meets(_RELATIVE, _ABSOLUTE):
-        raise NotCertified(
-            f"The composition is only known to lie between epsilon {best.lower:.9g} and {best.upper:.9g}; "
-            "use a larger delta, fewer distinct losses, or another accountant."
-        )
     return best
+
+
+def _tail(terms: tuple[Term, ...], epsilon: float) -> float:
+    """A cheap bound on the finite part of the profile, for passing over a direction that cannot matter."""
+    return contour.tail(terms, epsilon) if _contoured(terms) else math.inf
 
 
 def _inverted(bounds: Callable[[float], tuple[float, float]], delta: float, largest: float) -> Bracket:
@@ -235,8 +282,38 @@ def _inverted(bounds: Callable[[float], tuple[float, float]], delta: float, larg
     return Bracket(lower, upper)
 
 
-def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
-    """One direction."""
+def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
+    """One direction; where it is no more than what is known of another, its bracket may say only that.
+
+    A bracket of a tiny delta is often loose, and its upper end then does not follow the curve. So far out it
+    is read at the last of some fixed points where it is narrow: a profile never rises.
+    """
+    found = _read(terms, epsilon, known)
+    if found.upper > _FAR or epsilon <= 0 or _closed(terms) is not None or _binomial(terms) is not None:
+        return found
+    index = math.floor(_LADDER * math.log2(epsilon))
+    if _narrow(found) and _narrow(_rung(terms, index + 1)):
+        return found
+    while index > -20 * _LADDER and not _narrow(_rung(terms, index)):
+        index -= 1
+    return Bracket(min(found.lower, (upper := _rung(terms, index).upper)), upper)
+
+
+@lru_cache(maxsize=512)
+def _rung(terms: tuple[Term, ...], index: int) -> Bracket:
+    """The profile at 2^(index/4); nothing is known where no method has an answer."""
+    try:
+        return _read(terms, 2.0 ** (index / _LADDER), 0.0)
+    except NotCertified:
+        return Bracket(0.0, 1.0)
+
+
+def _narrow(bracket: Bracket) -> bool:
+    return bracket.meets(_LOOSE, SMALLEST * 64)
+
+
+def _read(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
+    """The bracket that the methods give at one point."""
     terms = tuple(
         term for term in terms if term.law.support(term.parameters) != (0.0, 0.0) or _mass(term) > 0
     )
@@ -247,26 +324,44 @@ def _delta(terms: tuple[Term, ...], epsilon: float) -> Bracket:
         return Bracket(*_at(closed)(epsilon))
     pure = _binomial(terms)
     if pure is not None:
-        return binomial.delta(pure[0], pure[1], epsilon, delta0=pure[2])
+        exact = binomial.delta(pure[0], pure[1], epsilon, delta0=pure[2])
+        positive = epsilon < _largest(terms)[1]
+        return Bracket(exact.lower, max(exact.upper, SMALLEST)) if positive else exact
     low_mass, high_mass = _infinity(terms)
     if epsilon >= _largest(terms)[1]:
         return Bracket(low_mass, high_mass)
     best = Bracket(low_mass, 1.0)
-    if _contoured(terms):
-        found = contour.delta(terms, epsilon)
-        if found is not None:
-            high = min(1.0, (found.upper + high_mass) * (1 + 2 * U))
-            best = _both(best, Bracket(min((found.lower + low_mass) * (1 - 2 * U), high), high))
+    if known > 0 and (_tail(terms, epsilon) + high_mass) * (1 + 4 * U) <= known:
+        return Bracket(low_mass, max(low_mass, known))
+    gridded = _few(terms)
+    if gridded:
+        best = _both(best, grid.delta(terms, epsilon))
+    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (found := _integral(terms, epsilon)) is not None:
+        best = _both(best, found)
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, Bracket(*listed(epsilon)))
-    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
+    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and not gridded:
         best = _both(best, grid.delta(terms, epsilon))
-    if not best.meets(_DELTA_RELATIVE, _DELTA_TINY):
-        raise NotCertified(
-            f"The composition is only known to have a delta between {best.lower:.9g} and {best.upper:.9g} at "
-            f"epsilon {epsilon:.9g}; ask for another epsilon, or another accountant."
-        )
-    return best
+    # Below the largest loss the profile is positive, however small.
+    bits = 36 if best.meets(1e-9, 0.0) else 21
+    return Bracket(best.lower, min(1.0, coarse(max(best.upper, SMALLEST), bits)))
+
+
+def _integral(terms: tuple[Term, ...], epsilon: float) -> Bracket | None:
+    """The profile by a contour integral, the mass at infinity included; None where contours cannot tell."""
+    found = contour.delta(terms, epsilon) if _contoured(terms) else None
+    if found is None:
+        return None
+    low_mass, high_mass = _infinity(terms)
+    high = min(1.0, (found.upper + high_mass) * (1 + 2 * U))
+    return Bracket(min((found.lower + low_mass) * (1 - 2 * U), high), high)
+
+
+def _few(terms: tuple[Term, ...]) -> bool:
+    """Whether so few events are sampled that a contour would hardly be certified: the grid goes first."""
+    return sum(term.count for term in terms) <= _FEW and any(
+        term.law.effort(0.0, term.row) > 1 for term in terms
+    )
 
 
 def _both(one: Bracket, other: Bracket) -> Bracket:

@@ -24,7 +24,7 @@ from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.rounding import U
 from sfumato.numeric.solve import fall, minimum
 
-__all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted", "right_alias"]
+__all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted", "right_alias", "tail"]
 
 # Relative errors in delta that aliases and truncation are pushed below; in epsilon they count divided by c.
 _TOLERANCE = 1e-11
@@ -418,3 +418,20 @@ def delta(terms: Sequence[Term], epsilon: float) -> Bracket | None:
         return None
     path = line(composition, c, epsilon, log_delta)
     return None if path is None else Bracket(path.lower(epsilon), path.upper(epsilon))
+
+
+def tail(terms: Sequence[Term], epsilon: float) -> float:
+    """A float not below the finite part of the profile: Chernoff's bound (proof, lemma 3) at a good point.
+
+    Cheap and rough: moments at real points only.
+    """
+    composition = Composition.of(terms)
+    if epsilon >= composition.top or not composition.groups:
+        return 0.0
+    c = minimum(lambda c: composition.real(c) - c * epsilon - _kernel(c), 8.0, _SMALLEST_C, _LARGEST_C)
+    value, error = composition.log_mgf(np.array([c]))
+    log_m, moved = float(value[0]), float(error[0])
+    if not (math.isfinite(log_m) and moved < 0.1):
+        return math.inf
+    exponent = log_m + 2 * moved - c * epsilon + c * math.log(c) - (c + 1) * math.log1p(c)
+    return math.exp(min(exponent + 1e-12 * (1 + abs(log_m) + c * abs(epsilon)), 700.0))

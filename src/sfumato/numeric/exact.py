@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ __all__ = [
     "delta_of",
     "float_down",
     "float_up",
+    "listed",
     "nonnegative",
     "positive",
     "probability",
@@ -140,6 +141,17 @@ def as_integer(value: int, name: str, *, least: int = 1) -> int:
     if value > _MOST:
         raise InvalidParameter(f"{name} must be at most 2**63.")
     return int(value)
+
+
+def listed(values: object, name: str, *, length: int | None = None) -> list[Any]:
+    """The items of a parameter that must be a list or the like."""
+    try:
+        items = None if isinstance(values, str | bytes) else list(values)  # type: ignore[call-overload]
+    except TypeError:
+        items = None
+    if items is None or (length is not None and len(items) != length):
+        raise InvalidParameter(f"{name} must be a list{'' if length is None else f' of {length} items'}.")
+    return cast("list[Any]", items)
 
 
 def _kind(value: object) -> str:

@@ -32,6 +32,10 @@ _EXACT = 4096
 """Up to so many events the mass at infinity is compared with delta in exact arithmetic."""
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 """How close the two ends must come, in epsilon, before refining stops."""
+_DELTA = 3e-5
+"""The same for delta, as a part of it. The upper end errs by the square of what the certificate shows."""
+_FIRST = 2**15
+"""The first grid is no longer than about this: most questions need no more."""
 
 
 def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> Bracket:
@@ -53,9 +57,10 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> B
     if spare <= 1e-12 * delta:
         return _extreme(terms, delta)
 
-    def aim(sketch: Sketch) -> tuple[float, float, float]:
+    def aim(sketch: Sketch) -> tuple[float, float, float, float]:
         tilt = sketch.tilt_for(log_delta=math.log(spare))
-        return tilt, max(sketch.at(tilt)[0], 0.0), delta
+        guess = max(sketch.at(tilt)[0], 0.0)
+        return tilt, guess, delta, _RELATIVE * guess + _ABSOLUTE
 
     def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
         bracket = _solve(composed, delta, guess, top, sure=bounded)
@@ -65,7 +70,7 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> B
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
     top = float_up(sum((Fraction(each.high) * each.term.count for each in places), Fraction(0)))
     bounded = all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
-    return _refined(places, aim, read, largest)
+    return _refined(places, aim, read, largest, 2 * _FIRST)
 
 
 def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> Bracket:
@@ -90,39 +95,46 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
     cut = max(1e-10 * math.exp(max(guess, -600.0)), 1e-280)
     places = [place(term, cut / events, 1e-10 / events) for term in terms]
 
-    def aim(sketch: Sketch) -> tuple[float, float, float]:
+    def aim(sketch: Sketch) -> tuple[float, float, float, float]:
         tilt = sketch.tilt_for(epsilon=epsilon)
-        return tilt, epsilon, math.exp(max(sketch.at(tilt)[1], -600.0))
+        # A relative width of delta is that of epsilon times the tilt, about.
+        wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * _DELTA / max(tilt, 1.0))
+        return tilt, epsilon, math.exp(max(sketch.at(tilt)[1], -600.0)), wanted
 
     def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
         tolerance = (_RELATIVE * abs(guess) + _ABSOLUTE) * slope
-        return bracket, bracket.width <= max(tolerance, 1e-9 * upper)
+        return bracket, bracket.width <= max(tolerance, _DELTA * upper)
 
-    return _refined(places, aim, read, largest)
+    return _refined(places, aim, read, largest, _FIRST)
 
 
 def _refined(
     places: Sequence[Place],
-    aim: Callable[[Sketch], tuple[float, float, float]],
+    aim: Callable[[Sketch], tuple[float, float, float, float]],
     read: Callable[[Composed, float], tuple[Bracket, bool]],
     largest: int,
+    first: int,
 ) -> Bracket:
     """Compose on finer and finer grids until the bracket is narrow or the largest grid was used."""
     sketch = Sketch(places)
-    saddle, guess, about = aim(sketch)
+    saddle, guess, about, tolerance = aim(sketch)
     divisor, shared = common_step(places)
     spread = sum(each.term.count for each, on in zip(places, shared, strict=True) if not on)
     # Lemma 7 in the smooth case: spreading moves ε by about 2.1·(tilt + 1)·variance.
-    tolerance = _RELATIVE * abs(guess) + _ABSOLUTE
     step = math.sqrt(tolerance / (2.0 * (saddle + 1) * spread)) if spread else math.inf
     log_about = min(math.log(about), sketch.at(saddle)[1])
     tilt, low, high, up, down = sketch.frame(saddle, log_about, step, tolerance)
+    unit = _unit(places) if divisor is None else None
     places = sketch.trimmed(places, tilt, guess, log_about)
+    step = max(step, (high - min(low, guess)) / first)
     best: Bracket | None = None
     for _ in range(_PASSES):
-        layout, last = _layout(places, divisor, step, (guess, low, high), (tilt, up, down), largest, spread)
+        aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(step / unit))
+        layout, last = _layout(
+            places, divisor, aligned, (guess, low, high), (tilt, up, down), largest, spread, unit is not None
+        )
         composed = compose(_parts(places, shared, divisor, layout), layout, about)
         bracket, enough = read(composed, guess)
         before = math.inf if best is None else best.width
@@ -133,6 +145,19 @@ def _refined(
         step = layout.step * min(0.5, max(1 / 16, 0.7 * math.sqrt(wanted)))
     assert best is not None
     return best
+
+
+def _unit(places: Sequence[Place]) -> float | None:
+    """The span of the commonest bounded law: halvings of it put both its ends, where atoms are, on the grid.
+
+    An atom between two points is spread over both, which costs as much as the cell is wide; on a point it
+    costs nothing. Halving is exact, so that the points are those of the support whatever the step.
+    """
+    bounded = [
+        each for each in places if (each.low, each.high) == each.term.law.support(each.term.parameters)
+    ]
+    most = max(bounded, key=lambda each: each.term.count, default=None)
+    return None if most is None or not most.high > most.low else most.high - most.low
 
 
 def _tighter(one: Bracket, other: Bracket) -> Bracket:
@@ -148,6 +173,7 @@ def _layout(
     tilts: tuple[float, float, float],
     largest: int,
     spread: int,
+    aligned: bool,
 ) -> tuple[Layout, bool]:
     """The layout for a wanted step, and whether it is the last because nothing finer fits."""
     guess, low, high = window
@@ -165,7 +191,7 @@ def _layout(
     # Room for the neighbourhood of epsilon that lemma 7 looks at.
     low -= 14 * math.sqrt(1.1 * spread / 4) * step + 4 * step
     layout = Layout(step, tilt, low, high, up, down)
-    if divisor is None and layout.size <= largest:
+    if divisor is None and not aligned and layout.size <= largest:
         layout = Layout(max((high - low) / (layout.size - 3), finest), tilt, low, high, up, down)
     return layout, last
 

@@ -25,6 +25,12 @@ Integers = npt.NDArray[np.int64]
 _ZONE = 0.1
 """Where low losses are cut off, so wide a stretch of points is left out of the lower end (lemma 4)."""
 
+_LIGHT = 1e-14
+"""A zone of no more mass than this costs nothing that shows."""
+
+_HULLS = 100
+"""How often dots that are no corners are removed: where a curve is all rounding this could go on for long."""
+
 _ROUNDING = 2.0**-44
 """A bound on how far, relatively, the padding of `masses` raises the curve (lemma 3): 512 U."""
 
@@ -63,7 +69,7 @@ def hull(place: Floats, curve: Floats, unit: float = 1.0) -> Integers:
     lie above the profile: stopping early would cost tightness, never soundness.
     """
     kept = np.arange(len(place))
-    for _ in range(10_000):
+    for _ in range(_HULLS):
         bent = _bends(place[kept], curve[kept], unit)[0] > 0.0
         bent[-1] = True
         if bent.all():
@@ -146,13 +152,20 @@ def _connect(
     infinity = float(curve[-1])
     zone, factor = 0, 1.0
     if loss[0] > bottom:  # losses were moved up to the last point: lemma 4
-        zone = max(2, math.ceil(min(_ZONE, 0.2 * width * count) / width))
+        zone = _zone(dense, width)
         factor = 2.0 - 1.0 / math.expm1(-width * (zone - 1))
     cut = 0.0 if top >= summit else infinity - law.infinity(parameters) * (1 - 2.0**-40)
     pairs = _looseness(_polygon(place * width, curve, kept), lower)
     looseness = tuple(((s * (1 + 8 * U) + _ROUNDING) * factor, max(e, cut) * factor) for s, e in pairs)
     surplus = max(0.0, float(np.sum(dense)) * (1 + 64 * U) + infinity - 1.0) + 8 * U
     return Dots(top, width, dense, infinity, looseness, surplus, zone)
+
+
+def _zone(mass: Floats, width: float) -> int:
+    """How many of the lowest points the lower end leaves out: as wide as may be, of hardly any mass."""
+    widest = max(2, math.ceil(min(_ZONE, 0.2 * width * len(mass)) / width))
+    light = np.cumsum(mass[:widest]) <= 8 * float(mass[0]) + _LIGHT
+    return max(2, int(light.sum()))
 
 
 def _lower_at(loss: Floats, lower: Floats, curve: Floats, hair: Floats, width: float) -> Floats:

@@ -116,12 +116,12 @@ class Composed:
         head, rest = -math.expm1(-t), math.exp(-t)
         last = min(size, first + len(self.decay))
         mass, decay, rising = self.mass[first:last], self.decay[: last - first], self.rising[: last - first]
-        whole, risen = float(mass @ decay), float(mass @ rising)
+        whole, risen = _inner(mass, decay), _inner(mass, rising)
         value = head * whole + rest * risen
         absolute = np.abs(mass)
         error = self.noise * (head * self.norms[0] + rest * self.norms[1])
         error += (4 * LIBRARY + (size + 64) * U) * (
-            head * float(absolute @ decay) + rest * float(absolute @ rising)
+            head * _inner(absolute, decay) + rest * _inner(absolute, rising)
         )
         if sign < 0:
             error += self.wrapped  # it may have landed here, where no weight exceeds 1
@@ -158,7 +158,7 @@ class Composed:
         decay = np.exp(-self.slope * np.arange(len(at)))
         weight = decay * np.exp(-0.5 * (np.maximum(at - hair, 0.0) / width) ** 2)
         mass = self.mass[first : first + len(at)]
-        inner = float(np.sum(mass * weight)) + self.noise * float(np.linalg.norm(weight)) * (1 + 1e-9)
+        inner = float(np.sum(mass * weight)) + self.noise * _norm(weight) * (1 + 1e-9)
         inner += 1e-12 * float(np.sum(np.abs(mass) * weight))
         kernel = _KERNEL * math.sqrt(v)
         near = kernel * (inner * self._scale(first) * (1 + self.relative) + self.beyond)
@@ -217,8 +217,18 @@ def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
         raised=sum(p.count * p.raised for p in parts if not p.spread) * (1 + 16 * U),
         decay=decay,
         rising=rising,
-        norms=(float(np.linalg.norm(decay)) * (1 + 1e-9), float(np.linalg.norm(rising)) * (1 + 1e-9)),
+        norms=(_norm(decay) * (1 + 1e-9), _norm(rising) * (1 + 1e-9)),
     )
+
+
+def _inner(one: Floats, other: Floats) -> float:
+    """An inner product on one thread: the library's wakes all of them for a sum this short."""
+    return float(np.sum(one * other))
+
+
+def _norm(values: Floats) -> float:
+    """The Euclidean norm, on one thread."""
+    return math.sqrt(_inner(values, values))
 
 
 def _short(value: float) -> float:
@@ -247,7 +257,7 @@ class _Tilted:
         with np.errstate(divide="ignore"):
             exponent = np.log(dots) + slope * index
         weight = np.exp(exponent - float(exponent.max()))
-        reference = round(float(weight @ index) / float(weight.sum()))
+        reference = round(float(np.sum(weight * index)) / float(weight.sum()))
         # Products of slope and index are exact here, so that each factor errs by one library call and no
         # more.
         raised = dots * np.exp(slope * (index - reference))
@@ -280,9 +290,7 @@ def _convolve(
     # Half of a spectrum holds at least half of its squared norm.
     root = math.sqrt(2.0 / size)
     multiplications = 3 * U * (events + len(parts)) * 1.01
-    noise = root * (
-        float(np.linalg.norm(spectral)) + (multiplications + each_entry) * float(np.linalg.norm(product))
-    )
+    noise = root * (_norm(spectral) + (multiplications + each_entry) * _norm(np.abs(product)))
     mass = fft.irfft(product, size)
     return np.roll(mass, (drift - start) % size), noise * (1 + 1e-6) + _UNDERFLOW
 

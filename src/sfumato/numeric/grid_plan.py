@@ -65,7 +65,9 @@ def place(term: Term, cut: float, floor: float) -> Place:
             return np.asarray(law.bounds(-x, parameters)[1] + np.expm1(-x), dtype=np.float64)
 
         noise = float(np.min(np.abs(lost_below(np.array([20.0, 40.0, 80.0])))))
-        low = -_reach(lambda x: lost_below(x) <= max(floor, 4 * noise, 2.0**-50), term)
+        # On a lattice points are few, and the more of them the less is moved.
+        least = max(floor if lattice is None else min(floor, 1e-13), 4 * noise, 2.0**-50)
+        low = -_reach(lambda x: lost_below(x) <= least, term)
     return Place(term, min(low, high), high, None if lattice is None else lattice[1])
 
 

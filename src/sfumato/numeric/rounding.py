@@ -15,7 +15,19 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LIBRARY", "SMALLEST", "SPECIAL", "Floats", "U", "down", "total_down", "total_up", "up"]
+__all__ = [
+    "LIBRARY",
+    "SMALLEST",
+    "SPECIAL",
+    "Floats",
+    "U",
+    "coarse",
+    "down",
+    "scaled",
+    "total_down",
+    "total_up",
+    "up",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,3 +68,23 @@ def total_up(values: npt.ArrayLike) -> float:
 def total_down(values: npt.ArrayLike) -> float:
     """A float not above the exact sum of the values."""
     return -total_up(-np.asarray(values, dtype=np.float64))
+
+
+def scaled(tail: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """e^epsilon times a small probability, at most 1e300, and its relative error.
+
+    Where e^epsilon is beyond a float, the product of the two need not be.
+    """
+    x = np.minimum(epsilon, 1e6)
+    large = x > 700.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log = np.where(large & (tail > 0), np.log(tail), 0.0)
+        direct = np.exp(np.minimum(x, 700.0)) * tail
+        value = np.minimum(np.where(large, np.exp(np.minimum(x + log, 700.0)), direct), 1e300)
+    return np.where(tail > 0, value, 0.0), LIBRARY + (LIBRARY + U) * (np.abs(log) + np.abs(x))
+
+
+def coarse(value: float, bits: int) -> float:
+    """A positive figure rounded up to so many bits, so that what is left of its error hardly ever shows."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(mantissa * 2.0**bits), exponent - bits) if value > 1e-300 else value

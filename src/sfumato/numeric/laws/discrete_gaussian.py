@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from sfumato.numeric.laws.base import Complexes, Floats, Smooth
-from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
+from sfumato.numeric.rounding import LIBRARY, SMALLEST, SPECIAL, U, down, scaled, up
 
 __all__ = ["DISCRETE_GAUSSIAN", "DiscreteGaussian"]
 
@@ -67,12 +67,15 @@ class DiscreteGaussian(Smooth):
         for offset in (-1.0, 0.0, 1.0):
             first, slack = _tail(variance, centre + offset)
             second, slip = _tail(variance, centre + offset + shift)
-            with np.errstate(over="ignore", invalid="ignore"):
-                weighted = np.where(second > 0, np.exp(np.minimum(x, 700.0)) * second, 0.0)
-            error = first * slack + weighted * (slip + LIBRARY + U * np.abs(x))
+            weighted, off = scaled(second, x)
+            with np.errstate(invalid="ignore", over="ignore"):  # no tail at all has no error
+                error = first * slack + np.where(weighted > 0, weighted * (slip + off), 0.0)
             lower = np.maximum(lower, down(first - weighted, 4 * U, error))
-            upper = np.maximum(upper, up(np.maximum(first - weighted, 0.0), 4 * U, error))
-        return np.clip(lower, 0.0, 1.0), np.where(x == np.inf, 0.0, np.minimum(upper, 1.0))
+            upper = np.maximum(upper, up(first - weighted, 4 * U, error))
+        upper = np.maximum(upper, 16 * SMALLEST)
+        return np.minimum(np.clip(lower, 0.0, 1.0), np.minimum(upper, 1.0)), np.where(
+            x == np.inf, 0.0, np.minimum(upper, 1.0)
+        )
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """All of a lattice that is unbounded on both sides."""

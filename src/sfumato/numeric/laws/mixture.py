@@ -21,7 +21,7 @@ from scipy.special import erfcx, ndtr
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.laws.base import Complexes, Floats, Smooth
-from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
+from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, scaled, up
 
 __all__ = [
     "GAUSSIAN_MIXTURE_ADD",
@@ -310,9 +310,10 @@ class GaussianMixture(Smooth):
         plain = ndtr(sign * y)
         mixed = (np.array(mixture.weights)[:, None] * ndtr(sign * (y - s))).sum(axis=0)
         first, second = (mixed, plain) if self.remove else (plain, mixed)
-        with np.errstate(over="ignore", invalid="ignore"):
-            second = np.where(second > 0, np.exp(np.minimum(x, 700.0)) * second, 0.0)
-        slack = 2 * SPECIAL + 4 * LIBRARY + 8 * U * (np.square(y) + np.abs(x) + mixture.widest**2) + missed
+        second, off = scaled(second, x)
+        slack = (
+            off + 2 * SPECIAL + 4 * LIBRARY + 8 * U * (np.square(y) + np.abs(x) + mixture.widest**2) + missed
+        )
         with np.errstate(invalid="ignore"):  # an infinite slack of nothing is nothing
             error = np.where(first + second > 0, slack * (first + second), 0.0)
         value = first - second

@@ -76,6 +76,8 @@ def _removed(x: Floats, rate: float) -> tuple[Floats, Floats, Floats, Floats, np
 def _added(x: Floats, rate: float) -> tuple[Floats, Floats, Floats, Floats, npt.NDArray[np.bool_]]:
     """The same for the other direction."""
     kept = math.log1p(-rate) if rate < 1 else -math.inf
+    # From -log(1 - q) on, which is below 37 for a float q, nothing is left to tell.
+    x = np.minimum(x, 500.0) if rate < 1 else x
     factor = -np.expm1(x + kept)
     # The factor is 1 - e^v; v errs by a few U of its parts, and e^v ≤ 1 where the factor is used.
     drift = 2 * LIBRARY * (np.abs(factor) + (np.abs(x) + abs(kept) if rate < 1 else 0.0))
