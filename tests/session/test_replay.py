@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from random_queries import Asked
 from random_shapes import FORMS
 from random_tables import Side, World
 from replayed import Outcome, replay_form, replay_queries, seen_of, sessions
+from sfumato.audit.session import query_pair
 from sfumato.games import DailyReserve, ReservePrice
 from sfumato.ledger import Ledger
 from sfumato.session import noise
@@ -164,3 +166,15 @@ def test_a_learned_reserve_shows_nothing_but_its_noise(odd):
             return price, daily.learn("2026-03-01", lambda: _log(values)), json.dumps(lines)
 
     assert compare(lambda: learn(bids), lambda: learn([*bids, odd])) == []
+
+
+def test_an_audit_shows_nothing_but_noise():
+    world = _world(**_ODD["huge"])
+    rows = (world.base["visits"], world.sides[0].rows["visits"])
+
+    def program(source):
+        table = replace(world.tables["visits"], source=source)
+        pair = query_pair(table, table, "SELECT city, SUM(spend) AS s FROM visits GROUP BY city", epsilon=1)
+        return pair.quote.loss.to_dict(), pair.draw("left", 1)
+
+    assert compare(lambda: program(rows[0]), lambda: program(rows[1])) == []
