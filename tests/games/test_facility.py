@@ -1,10 +1,12 @@
 import itertools
 import math
-import re
 import runpy
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from sfumato.errors import InvalidParameter, InvalidValue
@@ -179,21 +181,35 @@ def test_the_median_is_exactly_truthful_alone_but_not_private():
     assert sorted([0, 0, 1])[1] != sorted([0, 1, 1])[1]
 
 
-def test_reports_are_snapped_only_where_asked():
+def test_a_report_that_is_no_type_counts_as_the_nearest():
     game = FacilityLocation(1, GRID)
-    with pytest.raises(InvalidValue, match=re.escape("snap()")):
-        game.select([0.3])
     assert game.snap([0.3, 0.9, -2.0, 0.125]).tolist() == [0.25, 1.0, 0.0, 0.0]
+    assert game.indices([0.3, 0.9, -2.0, 0.125, 1e300, math.inf, -math.inf, 10**400]).tolist() == [
+        1, 4, 0, 0, 4, 4, 0, 4,
+    ]  # fmt: skip
     plane = FacilityLocation(1, SQUARE)
     assert plane.snap([(1, 1), (3.9, 2)]).tolist() == [[0, 0], [4, 3]]
+    assert plane.indices([(1, 1), (3.9, 2), (4, 3), (math.inf, 0)]).tolist()[:3] == [0, 3, 3]
     assert plane.select(plane.snap([(1, 1), (3.9, 2)])).shape == (1, 2)
     assert FacilityLocation(1, [-0.0, 1]).law([0.0]).shape == (2,)
 
 
-def test_a_message_never_shows_a_report():
-    with pytest.raises(InvalidValue) as caught:
-        FacilityLocation(1, GRID).select([0.31337])
-    assert "31337" not in str(caught.value)
+NOWHERE = [None, math.nan, "here", [1], pd.NA, 1j, b"0.5", (1, 2, 3), np.datetime64("NaT"), [[1], [2]]]
+
+
+@pytest.mark.parametrize("odd", NOWHERE, ids=repr)
+def test_a_report_that_is_no_place_counts_as_the_first_type_and_changes_no_other(odd):
+    line, plane = FacilityLocation(1, [0.5, 0.0, 1.0]), FacilityLocation(1, SQUARE[1:])
+    for container in (list, tuple):
+        assert line.indices(container([1.0, 0, odd])).tolist() == [2, 1, 0]
+        assert plane.indices(container([(4, 3), [0, 3], odd, (odd, 3)])).tolist() == [2, 1, 0, 0]
+
+
+def test_reports_come_in_columns_of_any_make():
+    game = FacilityLocation(1, GRID)
+    for reports in (pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.array([1, None])):
+        assert game.indices(reports).tolist() == [4, 0]
+    assert FacilityLocation(1, SQUARE).indices(pd.DataFrame({"x": [4, 0], "y": [3, 3]})).tolist() == [3, 2]
 
 
 def test_a_city_of_ten_thousand_in_the_plane():
@@ -246,10 +262,13 @@ def test_what_makes_no_sense_is_refused(arguments, words):
         FacilityLocation(**({"epsilon": 1} | arguments))
 
 
-@pytest.mark.parametrize("reports", [[], [[0, 1]], [math.nan], ["here"], 0.5, [10**400]])
-def test_reports_that_are_no_places_are_refused(reports):
-    with pytest.raises(InvalidValue):
+@pytest.mark.parametrize(
+    "reports", [[], np.array([[0, 1]]), np.array(["31337"]), 0.31337, "31337", np.ma.array([0.5], mask=[1])]
+)
+def test_reports_of_another_type_or_shape_are_refused_and_never_quoted(reports):
+    with pytest.raises(InvalidValue) as caught:
         FacilityLocation(1, GRID).select(reports)
+    assert "31337" not in str(caught.value)
 
 
 def test_the_agent_is_one_of_the_players():

@@ -1,7 +1,11 @@
+import math
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,17 +110,39 @@ def test_bids_in_ticks_are_rounded_down_and_capped(cents):
 @pytest.mark.parametrize(
     ("bids", "says"),
     [
-        ([1.0, -31337.0], "at least 0"),
-        ([1.0, float("nan")], "finite"),
-        ([float("inf"), 31337.0], "finite"),
-        ([[31337.0]], "flat"),
-        (["31337"], "numbers"),
+        (np.array([[31337.0]]), "flat"),
+        (np.array(["31337"]), "numbers"),
         (31337.0, "flat"),
-        ([None, 31337], "numbers"),
-        ([True], "numbers"),
+        ("31337", "flat"),
+        (np.array([True]), "numbers"),
+        (np.array([31337], "datetime64[s]"), "numbers"),
+        (pd.Series(["31337"], dtype="string"), "numbers"),
+        (np.ma.array([31337], mask=[1]), "Masked"),
     ],
 )
-def test_bad_bids_are_refused_and_never_quoted(bids, says):
+def test_bids_of_another_declared_type_or_shape_are_refused_and_never_quoted(bids, says):
     with pytest.raises(InvalidValue, match=says) as caught:
         bids_of(bids)
     assert "31337" not in str(caught.value)
+
+
+NONE = [-1.0, float("nan"), [1.0], "1", None, pd.NA, 1j, float("-inf"), -(2**70), b"1", np.datetime64("NaT")]
+
+
+@pytest.mark.parametrize("odd", NONE, ids=repr)
+def test_what_is_no_bid_counts_as_zero_and_changes_no_other(odd):
+    for container in (list, tuple, lambda given: np.array([*given, None], dtype=object)[:-1]):
+        assert bids_of(container([1.01, 2, odd])).tolist() == [1.01, 2.0, 0.0]
+        assert bids_of(container([1.01, 2, odd])).dtype == np.float64
+
+
+def test_bids_are_read_each_by_itself():
+    given = [2**70, 10**400, float("inf"), True, np.float32(0.5), Decimal("1.01"), Fraction(1, 4), np.int8(3)]
+    assert bids_of(given).tolist() == [2.0**70, math.inf, math.inf, 1, 0.5, 1.01, 0.25, 3]
+    assert bids_of(np.array([-1, 2], np.int8)).tolist() == [0, 2]
+    assert bids_of(np.array([-1, np.nan, 2], np.float32)).dtype == np.float32
+    assert bids_of(pd.Series([1, None, 3], dtype="Int64")).tolist() == [1, 0, 3]
+    assert bids_of(pl.Series([1, None, 3])).tolist() == bids_of(pa.array([1, None, 3])).tolist() == [1, 0, 3]
+    assert bids_of(pl.Series([1, 2])).dtype == bids_of(pa.array([1, 2])).dtype == np.float64
+    assert PriceGrid([1, 2, 3]).demand(bids_of([2**70, math.inf, None])).tolist() == [2, 2, 2]
+    assert PriceGrid([1, 2, 3]).in_ticks(bids_of([2**70, math.inf, None])).tolist() == [3, 3, 0]

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sfumato.errors import InvalidParameter, InvalidValue
@@ -51,14 +52,56 @@ def test_public_segments_cost_one_price_and_private_ones_two():
     assert 1.9 < ratio(*laws) <= 2 + SLACK
 
 
-def test_an_unknown_segment_and_unequal_columns_are_refused_unquoted():
-    with pytest.raises(InvalidValue, match="has no prices") as caught:
-        markets().select([1.0], ["Atlantis"])
-    assert "Atlantis" not in str(caught.value)
-    for segments in (["FR", "FR"], [["FR"]], [7], [None], [b"FR"], np.ma.array(["FR"], mask=[1])):
-        with pytest.raises(InvalidValue):
+def test_unequal_columns_and_segments_of_another_type_are_refused_unquoted():
+    for segments in (
+        ["FR", "FR"],
+        np.array([["FR"]]),
+        np.array([7]),
+        b"FR",
+        "FR",
+        np.ma.array(["FR"], mask=[1]),
+    ):
+        with pytest.raises(InvalidValue) as caught:
             markets().select([1.0], segments)
+        assert "FR" not in str(caught.value)
     assert set(markets().select([], [])) == {"DE", "FR"}
+
+
+@pytest.mark.parametrize(
+    "odd", ["Atlantis", None, 7, b"FR", ["FR"], pd.NA, math.nan, "FR\0", "\ud800", 1j], ids=repr
+)
+def test_whoever_names_no_segment_is_left_out(odd):
+    for container in (list, tuple, lambda given: pd.Series(given, dtype=object)):
+        here = markets().revenue([100.0, 50.0, 9.0], container(["FR", "DE", odd]))
+        assert {name: found.tolist() for name, found in here.items()} == {
+            "FR": [1.0, 100.0],
+            "DE": [0.5, 1.0, 50.0],
+        }
+
+
+def test_the_outcome_has_a_price_for_each_segment_and_says_who_buys():
+    market = SegmentedAuction(50, {"FR": [4], "DE": [2]}, supply={"FR": 1})
+    bids, where = [4.0, 2.0, 5.0, 1.0, 9.0, 4.0], ["FR", "DE", "FR", "DE", "nowhere", "FR"]
+    with seeded(4):
+        drawn = [market.outcome(bids, where) for _ in range(900)]
+    first = drawn[0]
+    assert dict(first.prices) == {"DE": 2.0, "FR": 4.0}
+    assert first.revenue == {"DE": 2.0, "FR": 4.0}
+    assert first.places.tolist() == [1, 0, 1, 0, -1, 1]
+    assert all(each.buys[[1, 3, 4]].tolist() == [True, False, False] for each in drawn)
+    winners = [int(np.flatnonzero(each.buys[[0, 2, 5]])[0]) for each in drawn]
+    assert_discrete(winners, dict.fromkeys(range(3), 1 / 3))
+    empty = market.outcome([], [])
+    assert empty.revenue == {"DE": 0.0, "FR": 0.0}
+    assert empty.buys.shape == (0,)
+
+
+def test_prices_of_an_outcome_follow_the_law_of_the_choice():
+    market, bids, where = markets(), [100.0] + [1.0] * 98, ["FR"] * 99
+    with seeded(5):
+        prices = [market.outcome(bids, where).prices["FR"] for _ in range(2000)]
+    law = market.law(bids, where)["FR"]
+    assert_discrete(prices, dict(zip([1.0, 100.0], law.tolist(), strict=True)))
 
 
 @pytest.mark.parametrize("prices", [{}, [1, 2], {7: [1]}, {"FR": []}, {"FR": [1], "FR\0": [1]}])

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from sfumato.games.reserve import BidLog, ReservePrice
     from sfumato.games.routing import braess, grid_roads, pigou, routing_game
-    from sfumato.games.segmented import SegmentedAuction
+    from sfumato.games.segmented import SegmentedAuction, SegmentedOutcome
     from sfumato.games.truthful import Gain, gain, promised_gain, sampled_gain, textbook_gain
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
@@ -66,6 +66,7 @@ _HOMES = {
     "Request": "allocation",
     "ReservePrice": "reserve",
     "SegmentedAuction": "segmented",
+    "SegmentedOutcome": "segmented",
     "TruthfulMixture": "mixture",
     "allocate": "allocation",
     "balanced_mixture": "mixture",
@@ -118,6 +119,7 @@ __all__ = [
     "Request",
     "ReservePrice",
     "SegmentedAuction",
+    "SegmentedOutcome",
     "TruthfulMixture",
     "allocate",
     "balanced_mixture",

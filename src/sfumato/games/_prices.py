@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._figures import freeze
-from sfumato.mechanisms._grid import numbers_of
 from sfumato.numeric.exact import Rational, positive, show
+from sfumato.numeric.private_values import column_of, floats_each
 
 __all__ = ["PriceGrid", "bids_of", "price_grid"]
 
@@ -211,26 +211,29 @@ def _geometric(first: int, stop: int, ratio: Fraction) -> list[int]:
     return ticks
 
 
-def bids_of(bids: ArrayLike, name: str = "bids") -> NDArray[Any]:
-    """Bids as a flat array of numbers; an empty list is nobody bidding.
+def bids_of(bids: Any, name: str = "bids") -> NDArray[Any]:
+    """Bids as a flat array of numbers of at least 0; an empty list is nobody bidding.
 
-    An array's own precision is part of its public schema, and prices are compared in it. A list has none: its
-    floats are taken in double precision, or the type of one bid would decide how all others are compared.
+    Each bid is read by itself: what is no number, missing or negative counts as 0, a bid below all prices;
+    an infinite one is above them. An array's own precision is part of its public schema, and prices are
+    compared in it. A list has none: its bids are taken in double precision, or the type of one bid would
+    decide how all others are compared.
 
     Raises:
-        InvalidValue: for anything that is not a flat list of finite numbers of at least 0; no bid is quoted.
+        InvalidValue: for anything but a flat column, or one of a declared type without numbers.
     """
-    array = numbers_of(bids)
-    if array.dtype.kind == "f" and not hasattr(bids, "__array__"):
-        array = array.astype(np.float64, copy=False)
-    if array.ndim != 1:
-        raise InvalidValue(f"The {name} must be a flat list: one number for each.")
-    if array.size:
-        least, most = array.min(), array.max()  # both carry a NaN along
-        if not (np.isfinite(least) and np.isfinite(most)):
-            raise InvalidValue(f"The {name} must be finite, not NaN or infinity: leave those out.")
-        if least < 0:
-            raise InvalidValue(f"The {name} must be at least 0: a negative one is a mistake; leave it out.")
+    flat = f"The {name} must be a flat list: one number for each."
+    column = column_of(bids, flat)
+    if column.kind not in "iufO":
+        raise InvalidValue(f"The {name} must be numbers: convert them first.")
+    if isinstance(column.data, list):
+        array: NDArray[Any] = floats_each(column.data)
+    else:
+        wide = column.data.dtype.kind == "f" and column.data.dtype.itemsize > 8
+        with np.errstate(over="ignore"):
+            array = column.data.astype(np.float64) if wide or column.nullable else column.data
+    if array.size and not array.min() >= 0:  # which carries a NaN along
+        array = np.where(array > 0, array, np.zeros((), array.dtype))
     return array
 
 

@@ -114,10 +114,11 @@ class PriceAuction:
         takes from none; the minimum with a constant keeps a step of 0 or 1; so every score moves by 0 or p,
         all of them up, and lowering it moves all of them down. A bid that comes is one raised from below
         all prices. Hence the scores are monotone with sensitivity the top price, whatever the bids, and
-        `Exponential` may be run as exp(ε·score/top). Source: McSherry, Talwar 2007 (unlimited supply);
-        Dwork, Roth 2014, Ch. 10; for monotone scores, `Exponential`. Conditions: the grid is public. What
-        `law`, `revenue`, `optimum` and `outcome` give is not private: they are for the seller, or for bids
-        that are made up.
+        `Exponential` may be run as exp(ε·score/top). Each bid is read by itself: what is no number counts as
+        0, below all prices, and refusals are by the declared type and shape alone. Source: McSherry, Talwar
+        2007 (unlimited supply); Dwork, Roth 2014, Ch. 10; for monotone scores, `Exponential`. Conditions:
+        the grid is public. What `law`, `revenue`, `optimum` and `outcome` give is not private: they are for
+        the seller, or for bids that are made up.
     """
 
     epsilon: Fraction
@@ -165,7 +166,7 @@ class PriceAuction:
         Nobody bidding is an input like any other: every price is then as likely.
 
         Raises:
-            InvalidValue: for bids that are not a flat list of finite numbers of at least 0.
+            InvalidValue: for bids that are not a flat list, or of a declared type without numbers.
         """
         return self.prices[self._mechanism.select(self._scores(bids_of(bids)))]
 

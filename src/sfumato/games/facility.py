@@ -30,11 +30,16 @@ from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.numeric.exact import Rational, as_integer, positive
+from sfumato.numeric.private_values import table_of
 
 __all__ = ["EXAMPLES", "UNIT", "FacilityLocation", "Method"]
 
 Method: TypeAlias = Literal["exact", "greedy"]
 _MOST = 2_000_000
+_FAR = 1e150
+_PLACES = (
+    "Reports must be one place for each of at least one player: numbers on the line, pairs in the plane."
+)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -65,6 +70,8 @@ class FacilityLocation:
         at most one whole utility. Greedy: each of the k choices is ε/k-DP given the earlier ones, with the Δ
         of single sites, which bounds that of any set (a maximum moves no more than its parts); they
         compose. Sources: McSherry, Talwar 2007; for greedy Gupta, Ligett, McSherry, Roth, Talwar 2010.
+        Reports are read each by itself, and each is one of the types: the nearest where it is none, the first
+        where it is no place. Refusals are by the declared type, the shape and the (public) number of players.
         Conditions: sites and types are public, not read off the reports.
     """
 
@@ -155,53 +162,60 @@ class FacilityLocation:
 
     # ── reports
 
-    def snap(self, positions: ArrayLike) -> Floats:
+    def snap(self, positions: Any) -> Floats:
         """The nearest type to each position (the first of equals): what players report.
 
-        Each player's report depends on their own position only, so that snapping costs no privacy.
+        Each player's report depends on their own position only, so that snapping costs no privacy. What is no
+        place at all counts as the first type.
         """
-        points = self._positions(positions)
+        return self.types[self._nearest(self._positions(positions))]
+
+    def _nearest(self, points: Floats) -> NDArray[np.intp]:
+        # Beyond all types, so far that distances still are floats; NaN is the least of all to `argmin`.
+        points = np.clip(points, -_FAR, _FAR)
+        if self.types.ndim == 1:
+            points = np.clip(points, self.types.min(), self.types.max())
         best = np.empty(len(points), np.intp)
         step = max(1, CHUNK // len(self.types))
         for start in range(0, len(points), step):
-            best[start : start + step] = distances(points[start : start + step], self.types).argmin(axis=1)
-        return self.types[best]
+            apart = distances(points[start : start + step], self.types)
+            apart[np.isnan(apart).any(axis=1)] = 0.0
+            best[start : start + step] = apart.argmin(axis=1)
+        return best
 
-    def _positions(self, positions: ArrayLike) -> Floats:
-        try:
-            points = np.asarray(positions, np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidValue("Reports must be numbers, or pairs of numbers in the plane.") from None
-        if points.ndim != self.types.ndim or points.shape[1:] != self.types.shape[1:] or not len(points):
-            raise InvalidValue(
-                "Reports must be one place for each of at least one player: numbers on the line, pairs in "
-                "the plane."
-            )
-        if not np.isfinite(points).all():
-            raise InvalidValue("Reports must be finite numbers.")
+    def _positions(self, positions: Any) -> Floats:
+        plane = self.types.ndim == 2
+        points = table_of(
+            positions,
+            2 if plane else None,
+            flat=_PLACES,
+            other="Reports must be numbers, or pairs of numbers in the plane.",
+        ).astype(np.float64)
+        if points.ndim != self.types.ndim or not len(points):
+            raise InvalidValue(_PLACES)
         return points
 
-    def indices(self, reports: ArrayLike) -> NDArray[np.intp]:
-        """Which type each player reports.
+    def indices(self, reports: Any) -> NDArray[np.intp]:
+        """Which type each player reports; a report that is none of them counts as `snap` has it.
 
         Raises:
-            InvalidValue: if a report is not one of the types.
+            InvalidValue: for reports of another declared type or shape, or nobody's.
         """
-        points = keys(self._positions(reports))
-        sorted_types = keys(self.types)[self._order]
-        at = np.minimum(np.searchsorted(sorted_types, points), len(sorted_types) - 1)
-        if not np.array_equal(sorted_types[at], points):
-            raise InvalidValue("A report is not one of the public types: pass reports through snap() first.")
+        points = self._positions(reports)
+        own, sorted_types = keys(points), keys(self.types)[self._order]
+        at = np.minimum(np.searchsorted(sorted_types, own), len(sorted_types) - 1)
         found: NDArray[np.intp] = self._order[at]
+        others = sorted_types[at] != own
+        found[others] = self._nearest(points[others])
         return found
 
-    def _histogram(self, reports: ArrayLike) -> Integers:
+    def _histogram(self, reports: Any) -> Integers:
         found: Integers = np.bincount(self.indices(reports), minlength=len(self.types)).astype(np.int64)
         return found
 
     # ── choices
 
-    def select(self, reports: ArrayLike) -> Floats:
+    def select(self, reports: Any) -> Floats:
         """The places that open, in the order of `sites`."""
         return self.sites[self.chosen(self._histogram(reports))]
 
@@ -234,7 +248,7 @@ class FacilityLocation:
         found = [part @ weights for part in rows_of(near, self.outcomes)]
         return np.concatenate(found)
 
-    def law(self, reports: ArrayLike) -> Floats:
+    def law(self, reports: Any) -> Floats:
         """With what probability each of `outcomes` opens, to 1e-12; nothing is drawn.
 
         It follows the reports closely: for reasoning on made-up ones, never for publication.
@@ -266,7 +280,7 @@ class FacilityLocation:
             [part[:, 0] for part in rows_of(np.ascontiguousarray(self.near[[kind]].T), self.outcomes)]
         )
 
-    def payoff(self, reports: ArrayLike, agent: int, truth: Any) -> float:
+    def payoff(self, reports: Any, agent: int, truth: Any) -> float:
         """The expected utility of a player who lives at `truth` when the players report `reports`.
 
         The player's own report is `reports[agent]`; it matters through the choice only, since everybody
@@ -279,7 +293,7 @@ class FacilityLocation:
         """The number of one type."""
         return int(self.indices([truth])[0])
 
-    def welfare(self, reports: ArrayLike) -> Floats:
+    def welfare(self, reports: Any) -> Floats:
         """The players' total utility in every outcome; exact, so not for publication."""
         return self.scores(self._histogram(reports)) / UNIT
 
@@ -296,8 +310,8 @@ class FacilityLocation:
         return k * self._choice.error(confidence, size=k, candidates=len(self.sites)) / UNIT
 
 
-def _agent_of(agent: int, reports: ArrayLike) -> int:
-    n = len(np.asarray(reports))
+def _agent_of(agent: int, reports: Any) -> int:
+    n = len(reports) if hasattr(reports, "__len__") else 0
     if not 0 <= as_integer(agent, "agent", least=0) < n:
         raise InvalidParameter("agent must be the position of one of the reports, from 0 on.")
     return int(agent)

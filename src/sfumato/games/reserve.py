@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.games._ids import ids_of
 from sfumato.games._prices import MOST_MONEY, Floats, PriceGrid, Whole, bids_of
+from sfumato.games._words import mix, words_of
 from sfumato.games.examples import Example
 from sfumato.loss import Adjacency, BoundedRangeLoss
 from sfumato.mechanisms import Exponential
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, float_up, positive
+from sfumato.numeric.private_ids import Ids, ids_of
 
 __all__ = ["EXAMPLES", "BidLog", "ReservePrice"]
-
-Words: TypeAlias = NDArray[np.uint64]
 
 _LOW_BITS = 33  # below a place in the log: a bid of at most 2**32 ticks, or bits of a hash
 _MOST_ROWS = 2**30  # so that both fit into one word
@@ -70,6 +68,8 @@ class ReservePrice:
         monotone and the rate is halved for the same price. Source: McSherry, Talwar 2007; the revenue of
         reserves: Myerson 1981; learning them from logs: Cesa-Bianchi, Gentile, Mansour 2015. Conditions: the
         grid, the salt and `max_auctions` are public. What `revenue` and `law` give is not private.
+        Ids and bids are read each by itself: a row without an auction or a bidder is left out, a bid that is
+        no number counts as 0. Refusals are by the declared types and lengths of the columns alone.
     """
 
     epsilon: Fraction
@@ -120,7 +120,7 @@ class ReservePrice:
             bids: how much was bid.
 
         Raises:
-            InvalidValue: for columns of different lengths, ids that are neither, or unusable bids.
+            InvalidValue: for columns of different lengths, or of declared types that hold neither.
         """
         return self.prices[self._mechanism.select(self._scores(BidLog(auctions, bidders, bids)))]
 
@@ -157,17 +157,18 @@ class ReservePrice:
     def _highest(self, log: BidLog) -> tuple[Whole, Whole]:
         """The two highest bids of each auction, in ticks, of what is kept of each bidder."""
         bids = self.prices.in_ticks(bids_of(log.bids))
-        auction, names = _codes(log.auctions, "auctions", len(bids))
-        bidder, people = _codes(log.bidders, "bidders", len(bids))
+        names, people = _ids(log.auctions, "auctions", len(bids)), _ids(log.bidders, "bidders", len(bids))
+        whole = names.known & people.known
+        bids, auction, bidder = bids[whole], names.codes[whole], people.codes[whole]
         if not len(bids):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        # Codes keep the order of ids, so that even ties of the hash are settled by a bidder's own rows.
+        # Codes keep a fixed order of ids, so that even ties of the hash are settled by a bidder's own rows.
         pair = bidder * len(names) + auction
         order = np.argsort(pair, kind="stable")
         starts = _starts(pair[order])
         bids, kept = np.maximum.reduceat(bids[order], starts), order[starts]
         auction, bidder = auction[kept], bidder[kept]
-        mixed = _mix(_hashes(names, self.salt)[auction] + _mix(_hashes(people, self.salt))[bidder])
+        mixed = mix(words_of(names, self.salt)[auction] + mix(words_of(people, self.salt))[bidder])
         # Bidder first, then 33 bits of the hash, then (stable) the auction: one key sorts quicker than two.
         order = np.argsort(bidder << _LOW_BITS | (mixed >> np.uint64(31)).astype(np.int64), kind="stable")
         starts = _starts(bidder[order])
@@ -180,44 +181,22 @@ class ReservePrice:
         return bids[last], np.where(rivals, bids[last - 1], 0)
 
 
-def _codes(ids: ArrayLike, name: str, rows: int) -> tuple[Whole, NDArray[Any]]:
-    """Each id as its place among the sorted distinct ones, and these."""
-    array = ids_of(
+def _ids(ids: Any, name: str, rows: int) -> Ids:
+    """Each id as its place in a fixed order of ids."""
+    if rows > _MOST_ROWS:
+        raise InvalidValue("A log of more than 2**30 rows must be learned from in parts.")
+    return ids_of(
         ids,
         rows=rows,
         uneven="A log has an auction, a bidder and a bid in each row: three columns of one length.",
-        other=f"The ids of {name} must be whole numbers or text, and all of one kind.",
+        kinds="iuUS",
+        other=f"The ids of {name} must be whole numbers or text.",
     )
-    if rows > _MOST_ROWS:
-        raise InvalidValue("A log of more than 2**30 rows must be learned from in parts.")
-    distinct, codes = np.unique(array, return_inverse=True)
-    return codes.astype(np.int64, copy=False), distinct
 
 
 def _starts(ordered: Whole) -> Whole:
     """Where each run of equal numbers begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-
-
-def _hashes(ids: NDArray[Any], salt: str) -> Words:
-    """A 64-bit word for each id, a function of the id and the salt alone."""
-    key = hashlib.blake2b(_bytes(salt), digest_size=32).digest()
-    if ids.dtype.kind in "iu":
-        return _mix(ids.astype(np.uint64) + np.frombuffer(key[:8], "<u8"))
-    words = b"".join(hashlib.blake2b(_bytes(str(each)), digest_size=8, key=key).digest() for each in ids)
-    return np.frombuffer(words, "<u8").astype(np.uint64)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")  # an id with half a character in it is an id, too
-
-
-def _mix(words: Words) -> Words:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection that spreads every bit."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return words ^ words >> np.uint64(31)
 
 
 # ── for the auditor

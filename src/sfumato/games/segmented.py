@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.games._ids import ids_of
 from sfumato.games._prices import Floats, PriceGrid, bids_of
 from sfumato.games.auction import PriceAuction
 from sfumato.games.examples import Example
@@ -21,10 +20,32 @@ from sfumato.loss.parallel import parallel
 from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, float_up, positive
+from sfumato.numeric.private_values import column_of
 
-__all__ = ["EXAMPLES", "SegmentedAuction"]
+__all__ = ["EXAMPLES", "SegmentedAuction", "SegmentedOutcome"]
 
 Grids: TypeAlias = Mapping[str, PriceGrid | Iterable[Rational]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentedOutcome:
+    """Sales in several segments: the prices, which are public, and who buys, which each buyer is told alone.
+
+    Attributes:
+        prices: what everybody who buys in a segment pays, by its name.
+        buys: for each bid, whether it gets the good.
+        places: for each bid the place of its segment among `prices`; −1 for one that is in none.
+    """
+
+    prices: Mapping[str, float]
+    buys: NDArray[np.bool_]
+    places: NDArray[np.int64]
+
+    @property
+    def revenue(self) -> dict[str, float]:
+        """What the seller takes in, by segment: the seller's own figures, not private ones."""
+        sold = np.bincount(self.places[self.buys], minlength=len(self.prices)).tolist()
+        return {name: price * count for (name, price), count in zip(self.prices.items(), sold, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -41,7 +62,9 @@ class SegmentedAuction:
         composition (`ParallelLoss`; McSherry 2009, Thm. 4). Where segments are public, a neighbour's bid is
         another one in the same segment, or it comes or goes: one part is touched, ε in all. Where a
         segment is private too, a replaced bidder may leave one part and enter another: two parts are touched,
-        2ε in all. Conditions: those of `PriceAuction`, whose claim covers bids that are replaced, come or go.
+        2ε in all. Whoever names none of the market's segments is in no part. Bids and names are read each by
+        itself; refusals are by the declared types and lengths alone. Conditions: those of `PriceAuction`,
+        whose claim covers bids that are replaced, come or go.
     """
 
     epsilon: Fraction
@@ -93,23 +116,41 @@ class SegmentedAuction:
         # In a public segment a replaced bid touches that one part alone, like one that comes or goes.
         return parallel(parts, "add-remove" if self.public_segments else "exchange")
 
-    def select(self, bids: ArrayLike, segments: ArrayLike) -> dict[str, float]:
+    def select(self, bids: Any, segments: Any) -> dict[str, float]:
         """The price of each segment, chosen privately, for empty segments too.
 
         Args:
             bids: everybody's.
-            segments: the name of each bidder's segment.
+            segments: the name of each bidder's segment. Whoever names none of the market's is left out.
 
         Raises:
-            InvalidValue: for unusable bids, or a segment that has no prices.
+            InvalidValue: for columns of different lengths, or of declared types without numbers or text.
         """
         return {name: self.auctions[name].select(part) for name, part in self._parts(bids, segments)}
 
-    def revenue(self, bids: ArrayLike, segments: ArrayLike) -> dict[str, Floats]:
+    def outcome(self, bids: Any, segments: Any) -> SegmentedOutcome:
+        """A price for each segment, chosen privately, and who buys at the price of the own one.
+
+        Privacy:
+            All prices together cost `loss`. With unlimited supply a buyer's own purchase follows from the
+            prices, the own bid and the own segment, so that what all *others* are told together costs `loss`
+            in one's bid (and segment, where it is private): joint differential privacy by the billboard
+            lemma (Hsu, Huang, Roth, Roughgarden, Wu 2014). With limited supply that ends at the lottery, as
+            in `PriceAuction.outcome`.
+        """
+        array, places = self._placed(bids, segments)
+        prices, buys = {}, np.zeros(len(array), np.bool_)
+        for place, (name, auction) in enumerate(self.auctions.items()):
+            mine = np.flatnonzero(places == place)
+            sale = auction.outcome(array[mine])
+            prices[name], buys[mine] = sale.price, sale.buys
+        return SegmentedOutcome(MappingProxyType(prices), buys, places)
+
+    def revenue(self, bids: Any, segments: Any) -> dict[str, Floats]:
         """What each price of each segment would take in. Not private: the seller's own figures."""
         return {name: self.auctions[name].revenue(part) for name, part in self._parts(bids, segments)}
 
-    def law(self, bids: ArrayLike, segments: ArrayLike) -> dict[str, Floats]:
+    def law(self, bids: Any, segments: Any) -> dict[str, Floats]:
         """With what probability `select` takes each price of each segment. Not private."""
         return {name: self.auctions[name].law(part) for name, part in self._parts(bids, segments)}
 
@@ -123,24 +164,25 @@ class SegmentedAuction:
             total += auction.prices.money(ticks)
         return float_up(total)
 
-    def _parts(self, bids: ArrayLike, segments: ArrayLike) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The bids of each segment."""
-        array, names = bids_of(bids), np.array(list(self.auctions))  # sorted when they were fixed
-        labels = ids_of(
-            segments,
-            rows=len(array),
-            uneven="There must be one segment for each bid, in a flat list.",
-            other="Segments must be text, as in the names of the grids.",
-        )
-        if labels.dtype.kind not in "UT" and labels.size:
+    def _placed(self, bids: Any, segments: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The bids, and the place of each bidder's segment; −1 for none of the market's."""
+        array, uneven = bids_of(bids), "There must be one segment for each bid, in a flat list."
+        labels = column_of(segments, uneven)
+        if len(labels) != len(array):
+            raise InvalidValue(uneven)
+        if labels.kind not in "UO" and len(labels):
             raise InvalidValue("Segments must be text, as in the names of the grids.")
-        labels = labels.astype(str)
-        codes = np.minimum(np.searchsorted(names, labels), len(names) - 1)
-        if np.any(names[codes] != labels):
-            raise InvalidValue("A segment of a bidder has no prices: give it a grid, or leave it out.")
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(names)))[:-1]
-        yield from zip(self.auctions, np.split(array[order], ends), strict=True)
+        places = {name: place for place, name in enumerate(self.auctions)}
+        found = (places.get(each, -1) if isinstance(each, str) else -1 for each in labels.data)
+        return array, np.fromiter(found, np.int64, len(labels))
+
+    def _parts(self, bids: Any, segments: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The bids of each segment."""
+        array, places = self._placed(bids, segments)
+        order = np.argsort(places, kind="stable")
+        ends = np.searchsorted(places[order], np.arange(len(self.auctions) + 1))
+        for place, name in enumerate(self.auctions):
+            yield name, array[order[ends[place] : ends[place + 1]]]
 
 
 # ── for the auditor

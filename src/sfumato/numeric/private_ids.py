@@ -77,13 +77,18 @@ def _items(array: NDArray[Any]) -> list[Any]:
 
 def _listed(values: list[Any]) -> Ids:
     kinds = set(map(type, values))
-    plain = kinds <= {str} or kinds <= {int} or kinds <= {bytes}
-    keys: list[Key | None] = list(values) if plain else [_key(value) for value in values]
-    known = {key for key in keys if key is not None}
-    distinct = sorted(known) if plain else sorted(known, key=_rank)
-    places: dict[Key | None, int] = {key: place for place, key in enumerate(distinct)}
-    places[None] = _NONE
-    return Ids(np.fromiter(map(places.__getitem__, keys), np.int64, len(keys)), distinct)
+    if kinds <= {str} or kinds <= {int} or kinds <= {bytes}:
+        plain: list[Key] = sorted(set(values))
+        return Ids(_codes(values, plain), plain)
+    keys = [_key(value) for value in values]
+    distinct = sorted({key for key in keys if key is not None}, key=_rank)
+    return Ids(_codes(keys, distinct), distinct)
+
+
+def _codes(keys: list[Any], distinct: list[Key]) -> NDArray[np.int64]:
+    places: dict[Key | None, int] = {None: _NONE}
+    places.update(zip(distinct, range(len(distinct)), strict=True))
+    return np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
 
 
 def _rank(key: Key) -> tuple[int, Any]:
