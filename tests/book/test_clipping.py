@@ -96,7 +96,7 @@ def test_bounds_must_rise(bs):
 @pytest.mark.parametrize(
     ("call", "kind", "sentence"),
     [
-        (lambda: book.auto_avg(["a"], 1), InvalidValue, "flat column of numbers"),
+        (lambda: book.auto_avg(np.array(["a"]), 1), InvalidValue, "flat column of numbers"),
         (lambda: book.auto_avg(AGES, -1), InvalidParameter, "epsilon must be"),
         (lambda: book.naive_select_b(5, AGES, 1), InvalidParameter, "query must be a function"),
         (lambda: book.age_sum_query(AGES, 0), InvalidParameter, "b must be"),

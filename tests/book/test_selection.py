@@ -178,7 +178,6 @@ def test_ranges_at_their_ends():
         (lambda: book.exponential(JOBS, OPTIONS, 3, 1, 1), InvalidParameter, "u must be a function"),
         (lambda: book.report_noisy_max("Sales", OPTIONS, book.score, 1, 1), InvalidValue, "one column"),
         (lambda: book.score(AGES, 3), InvalidValue, "one column"),
-        (lambda: book.score([[1], [2]], 3), InvalidValue, "plain values"),
         (lambda: book.above_threshold([3], AGES, 0, 1), InvalidParameter, "must be a function"),
         (lambda: book.above_threshold(3, AGES, 0, 1), InvalidParameter, "functions of the table"),
         (lambda: book.naive_above_threshold(3, AGES, 0, 1), InvalidParameter, "functions of the table"),
@@ -189,3 +188,8 @@ def test_ranges_at_their_ends():
 def test_bad_input_is_refused_in_a_sentence(call, kind, sentence):
     with pytest.raises(kind, match=sentence):
         call()
+
+
+def test_what_is_none_of_the_options_is_not_counted():
+    for odd in ([1], None, 2.5, {}, np.array([1, 2])):
+        assert book.score(["a", "a", odd], "a") == 0.002

@@ -91,7 +91,12 @@ def test_numbers_behind_a_mask_are_not_reported(made):
         made.encode(np.ma.array([1, 2], mask=[True, False]))
     for column in (pd.Series([1, 2], dtype="Int64"), pa.array([1, 2]), pa.chunked_array([[1], [2]])):
         assert len(made.encode(column)) == 2
-    for column in (pd.Series([1, None], dtype="Int64"), pa.array([1, None]), [1, float("nan")], [True]):
+    for column in (
+        pd.Series([1, None], dtype="Int64"),
+        pa.array([1, None]),
+        [1, float("nan")],
+        np.array([True]),
+    ):
         with pytest.raises(InvalidValue):
             made.encode(column)
 

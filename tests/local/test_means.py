@@ -264,7 +264,7 @@ def test_sums_of_squares_do_not_wrap():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "values",
-    [[0.0, 1.1], [-0.001], [math.nan], [math.inf], ["a"], [None], [True], [[0.5]], 0.5, [1 + 0j]],
+    [[0.0, 1.1], [-0.001], [math.nan], [math.inf], ["a"], [None], np.array([True]), [[0.5]], 0.5, [1 + 0j]],
 )
 def test_values_outside_are_refused_without_being_shown(kind, values):
     with pytest.raises(InvalidValue) as caught:

@@ -195,7 +195,7 @@ def test_reports_of_others_change_nothing():
             aggregate_from({**before, "state": state})
 
 
-@pytest.mark.parametrize("values", [[1.1], [-0.1], [math.nan], ["a"], [[0.5]], [True]])
+@pytest.mark.parametrize("values", [[1.1], [-0.1], [math.nan], ["a"], [[0.5]], np.array([True])])
 def test_values_outside_are_refused(values):
     with pytest.raises(InvalidValue):
         LocalQuantiles(1, 0, 1).encode(values)

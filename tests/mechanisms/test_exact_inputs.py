@@ -32,9 +32,19 @@ TAKES = {
     "values", ROUNDED, ids=["list", "tuple", "unsigned", "zero-dimensional", "user list"]
 )
 @pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)
-def test_integers_that_a_float_array_would_round_are_refused(take, values):
-    with pytest.raises(InvalidValue, match=r"2\*\*53"):
-        take(values)
+def test_integers_that_a_float_array_would_round_are_taken_exactly(take, values):
+    take(values)
+
+
+def test_no_number_of_a_list_is_rounded_for_the_sake_of_another():
+    """One 0.5 used to decide that the list was refused, or that 2**53 + 1 became 2**53."""
+    best = sf.Exponential(200, 1)
+    for more in ([], [0.5], [True], [2**63]):
+        for top in (2**53 + 1, 2**60 + 1):
+            assert best.select([top - 1, top, *(each / 2**70 for each in more)]) == 1
+    assert sf.SparseVector(200, "9007199254740992.5", count=2, sensitivity="0.1").above(
+        [2**53, 2**53 + 1, 0.5]
+    ) == [1]
 
 
 @pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)

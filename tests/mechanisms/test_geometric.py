@@ -124,7 +124,7 @@ def test_the_ends_of_the_range_hold_and_never_wrap() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [1.0, np.float32(1), True, None, "1", [1.5], np.array([1], np.uint64), [True], [2**64]]
+    "bad", [1.0, np.float32(1), True, None, "1", [1.5], np.array([1], np.uint64), [True], [2**64, 0.5]]
 )
 def test_floats_and_the_like_are_refused(bad: object) -> None:
     with pytest.raises(InvalidValue):

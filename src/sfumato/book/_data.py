@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._grid import floor_log2
+from sfumato.numeric.private_values import floats_of as floats_each_of
 
 __all__ = [
     "Floats",
@@ -55,26 +56,22 @@ def column_of(df: Any, name: str) -> Any:
 
 
 def numbers_of(df: Any, name: str = "Age") -> Floats:
-    """A column of finite numbers, one for each row.
+    """The numbers of a column, each read by itself; rows without one are left out.
+
+    What is missing or no number (NaN, None, text in a list) is left out; what is infinite, or beyond all
+    floats, counts as the largest float, for every clamp to take.
 
     Raises:
         InvalidParameter: if the frame has no such column.
-        InvalidValue: if the values are not a flat array of finite numbers; none of them is shown.
+        InvalidValue: if the values are not a flat column, or of a declared type without numbers.
     """
     given = column_of(df, name)
-    try:
-        array = np.asarray(given)
-    except (TypeError, ValueError):
-        raise InvalidValue("Values must be a flat column of numbers, one for each row.") from None
-    if array.dtype.kind not in "iuf" or array.ndim != 1:
-        raise InvalidValue(
-            "Values must be a flat column of numbers, one for each row: drop or fill missing ones first."
-        )
-    with np.errstate(over="ignore"):  # wider floats than these: refused below, without a warning
-        numbers = array.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise InvalidValue("Values must be finite: drop or fill missing ones first.")
-    return numbers
+    numbers = floats_each_of(
+        given,
+        flat="Values must be a flat column of numbers, one for each row.",
+        other="Values must be a flat column of numbers, one for each row: convert them first.",
+    )
+    return np.nan_to_num(numbers[~np.isnan(numbers)])
 
 
 def above(values: Floats, floor: float) -> Floats:
@@ -101,7 +98,7 @@ def floats_of(values: Any, name: str) -> Floats:
     """
     try:
         return np.asarray(stacked(values), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidValue(f"{name} must be numbers; encode text first.") from None
 
 

@@ -319,7 +319,7 @@ def _vector(theta: ArrayLike, width: int) -> Floats:
 def _data(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     try:
         data, labels = np.ascontiguousarray(stacked(X), dtype=np.float64), np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidParameter("X must be a matrix and y a vector of numbers; encode text first.") from None
     if data.ndim != 2 or not 0 < data.shape[1] <= _MOST_COLUMNS:
         raise InvalidParameter("X must be a matrix with one row a person and at most 2**20 columns.")

@@ -50,7 +50,7 @@ def score(data: Any, option: object) -> float:
         monotone.
 
     Raises:
-        InvalidValue: if the data is not one column of plain values.
+        InvalidValue: if the data is not one column.
     """
     return _counted(data)[option] / _SCALE
 
@@ -318,7 +318,10 @@ def _scores(x: Any, options: list[_T], u: Callable[[Any, _T], float]) -> Floats 
 def _counted(data: Any) -> Counter[Any]:
     if not many(data):
         raise InvalidValue("The data must be one column of values.")
-    try:
-        return Counter(items_of(data))
-    except TypeError:
-        raise InvalidValue("The data must be one column of plain values, such as text or numbers.") from None
+    counts: Counter[Any] = Counter()
+    for value in items_of(data):
+        try:
+            counts[value] += 1
+        except TypeError:  # a list, which is none of the options
+            continue
+    return counts

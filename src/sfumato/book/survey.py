@@ -21,6 +21,7 @@ from sfumato.local.domain import Domain
 from sfumato.local.response import BinaryResponse
 from sfumato.mechanisms._figures import PRECISION, ball, upper
 from sfumato.numeric.exact import Rational, float_up, probability
+from sfumato.numeric.private_values import same
 
 __all__ = [
     "aggregate",
@@ -53,7 +54,7 @@ def rand_resp_sales(response: Any, *, yes: object = "Sales") -> Any:
         again costs as much again. See `sfumato.local.BinaryResponse`.
     """
     people = items_of(response) if many(response) else [response]
-    truth = np.array([_same(each, yes) for each in people], bool)
+    truth = np.array([same(each, yes) for each in people], bool)
     answers = BinaryResponse.coins().encode(truth).astype(bool)
     return answers if many(response) else bool(answers[0])
 
@@ -147,7 +148,7 @@ def perturb_bit(bit: int, *, p: Rational = "3/4", q: Rational = "1/4") -> int:
         InvalidValue: if it is not a bit.
     """
     own, other = chances(p, q)
-    if many(bit) or bit not in (0, 1):
+    if many(bit) or not (same(bit, 0) or same(bit, 1)):
         raise InvalidValue("A bit is 0 or 1.")
     heads = Coins(own).toss(1), Coins(other).toss(1)
     return int(heads[0][0] if bit else heads[1][0])
@@ -195,12 +196,6 @@ def aggregate(responses: ArrayLike, *, p: Rational = "3/4", q: Rational = "1/4")
         raise InvalidValue("Give a row of bits from each person, all of one length, as perturb makes them.")
     ones = rows.sum(axis=0, dtype=np.int64)
     return np.asarray((ones - len(rows) * float(other)) / float(own - other))
-
-
-def _same(value: object, other: object) -> bool:
-    """Whether two values are equal; a missing one equals nothing, and its comparison need not be a truth."""
-    equal = value == other
-    return isinstance(equal, bool | np.bool_) and bool(equal)
 
 
 def unary_price(p: Fraction, q: Fraction) -> Fraction:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, positive, show
+from sfumato.numeric.private_values import floats_of
 
 __all__ = ["OTHERS", "in_blocks", "not_idle", "priced", "ranged", "shares"]
 
@@ -53,26 +54,22 @@ def ranged(lower: Rational, upper: Rational) -> tuple[Fraction, Fraction]:
 
 
 def shares(values: ArrayLike, lower: Fraction, upper: Fraction) -> Floats:
-    """Numbers as parts of the range, from 0 to 1.
+    """Numbers as parts of the range, from 0 to 1; each is read by itself.
 
     Raises:
         InvalidValue: for anything but a flat array of numbers within the range; no value is shown.
     """
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError):
-        raise InvalidValue(_FLAT) from None
-    if array.ndim != 1 or isinstance(values, np.ma.MaskedArray):
-        raise InvalidValue(_FLAT)
-    if not array.size:
-        return np.zeros(0)
+    outside = (
+        f"A value is not a number from {show(lower)} to {show(upper)}; clip it, or leave it out before it is "
+        "randomised."
+    )
+    numbers = floats_of(values, flat=_FLAT, other=outside)
+    if not numbers.size:
+        return numbers
     low, high = float(lower), float(upper)
-    if array.dtype.kind not in "iuf" or not (array.min() >= low and array.max() <= high):
-        raise InvalidValue(
-            f"A value is not a number from {show(lower)} to {show(upper)}; clip it, or leave it out before "
-            "it is randomised."
-        )
-    parts = (array.astype(np.float64) / 2 - low / 2) / float((upper - lower) / 2)
+    if not (numbers.min() >= low and numbers.max() <= high):  # both carry a NaN along
+        raise InvalidValue(outside)
+    parts = (numbers / 2 - low / 2) / float((upper - lower) / 2)
     return np.clip(parts, 0.0, 1.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.local.domain import as_list
+from sfumato.local.domain import as_list, wholes_of
 from sfumato.numeric.exact import as_integer
 
 __all__ = ["Symbols"]
@@ -101,16 +101,12 @@ class Symbols:
         if isinstance(values, np.ma.MaskedArray):
             raise InvalidValue(self._refusal)
         try:
-            array = np.asarray(values)
-        except (ValueError, OverflowError):
+            array = wholes_of(values, 0, (1 << (self.bits or 0)) - 1)
+        except (TypeError, ValueError, OverflowError):
             raise InvalidValue(self._refusal) from None
-        if not array.size and array.ndim == 1:
-            return np.zeros((0, self.length), np.uint16)
-        if array.ndim != 1 or array.dtype.kind not in "iu" or int(array.min()) < 0:
+        if array.ndim != 1:
             raise InvalidValue(self._refusal)
         numbers = array.astype(np.uint64)
-        if int(numbers.max()) >> (self.bits or 0):
-            raise InvalidValue(self._refusal)
         out = np.empty((numbers.size, self.length), np.uint16)
         for place in range(self.length):
             out[:, self.length - 1 - place] = (numbers >> np.uint64(_NIBBLE * place)) & np.uint64(15)

@@ -97,7 +97,9 @@ class Randomizer(ABC, Generic[_E]):
     Privacy:
         `loss` bounds what one report tells about which of any two values it was made from, whoever reads it:
         the local model (Kasiviswanathan et al. 2011). Each element of an array is the value of another
-        person. A person who reports again pays again, unless the randomizer says otherwise.
+        person, and is read by itself. A person who reports again pays again, unless the randomizer says
+        otherwise. That `encode` refuses a value outside the domain is outside the claim: whoever has such a
+        value must not send anything, or an agreed value in its place.
     """
 
     __slots__ = ()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 
-__all__ = ["Domain", "as_list"]
+__all__ = ["Domain", "as_list", "wholes_of"]
 
 _MOST = 2**32
 
@@ -66,15 +66,11 @@ class Domain:
         try:
             if self.labels is not None:
                 return self._listed(values)
-            array = np.asarray(values)
+            array = wholes_of(values, 0, self.size - 1)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InvalidValue(_OUTSIDE) from None
         if array.ndim != 1:
             raise InvalidValue(_FLAT)
-        if not array.size:
-            return np.zeros(0, np.int64)
-        if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= self.size:
-            raise InvalidValue(_OUTSIDE)
         return array.astype(np.int64, copy=False)
 
     def _listed(self, values: Any) -> NDArray[np.int64]:
@@ -103,6 +99,29 @@ def as_list(values: Any) -> list[Any]:
     if hasattr(values, "to_pylist"):  # Arrow
         return list(values.to_pylist())
     return values if isinstance(values, list) else list(values)
+
+
+def wholes_of(values: Any, least: int, most: int) -> NDArray[Any]:
+    """Whole numbers of a public range, as an array; those of a list are read each by itself.
+
+    Raises:
+        ValueError: if one is not such a number.
+    """
+    array = np.asarray(values) if hasattr(values, "__array__") else np.empty(0, object)
+    if array.dtype.kind == "O":
+        listed = as_list(values)
+        if not all(isinstance(each, int | np.integer) and _plain(each) for each in listed):
+            raise ValueError
+        if listed and not (min(listed) >= least and max(listed) <= most):
+            raise ValueError
+        return np.array(listed, np.uint64 if most >= 2**63 else np.int64)
+    if array.size and (array.dtype.kind not in "iu" or array.min() < least or array.max() > most):
+        raise ValueError
+    return array if array.dtype.kind in "iu" else np.zeros(array.shape, np.int64)
+
+
+def _plain(value: Any) -> bool:
+    return not isinstance(value, bool | np.timedelta64)
 
 
 def _lumped(values: Any) -> bool:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.mechanisms._numbers import Number, numbers_of, unusable
 
 __all__ = [
     "BIAS",
@@ -19,23 +20,15 @@ __all__ = [
     "LIMIT",
     "WIDENING",
     "Grid",
-    "Number",
     "bounded",
     "bounded_add",
     "bounded_input",
     "bounded_sum",
     "check_reach",
     "floor_log2",
-    "integer_of",
-    "integers_of",
     "noisy",
     "noisy_whole",
-    "numbers_of",
-    "unusable",
 ]
-
-Number: TypeAlias = int | float | np.integer[Any] | np.floating[Any]
-"""One private number. A float stands for its exact binary value, never for the decimal it prints as."""
 
 EDGE = 2.0**62
 """Inputs are clamped to this many grid units, which leaves room for the noise in 64 bits."""
@@ -56,22 +49,6 @@ _LEAST, _MOST = -1000, 950
 # Small enough that the passes over a block stay in the second-level cache.
 _BLOCK = 1 << 15
 _HALVES = 2.0**63
-_EXACT = 2**53  # every integer up to here is a float
-_KINDS = {"b": "truth values", "U": "text", "S": "text", "T": "text", "f": "floats", "c": "complex numbers"}
-_KINDS |= {"M": "dates", "m": "durations"}
-_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "truth values"),
-    ((str, bytes), "text"),
-    (float, "floats"),
-    (complex, "complex numbers"),
-)
-_REMEDIES = {
-    "truth values": ": convert them to 0 and 1 first.",
-    "text": ": convert them first.",
-    "floats": ": round them first, or use Laplace or Gaussian, which take floats.",
-    "Decimal": ": convert it with float() first.",
-    "Fraction": ": convert it with float() first.",
-}
 
 
 def floor_log2(exact: Fraction) -> int:
@@ -93,10 +70,9 @@ class Grid:
         signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because a float with bits below 2**-63 has magnitude
         below 2**-10, where both sides round to 0. Integers take a path of their own, since converting one
         beyond 2**53 to a float would round it, but to the same r: whether a value comes as an integer or as
-        a float makes no difference. (Unsigned integers from 2**63 on are the exception, and count as
-        2**63 − 1: there, neighbours must be of one type.) A d-dimensional release therefore moves at most
-        d·2**-63 further in L1 (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest
-        d for which `WIDENING` covers that.
+        a float makes no difference. A d-dimensional release therefore moves at most d·2**-63 further in L1
+        (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest d for which `WIDENING`
+        covers that.
     """
 
     exponent: int
@@ -143,7 +119,7 @@ class Grid:
                 units = math.copysign(EDGE, units)
             whole = int(units)
             fraction = int((units - whole) * _HALVES) << 1
-        elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        elif isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
             limit = math.floor(self.length(2**62)) + 1  # clamp before the shift, so that it stays short
             whole = max(-limit, min(int(value), limit))
             if self.exponent > 0:
@@ -170,18 +146,21 @@ class Grid:
         flat = array.reshape(-1)
         if flat.dtype.kind == "f":
             return self._split_floats(flat)
-        if flat.dtype == np.uint64:
-            flat = np.minimum(flat, np.uint64(2**63 - 1))
+        if flat.dtype.kind == "O" or (flat.dtype == np.uint64 and int(flat.max(initial=0)) >= 2**63):
+            return self._split_each(flat.tolist())
         return self._split_integers(flat.astype(np.int64, copy=False))
 
     def split_whole(self, values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """Integers of any size in grid units as wholes and fractions of 2**64, clamped to ±2**62."""
         if all(-INPUT_LIMIT <= value <= INPUT_LIMIT for value in values):  # the same, and quicker
             return self._split_integers(np.array(values, np.int64))
+        return self._split_each(values)
+
+    def _split_each(self, values: Sequence[Number]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Numbers that no array holds together, each by itself."""
         pairs = [self.split(value) for value in values]
-        return np.array([each for each, _ in pairs], np.int64), np.array(
-            [each for _, each in pairs], np.uint64
-        )
+        wholes = np.array([whole for whole, _ in pairs], np.int64)
+        return wholes, np.array([fraction for _, fraction in pairs], np.uint64)
 
     def nearest_array(self, array: NDArray[Any]) -> NDArray[np.int64]:
         """A numeric array, flattened and rounded to whole grid units, halves upwards, clamped to ±2**62."""
@@ -286,84 +265,6 @@ def _check_room(size: int, room: int) -> None:
         raise InvalidValue(
             "The array is too large for this price, which does not cover the rounding of so many coordinates."
         )
-
-
-def numbers_of(value: Any) -> NDArray[Any]:
-    """An array of integers or of floats of at most 64 bits, from an array or a nested list.
-
-    A list may mix integers and floats if no integer is beyond ±2**53: those become floats without rounding,
-    so that whatever is accepted stays as it was. One beyond is refused, since rounding it could widen the
-    declared sensitivity.
-
-    Raises:
-        InvalidValue: for anything else; the message names the kind, and tells nothing of the content.
-    """
-    array = _array_of(value, "numbers")
-    if not hasattr(value, "__array__") and array.dtype.kind == "f":
-        flat = [x.item() if isinstance(x, np.ndarray) else x for x in np.asarray(value, dtype=object).flat]
-        kinds = set(map(type, flat))
-        if any(issubclass(kind, bool | np.bool_) for kind in kinds):
-            raise unusable(np.empty(0, np.bool_))
-        if any(issubclass(kind, int | np.integer) for kind in kinds) and any(
-            abs(int(x)) > _EXACT for x in flat if isinstance(x, int | np.integer)
-        ):
-            raise InvalidValue(
-                "A list that holds integers beyond 2**53 must hold only integers or only floats: convert it "
-                "to an array first."
-            )
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise unusable(array if array.ndim else value)
-    return array
-
-
-def integers_of(value: Any) -> NDArray[np.int64]:
-    """An int64 array from integers that are sure to fit; an empty list is an empty array.
-
-    Raises:
-        InvalidValue: for floats, truth values, objects and unsigned 64-bit integers.
-    """
-    array = _array_of(value, "integers")
-    if isinstance(value, list | tuple) and not array.size:
-        return np.zeros(array.shape, np.int64)
-    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
-        raise unusable(array if array.ndim else value, "integers")
-    return array.astype(np.int64, copy=False)
-
-
-def integer_of(value: Any) -> int:
-    """One Python or NumPy integer, of any size."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise unusable(value, "integers")
-    return int(value)
-
-
-def unusable(value: object, wanted: str = "numbers") -> InvalidValue:
-    """The refusal of a private value, or array of values, of another kind than `wanted`.
-
-    It names the kind in words. A dtype's own name would tell the length of the longest text.
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        kind = _KINDS.get(value.dtype.kind, "records")
-        if value.dtype.kind == "O":
-            return InvalidValue(
-                f"Values must be {wanted}: the array holds other objects (or integers too large for 64 bits)."
-            )
-        if value.dtype.kind in "iu":
-            return InvalidValue("Values must be integers that fit in int64: convert them with astype first.")
-        if value.dtype.kind == "f" and wanted == "numbers":
-            return InvalidValue("Floats must be of at most 64 bits: convert them to float first.")
-    else:
-        kind = next((name for types, name in _TYPES if isinstance(value, types)), type(value).__name__)
-    return InvalidValue(f"Values must be {wanted}, not {kind}{_REMEDIES.get(kind, '.')}")
-
-
-def _array_of(value: Any, wanted: str) -> NDArray[Any]:
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidValue("Masked arrays are refused: fill the masked entries with a public value first.")
-    try:
-        return np.asarray(value)
-    except (ValueError, OverflowError):
-        raise InvalidValue(f"Values must form a regular array of {wanted}.") from None
 
 
 def check_reach(scale: Fraction) -> Fraction:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import Grid, bounded_add, bounded_sum, numbers_of
+from sfumato.mechanisms._grid import Grid, bounded_add, bounded_sum
+from sfumato.mechanisms._numbers import numbers_of
 from sfumato.numeric.exact import as_integer
 
 __all__ = ["BITS", "Noise", "changed", "checked", "fold", "is_number", "release_on", "shift_of", "signed"]

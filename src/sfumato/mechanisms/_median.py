@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.errors import InvalidParameter
 from sfumato.loss import Adjacency
 from sfumato.numeric.exact import as_integer
+from sfumato.numeric.private_values import floats_of
 
 __all__ = ["FAR", "Median", "median_of"]
 
@@ -18,6 +20,7 @@ FAR = 2**62
 """The distance to data that does not exist."""
 
 
+_FLAT = "Values must be a flat array of numbers."
 _REACH = 32.0  # e^−32 is below 2**-46: `SmoothSensitivity` clamps at 2**-41 of the span or more
 
 
@@ -112,7 +115,7 @@ class Median:
 
 
 def median_of(
-    values: ArrayLike,
+    values: Any,
     lower: float,
     *,
     upper: float,
@@ -122,7 +125,8 @@ def median_of(
     """The median of values clamped to [lower, upper], with its local sensitivities.
 
     Args:
-        values: The private values, a flat array.
+        values: The private values, a flat array or list. Each is read by itself; what is no number (NaN,
+            None, text in a list) counts as the lower bound.
         lower: The public lower bound.
         upper: The public upper bound.
         adjacency: "add-remove", or "exchange" where the number of values is public.
@@ -131,7 +135,7 @@ def median_of(
 
     Raises:
         InvalidParameter: if the bounds are not finite and in order.
-        InvalidValue: if a value is NaN, or the values are not a flat array of numbers.
+        InvalidValue: if the values are not a flat column, or of a declared type without numbers.
     """
     low, high = float(lower), float(upper)
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
@@ -154,16 +158,6 @@ def median_of(
     return Median(value, high - low, limit, adjacency, n % 2 == 1, below, above)
 
 
-def _ordered(values: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InvalidValue("Values must be a flat array of numbers.") from None
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0)
-    if array.ndim != 1 or array.dtype.kind not in "biuf":
-        raise InvalidValue("Values must be a flat array of numbers.")
-    floats = array.astype(np.float64)
-    if np.isnan(floats).any():
-        raise InvalidValue("Values must not be NaN: drop or replace such values before.")
-    return np.sort(np.clip(floats, low, high))
+def _ordered(values: Any, low: float, high: float) -> NDArray[np.float64]:
+    floats = floats_of(values, flat=_FLAT, other=_FLAT, kinds="biuf")
+    return np.sort(np.clip(np.where(np.isnan(floats), low, floats), low, high))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import floor_log2, numbers_of, unusable
+from sfumato.mechanisms._grid import floor_log2
+from sfumato.mechanisms._numbers import numbers_of, unusable
 
 __all__ = [
     "CEILING",
@@ -99,6 +100,8 @@ class ScoreGrid:
         array = _numbers(scores, "scores")
         if array.ndim != 1 or array.size == 0:
             raise InvalidValue("Scores must be a flat array with a score for each of at least one candidate.")
+        if array.dtype.kind == "O":
+            return self._exact_relative(array)
         if array.dtype.kind == "f" or self.exponent < _TINY:
             return self._float_relative(array)
         return self._integer_relative(array)
@@ -114,6 +117,8 @@ class ScoreGrid:
             raise InvalidValue("Values must be a one-dimensional sequence of numbers.")
         if array.size == 0:
             return np.empty(0, np.int64)
+        if array.dtype.kind == "O":
+            return [self.level(x) for x in array.tolist()]
         if array.dtype.kind != "f":
             return self._integer_levels(array)
         scaled, least, most = self._scaled(array)
@@ -139,6 +144,13 @@ class ScoreGrid:
             return scaled, float(np.floor(least)), float(np.floor(most))
         scaled[(scores < 0) & (scaled == 0)] = -1.0  # tiny negative scores must not vanish by underflow
         return scaled, float(scaled.min()), float(scaled.max())
+
+    def _exact_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        """For numbers that no array holds together: the same, with Python's integers."""
+        far = 2**_CLAMP
+        levels = [max(-far, min(far, self.level(x))) for x in array.tolist()]
+        best = max(levels)
+        return np.array([max(each - best, -CEILING) for each in levels], np.int64)
 
     def _float_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
         scaled, least, most = self._scaled(array)
@@ -179,7 +191,7 @@ def exact_number(value: Number) -> int | float:
         InvalidValue: for anything that is not a finite number of at most 64 bits (or a Python int of any
             size).
     """
-    if isinstance(value, bool | np.bool_ | int | np.integer):
+    if isinstance(value, bool | np.bool_ | int | np.integer) and not isinstance(value, np.timedelta64):
         return int(value)
     if isinstance(value, np.floating) and value.dtype.itemsize <= 8:
         value = float(value)
@@ -190,22 +202,12 @@ def exact_number(value: Number) -> int | float:
     return value
 
 
-def _numbers(values: ArrayLike | Sequence[Number], name: str) -> NDArray[Any]:
+def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Numbers as an array that holds each of them exactly; truth values count as 0 and 1."""
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind == "b"
-        and not isinstance(values, np.ma.MaskedArray)
-    ):
-        return values.astype(np.int64)
-    if isinstance(values, list | tuple) and values and all(isinstance(x, bool | np.bool_) for x in values):
-        return np.array(values, np.int64)
-    try:
-        return numbers_of(values)
-    except InvalidValue:
-        if np.ndim(np.asarray(values, dtype=object)) == 0:
-            raise InvalidValue(f"The {name} must be a flat array of numbers.") from None
-        raise
+    array = numbers_of(values, truths=True)
+    if not array.ndim:
+        raise InvalidValue(f"The {name} must be a flat array of numbers.")
+    return array
 
 
 def rate_of(epsilon: Fraction, grid: ScoreGrid, *, monotone: bool) -> Fraction:

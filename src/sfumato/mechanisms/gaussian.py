@@ -17,7 +17,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms._density import gaussian_log, shifted
 from sfumato.mechanisms._figures import freeze, gaussian_width, shown
-from sfumato.mechanisms._grid import WIDENING, Grid, Number, floor_log2, noisy, noisy_whole
+from sfumato.mechanisms._grid import WIDENING, Grid, floor_log2, noisy, noisy_whole
+from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
 
@@ -44,7 +45,8 @@ class Gaussian(Mechanism):
     """Adds Gaussian noise to numbers, calibrated to (epsilon, delta), to rho or to a given sigma.
 
     A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma.
-    Inputs beyond 2**62 grid units are clamped there.
+    Inputs beyond ±2**62 grid units are clamped there: at ±`reach`, 2**31 to 2**33 sigmas. A larger value is
+    released as ±`reach` with noise; split such a value, or price it lower.
 
     Attributes:
         sensitivity: The most that the value can move between neighbours, in L2 over all coordinates; exact.
@@ -140,6 +142,11 @@ class Gaussian(Mechanism):
         return self._grid.step
 
     @property
+    def reach(self) -> float:
+        """The largest value that is not clamped, exactly: 2**62 grid steps."""
+        return math.ldexp(self._grid.step, 62)
+
+    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
         return self.sigma * self.sigma  # infinite where floats end
@@ -153,7 +160,8 @@ class Gaussian(Mechanism):
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
         The exact quantile of the normal law and half a grid step for the rounding. A released float beyond
-        2**53 grid steps is also off by its own last place.
+        2**53 grid steps is also off by its own last place. It is about values of at most `reach` in size:
+        what is larger is clamped, and off by as much as it is larger.
         """
         slack = self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         return gaussian_width(self._variance, confidence, size, slack=slack)

@@ -15,7 +15,8 @@ from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._density import discrete_laplace_log, shifted
 from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
-from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach, integer_of, integers_of
+from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
+from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +16,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
 from sfumato.mechanisms._density import laplace_log, shifted
 from sfumato.mechanisms._figures import freeze, laplace_width, shown
-from sfumato.mechanisms._grid import WIDENING, Grid, Number, noisy, noisy_whole
+from sfumato.mechanisms._grid import WIDENING, Grid, noisy, noisy_whole
+from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
 
@@ -31,7 +33,9 @@ class Laplace(Mechanism):
     """Adds Laplace noise of scale sensitivity/epsilon to numbers.
 
     A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale.
-    Inputs beyond 2**62 grid units (about 4e9 scales) are clamped there.
+    Inputs beyond ±2**62 grid units are clamped there: at ±`reach`, 2**31 to 2**32 scales. A larger value,
+    such as a count of 10**10 at epsilon 1, is released as ±`reach` with noise; split such a value, or price
+    it with a smaller epsilon.
 
     Attributes:
         epsilon: The price, exact.
@@ -100,6 +104,11 @@ class Laplace(Mechanism):
         return self._grid.step
 
     @property
+    def reach(self) -> float:
+        """The largest value that is not clamped, exactly: 2**62 grid steps."""
+        return math.ldexp(self._grid.step, 62)
+
+    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
         return 2 * self.scale * self.scale  # infinite where floats end
@@ -113,7 +122,8 @@ class Laplace(Mechanism):
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
         The exact quantile scale·ln(1/(1 − confidence^(1/size))) and half a grid step for the rounding. A
-        released float beyond 2**53 grid steps is also off by its own last place.
+        released float beyond 2**53 grid steps is also off by its own last place. It is about values of at
+        most `reach` in size: what is larger is clamped, and off by as much as it is larger.
         """
         return laplace_width(
             self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
@@ -144,7 +154,8 @@ class Laplace(Mechanism):
         """The value with noise: a float for a number, an array of the same shape for an array.
 
         Raises:
-            InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
+            InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits;
+                outside the claim, which is about numbers.
         """
         return noisy(value, random.add_laplace, self._units, grid=self._grid, room=self._room)
 

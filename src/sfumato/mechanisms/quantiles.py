@@ -288,20 +288,32 @@ def _carried(high: NDArray[Any], low: NDArray[Any]) -> tuple[NDArray[Any], NDArr
 def _weights(weights: Any, dimensions: int) -> NDArray[Any]:
     """Weights as int64 where their totals surely fit, otherwise as Python integers; the law is the same."""
     try:
-        array = np.asarray(weights)
-        if array.dtype.kind == "f" and not isinstance(weights, np.ndarray):
-            array = np.asarray(weights, dtype=object)  # integers on both sides of 2**63 turn into floats
+        typed = isinstance(weights, np.ndarray) or not isinstance(weights, Sequence)
+        # A list is one of objects: each weight stands for itself, whatever integers NumPy would make of all.
+        array = np.asarray(weights) if typed else np.array(weights, dtype=object)
     except (ValueError, OverflowError):
         array = np.empty(0, np.float64)
-    if array.dtype == object and not all(type(x) is int or isinstance(x, np.integer) for x in array.flat):
+    if array.dtype == object and not all(map(_is_weight, array.flat)):
         array = np.empty(0, np.float64)
     if array.ndim != dimensions or array.shape[-1] == 0 or array.dtype.kind not in "iuO":
         raise InvalidValue("Weights must be an array of integers with at least one cell.")
     if array.size and array.min() < 0:
         raise InvalidValue("Weights must not be negative.")
-    if array.size and float(array.astype(np.float64).sum(axis=-1).max()) >= _WIDE:
+    if array.size and _heaviest(array) >= _WIDE:
         return np.array([int(x) for x in array.flat], object).reshape(array.shape)
     return array.astype(np.int64)
+
+
+def _heaviest(array: NDArray[Any]) -> float:
+    """About the largest total of a group; infinite beyond all floats."""
+    try:
+        return float(array.astype(np.float64).sum(axis=-1).max())
+    except OverflowError:
+        return math.inf
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def _example(name: str, mechanism: Quantiles, left: list[int], right: list[int]) -> Example:

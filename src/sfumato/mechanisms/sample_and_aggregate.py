@@ -108,7 +108,7 @@ class SampleAndAggregate(Mechanism):
         if aggregate == "mean":
             # The sum of the levels moves by at most `levels` when one part's answer changes.
             inner = Laplace(price, levels)
-            if inner.grid * 2.0**62 < parts * levels:  # where it clamps
+            if inner.reach < parts * levels:  # where it clamps
                 raise InvalidParameter("epsilon is too large for so many parts: use a smaller one.")
         elif aggregate == "median":
             inner = SmoothSensitivity(price, levels)
