@@ -246,5 +246,5 @@ def _one(value: Any) -> float:
 def _vector(values: Any) -> ArrayLike:
     if not many(values):
         raise InvalidValue("Give a vector of numbers; take the function without _vec for one number.")
-    vector: ArrayLike = values if isinstance(values, list | tuple) else np.asarray(values)
+    vector: ArrayLike = values
     return vector

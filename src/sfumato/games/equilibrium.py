@@ -113,7 +113,7 @@ class PrivateAdvice:
             types: Each player's type, by name. Private.
 
         Raises:
-            InvalidValue: for another number of players, or an unknown type.
+            InvalidValue: for another number of players, or an unknown type; outside the claim.
         """
         game = self.game
         index = game.index(types)
@@ -237,7 +237,7 @@ def correlated_advice(
 
     Raises:
         InvalidParameter: for unusable numbers.
-        InvalidValue: for another number of players, or an unknown type.
+        InvalidValue: for another number of players, or an unknown type; outside the claim.
     """
     return PrivateAdvice(game, epsilon=epsilon, delta=delta, rounds=rounds).advise(types)
 

@@ -31,6 +31,7 @@ Number: TypeAlias = int | float | np.integer | np.floating
 CEILING = 2**53
 """Candidates that lie this many grid units below the best are treated as lying exactly this far below it."""
 
+_FINITE = "Numbers must be finite: replace others by a public rule, or leave a candidate out by one."
 # The grid step is 2**-20 to 2**-21 of the sensitivity: rounding costs less than a millionth of the rate.
 _BITS = 20
 # Floats are clamped to this power of two of the grid, so that scaling cannot overflow; on grids finer than
@@ -135,9 +136,7 @@ class ScoreGrid:
         usual = -(2.0**_CLAMP) <= least <= most <= 2.0**_CLAMP and self.exponent <= 0
         if not usual:
             if not np.isfinite(scores).all():
-                raise InvalidValue(
-                    "Numbers must be finite: leave a candidate out only if that does not depend on the data."
-                )
+                raise InvalidValue(_FINITE)
             np.clip(scaled, -(2.0**_CLAMP), 2.0**_CLAMP, out=scaled)
         np.floor(scaled, out=scaled)
         if usual:
@@ -198,7 +197,7 @@ def exact_number(value: Number) -> int | float:
     if not isinstance(value, float):
         raise unusable(value)
     if not np.isfinite(value):
-        raise InvalidValue("Values must be finite numbers, not NaN or infinity.")
+        raise InvalidValue(_FINITE)
     return value
 
 

@@ -72,7 +72,7 @@ class AboveThreshold(Mechanism):
         """The index of the first value found above the threshold, None if the values end before.
 
         Raises:
-            InvalidValue: for a value that is not a finite number.
+            InvalidValue: for a value that is not a finite number; outside the claim.
         """
         for index, _ in self._gate.crossings(values):
             return index

@@ -157,7 +157,8 @@ class BoundedLaplace(Mechanism):
         """An answer from the interval: a float for a number, an array of the same shape for an array.
 
         Raises:
-            InvalidValue: for NaN, infinity, truth values, and for arrays unless `coordinates` was given.
+            InvalidValue: for NaN, infinity, truth values, and for arrays unless `coordinates` was given;
+                outside the claim.
         """
         if is_number(value):
             return int(self._answers(np.array([self._grid.nearest(value)]))[0]) * self._grid.step

@@ -191,7 +191,8 @@ class DiscreteGaussian(Mechanism):
         """The value with noise: an int for an integer, an int64 array of the same shape for an array.
 
         Raises:
-            InvalidValue: for floats, truth values, arrays that do not fit in int64, and arrays if `scalar`.
+            InvalidValue: for floats, truth values, arrays that do not fit in int64, and arrays if `scalar`;
+                outside the claim.
         """
         if type(value) is int or isinstance(value, int | float | np.generic):
             return bounded(random.add_discrete_gaussian(bounded_input(integer_of(value)), self._variance))

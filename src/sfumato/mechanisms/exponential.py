@@ -77,7 +77,8 @@ class Exponential(Mechanism):
         """The index of one candidate, better ones exponentially more likely.
 
         Raises:
-            InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
+            InvalidValue: for scores that are not a flat, non-empty array of finite numbers;
+                outside the claim.
         """
         return random.choose(self._grid.relative(scores), self._rate)
 
@@ -88,7 +89,8 @@ class Exponential(Mechanism):
         are made up, public, or the reader's own.
 
         Raises:
-            InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
+            InvalidValue: for scores that are not a flat, non-empty array of finite numbers;
+                outside the claim.
         """
         # Relative scores are exact integers of at most 2**53, and the best one's weight is 1: what is lost
         # to rounding is a relative 2**-52 of the exponent, which matters only where the weight is nothing.

@@ -191,7 +191,8 @@ class Gaussian(Mechanism):
         """The value with noise: a float for a number, an array of the same shape for an array.
 
         Raises:
-            InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits.
+            InvalidValue: for NaN, infinity, truth values and anything that is not an int or float of 64 bits;
+                outside the claim.
         """
         return noisy(value, random.add_gaussian, self._units, grid=self._grid, room=self._room)
 

@@ -112,7 +112,7 @@ class Geometric(Mechanism):
         """The value with noise: an int for an integer, an int64 array of the same shape for an array.
 
         Raises:
-            InvalidValue: for floats, truth values and arrays that do not fit in int64.
+            InvalidValue: for floats, truth values and arrays that do not fit in int64; outside the claim.
         """
         if type(value) is int or isinstance(value, int | float | np.generic):
             return bounded(random.add_discrete_laplace(bounded_input(integer_of(value)), self._scale))

@@ -94,7 +94,8 @@ class NoisyMax(Mechanism):
         """The index of the candidate whose noisy score is largest, the lowest of equals.
 
         Raises:
-            InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
+            InvalidValue: for scores that are not a flat, non-empty array of finite numbers;
+                outside the claim.
         """
         relative = self._grid.relative(scores)
         if self.noise == "gumbel":

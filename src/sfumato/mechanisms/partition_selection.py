@@ -168,7 +168,7 @@ class PartitionSelection(Mechanism):
             counts: How many units are in each group, integers of at least 0; those beyond 2**61 are clamped.
 
         Raises:
-            InvalidValue: for anything but integers, and for negative ones.
+            InvalidValue: for anything but integers, and for negative ones; outside the claim.
         """
         true = integers_of(counts)
         if true.size and true.min() < 0:

@@ -75,7 +75,8 @@ class PermuteAndFlip(Mechanism):
         """The index of one candidate.
 
         Raises:
-            InvalidValue: for scores that are not a flat, non-empty array of finite numbers.
+            InvalidValue: for scores that are not a flat, non-empty array of finite numbers;
+                outside the claim.
         """
         return flip_and_take(self._grid.relative(scores), self._rate)
 

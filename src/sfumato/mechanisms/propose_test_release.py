@@ -87,7 +87,7 @@ class ProposeTestRelease(Mechanism):
 
         Raises:
             InvalidValue: if the value is not a finite number, or the distance not a whole number of at
-                least 0.
+                least 0; outside the claim.
         """
         if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 0:
             raise InvalidValue("The distance must be a whole number of at least 0.")

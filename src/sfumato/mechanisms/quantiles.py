@@ -152,7 +152,8 @@ class Quantiles(Mechanism):
             weights: The weight of each cell of one group's histogram, integers of at least 0 and of any size.
 
         Raises:
-            InvalidValue: for weights that are not a flat, non-empty array of such integers.
+            InvalidValue: for weights that are not a flat, non-empty array of such integers;
+                outside the claim.
         """
         return tuple(self._select(_weights(weights, 1)[None, :])[0].tolist())
 
@@ -160,7 +161,8 @@ class Quantiles(Mechanism):
         """Cells for each group (row) and level (column), from groups × cells of weights.
 
         Raises:
-            InvalidValue: for weights that are not a table of integers of at least 0 with at least one cell.
+            InvalidValue: for weights that are not a table of integers of at least 0 with at least one cell;
+                outside the claim.
         """
         return self._select(_weights(weights, 2))
 

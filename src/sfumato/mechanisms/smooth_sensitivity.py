@@ -140,7 +140,7 @@ class SmoothSensitivity(Mechanism):
             smooth: S, a `beta`-smooth bound on the local sensitivity; private.
 
         Raises:
-            InvalidValue: if either is not a finite number, or the bound is negative.
+            InvalidValue: if either is not a finite number, or the bound is negative; outside the claim.
         """
         bound = Fraction(exact_number(smooth))
         if bound < 0:  # no bound on a distance is: it must come from a mistake, and not from the data

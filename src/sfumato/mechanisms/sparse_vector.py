@@ -81,7 +81,7 @@ class SparseVector(Mechanism):
         """The indices of the first `count` values found above the threshold, fewer if the values end before.
 
         Raises:
-            InvalidValue: for a value that is not a finite number.
+            InvalidValue: for a value that is not a finite number; outside the claim.
         """
         return [index for index, _ in self._gate.crossings(values)]
 
@@ -169,7 +169,7 @@ class NumericSparseVector(Mechanism):
         """Index and noisy size of the first `count` values found above the threshold, or of fewer.
 
         Raises:
-            InvalidValue: for a value that is not a finite number.
+            InvalidValue: for a value that is not a finite number; outside the claim.
         """
         step = self._gate.grid.step
         return [

@@ -191,7 +191,8 @@ class Staircase(Mechanism):
         """The value with noise: a float for a number, an array of the same shape for an array.
 
         Raises:
-            InvalidValue: for NaN, infinity, truth values, and for arrays unless `coordinates` was given.
+            InvalidValue: for NaN, infinity, truth values, and for arrays unless `coordinates` was given;
+                outside the claim.
         """
         return release_on(self._grid, value, self._noise, arrays=self.coordinates is not None)
 

@@ -75,7 +75,7 @@ class TopK(Mechanism):
         """The indices of `count` different candidates, the supposed best first.
 
         Raises:
-            InvalidValue: for scores that are not a flat array of finite numbers.
+            InvalidValue: for scores that are not a flat array of finite numbers; outside the claim.
             InvalidParameter: if there are fewer than `count` candidates.
         """
         left = self._grid.relative(scores)

@@ -200,7 +200,7 @@ class TreeCounter(Mechanism):
         """Count the next integer and give the private total so far.
 
         Raises:
-            InvalidValue: for anything but an integer; nothing is counted then.
+            InvalidValue: for anything but an integer; nothing is counted then; outside the claim.
             Spent: beyond the horizon, or in a forked process.
         """
         step = _step_of(value)
@@ -214,7 +214,7 @@ class TreeCounter(Mechanism):
         """The private totals after each of the next integers: `add` for all of them, or for none.
 
         Raises:
-            InvalidValue: for anything but integers; nothing is counted then.
+            InvalidValue: for anything but integers; nothing is counted then; outside the claim.
             Spent: if the horizon comes before the last of them; nothing is counted then either.
         """
         single = isinstance(values, np.ndarray) and not values.ndim
