@@ -181,6 +181,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "values"), KINDS, ids=[str(i) for i in range(len(KINDS))])
 def test_exchanging_any_row_moves_the_sum_by_at_most_the_range(kind, values):
     """Every value for every other in one row, alone or beside another row, whatever number is declared."""
@@ -278,6 +279,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(monkeypatch, name):
     place, bug, by = PLANTED[name]
