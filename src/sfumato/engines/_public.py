@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["in_order", "repeated", "some_values"]
+__all__ = ["in_order", "repeated", "some_rows", "some_values"]
 
 
 def some_values(table: str, column: str, limit: int) -> exp.Select:
@@ -21,6 +21,12 @@ def some_values(table: str, column: str, limit: int) -> exp.Select:
         .where(_known(column))
         .limit(_whole(limit) + 1)
     )
+
+
+def some_rows(table: str, columns: Sequence[str], limit: int) -> exp.Select:
+    """Distinct combinations of columns, NULL among them, up to `limit` and one more."""
+    found = exp.select(*(_quoted(each) for each in columns)).distinct().from_(_table(table))
+    return found.limit(_whole(limit) + 1)
 
 
 def repeated(table: str, columns: Sequence[str]) -> exp.Select:

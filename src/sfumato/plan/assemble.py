@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.aggregates import argument_of
+from sfumato.plan.existing import existing
 from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.functions import FUNCTIONS
@@ -132,6 +133,8 @@ class Assembly:
                 "The query has no aggregate, and single rows are never shown.",
                 "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
             )
+        if combinations is None and not levels:
+            combinations = existing(self._keys, self.rows)
         lists = [key.values for key in self._keys]
         known = [values for values in lists if values is not None]
         groups = math.prod(map(len, known)) if combinations is None else len(combinations)

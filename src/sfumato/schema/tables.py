@@ -103,6 +103,7 @@ class PublicTable:
         key: Columns whose combination is in no two rows, so that a join on them multiplies no row; empty if
             there are none.
         version: The steward's word for the state of the data.
+        listed: Columns with few values, and the combinations of these that its rows have; None: not known.
     """
 
     name: str
@@ -110,6 +111,7 @@ class PublicTable:
     schema: dict[str, ColumnType]
     key: tuple[str, ...]
     version: str
+    listed: tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None
 
     def __init__(
         self,
@@ -119,10 +121,11 @@ class PublicTable:
         schema: Mapping[str, ColumnType],
         key: str | Iterable[str] | None = None,
         version: str | int = "1",
+        listed: tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None = None,
     ) -> None:
         columns = _columns(schema)
         assign(self, name=_name(name), source=source, schema=columns, key=_key(key, columns))
-        assign(self, version=_version(version))
+        assign(self, version=_version(version), listed=listed)
 
     def __repr__(self) -> str:
         return (

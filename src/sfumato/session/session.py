@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from sfumato.engines._public import some_rows
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
 from sfumato.plan.builder import Selection
-from sfumato.schema import Enum, Int, PrivateTable, PublicTable, Text, dataset_of, owners, pointers_of
+from sfumato.schema import (
+    ColumnType,
+    Enum,
+    Int,
+    PrivateTable,
+    PublicTable,
+    Text,
+    dataset_of,
+    owners,
+    pointers_of,
+)
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
@@ -302,6 +313,25 @@ def _attach(
         listed = isinstance(kind, Text) or (isinstance(kind, Int) and kind.lower is None)
         if listed and (values := engine.values(table.name, name, _MOST_VALUES)):
             schema[name] = Enum(*values) if _fits(values) else kind
+    together = _combinations(engine, table.name, schema)
     return PublicTable(
-        table.name, source=table.source, schema=schema, key=table.key or None, version=table.version
+        table.name,
+        source=table.source,
+        schema=schema,
+        key=table.key or None,
+        version=table.version,
+        listed=together,
     )
+
+
+def _combinations(
+    engine: Engine, table: str, schema: Mapping[str, ColumnType]
+) -> tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None:
+    """Which values of listed columns are together in a row of a public table; None if there are too many."""
+    columns = tuple(name for name, kind in schema.items() if isinstance(kind, Enum) and kind.kind != "float")
+    if len(columns) < 2:
+        return None
+    found = engine.fetch(some_rows(table, columns, _MOST_VALUES))
+    if found.num_rows > _MOST_VALUES:
+        return None
+    return columns, frozenset(tuple(row.values()) for row in found.to_pylist())
