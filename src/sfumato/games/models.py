@@ -121,7 +121,7 @@ class ModelSelection:
         """What training every candidate and choosing one cost together."""
         trained = compose(self.training)
         if self.holdout == "same":
-            return compose([trained, self.mechanism.loss])
+            return compose([trained, self.mechanism.loss]).under(self.adjacency)
         return parallel([trained, self.mechanism.loss], self.adjacency)
 
     def correct(self, predictions: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:

@@ -127,8 +127,8 @@ class PrivateLearner:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What one choice costs."""
-        return self._choice.loss
+        """What one choice costs, for neighbours of `adjacency`."""
+        return self._choice.loss.under(self.adjacency)
 
     def errors(self, features: Any, labels: ArrayLike) -> NDArray[np.int64]:
         """How many examples each rule gets wrong: *not* private, for made-up or public examples.

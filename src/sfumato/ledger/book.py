@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sfumato.errors import AccessDenied, BudgetExceeded, LedgerUnusable
+from sfumato.errors import AccessDenied, BudgetExceeded, LedgerUnusable, UnsupportedLoss
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
@@ -136,6 +136,20 @@ class Account:
     def dataset(self) -> Dataset:
         """The account as a value."""
         return Dataset(self.id, self.name, self.salt, self.cap, self.declaration, self.closed)
+
+    def refuse_others(self, loss: PrivacyLoss) -> None:
+        """Refuses a loss that holds for other neighbours than those that the dataset's unit was declared for.
+
+        Asked where a debit is made, not where an old one is read again: what was paid stays paid.
+        """
+        unit = self.declaration.get("unit")
+        declared = unit.get("adjacency") if isinstance(unit, dict) else None
+        own = loss.adjacency
+        if own is not None and declared not in (None, own):
+            raise UnsupportedLoss(
+                f"This loss holds for {own} neighbours and {self.name!r} protects {declared} neighbours: "
+                "restate the loss; nothing was spent."
+            )
 
     def priced(self, loss: PrivacyLoss, analyst: str | None) -> Priced:
         """What this loss costs here, once the dataset's gate and the analyst's have admitted it.

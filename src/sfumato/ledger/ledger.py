@@ -194,6 +194,7 @@ class Ledger(Acts):
         Raises:
             BudgetExceeded: if it does not fit. Nothing was spent.
             AccessDenied: if the budget is closed or the analyst revoked. Nothing was spent.
+            UnsupportedLoss: if the loss holds for other neighbours than the dataset's unit has.
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
@@ -202,6 +203,7 @@ class Ledger(Acts):
         with self._writing() as draft:
             account = account_of(draft.book, dataset)
             who = analyst_of(analyst, account)
+            account.refuse_others(loss)
             paid = account.priced(loss, who)
             units = account.cap.units
             draft.add(

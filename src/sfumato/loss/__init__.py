@@ -5,14 +5,18 @@
 | an ε, an (ε, δ), a ρ, a Rényi curve | `PureLoss`, `ApproximateLoss`, `ConcentratedLoss`, `RenyiLoss` |
 | its exact law | `LaplaceLoss`, `DiscreteLaplaceLoss`, `GaussianLoss`, `DiscreteGaussianLoss`,
 `ResponseLoss`, `BoundedRangeLoss` |
-| how it was put together | `ComposedLoss`, `SampledLoss`, `ParallelLoss`, `GroupLoss` |
+| how it was put together | `ComposedLoss`, `SampledLoss`, `ExchangedSampleLoss`, `ParallelLoss`,
+`GroupLoss` |
+| whom it holds for | `AdjacentLoss` |
 """
 
 from __future__ import annotations
 
+from sfumato.loss.adjacent import AdjacentLoss
 from sfumato.loss.approximate import ApproximateLoss, ConcentratedLoss, RenyiLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme
 from sfumato.loss.composed import NO_LOSS, ComposedLoss, compose
+from sfumato.loss.exchanged import ExchangedSampleLoss
 from sfumato.loss.gaussian import DiscreteGaussianLoss, GaussianLoss
 from sfumato.loss.group import GroupLoss, textbook_group
 from sfumato.loss.parallel import ParallelLoss
@@ -22,12 +26,14 @@ from sfumato.loss.sampled import SampledLoss
 __all__ = [
     "NO_LOSS",
     "Adjacency",
+    "AdjacentLoss",
     "ApproximateLoss",
     "BoundedRangeLoss",
     "ComposedLoss",
     "ConcentratedLoss",
     "DiscreteGaussianLoss",
     "DiscreteLaplaceLoss",
+    "ExchangedSampleLoss",
     "GaussianLoss",
     "GroupLoss",
     "LaplaceLoss",

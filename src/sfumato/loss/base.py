@@ -271,11 +271,24 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
     __rmul__ = __mul__
 
-    def sampled(self, rate: Rational, scheme: Scheme = "poisson") -> PrivacyLoss:
-        """The loss when the mechanism runs on a secret random sample of the data; see `SampledLoss`."""
+    def sampled(
+        self, rate: Rational, scheme: Scheme = "poisson", *, adjacency: Adjacency | None = None
+    ) -> PrivacyLoss:
+        """The loss when the mechanism runs on a secret random sample of the data; see `SampledLoss`.
+
+        A Poisson sample is for add/remove and one of fixed size for exchange, unless `adjacency` says
+        otherwise: `sampled(rate, adjacency="exchange")` is a Poisson sample under exchange
+        (`ExchangedSampleLoss`), of a loss that was stated for add/remove.
+        """
         from sfumato.loss.sampled import sampled
 
-        return sampled(self, rate, scheme)
+        return sampled(self, rate, scheme, adjacency)
+
+    def under(self, adjacency: Adjacency) -> PrivacyLoss:
+        """The same loss, stated for one kind of neighbours, so that it cannot be mixed with others."""
+        from sfumato.loss.adjacent import under
+
+        return under(self, adjacency)
 
     def group(self, size: int) -> PrivacyLoss:
         """The loss between inputs that differ in `size` units; see `GroupLoss`."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _renyi
 from sfumato.loss._split import apart, least_delta
+from sfumato.loss.adjacent import AdjacentLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
@@ -236,8 +237,18 @@ def repeat(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     return loss if count == 1 else ComposedLoss([(loss, count)])
 
 
+def bare(loss: PrivacyLoss) -> PrivacyLoss:
+    """The same loss without the neighbours that it was stated for: for its curve, not for adding up."""
+    if isinstance(loss, AdjacentLoss):
+        return loss.inner
+    if isinstance(loss, ComposedLoss) and any(isinstance(part, AdjacentLoss) for part, _ in loss.parts):
+        return ComposedLoss([(bare(part), count) for part, count in loss.parts])
+    return loss
+
+
 def fold(loss: PrivacyLoss) -> PrivacyLoss:
     """The same loss with a composition of Gaussians written as the one Gaussian that it equals."""
+    loss = bare(loss)
     if isinstance(loss, ComposedLoss) and all(isinstance(part, GaussianLoss) for part, _ in loss.parts):
         rho = loss.rho
         return loss if rho is None else GaussianLoss(rho)

@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
 from sfumato.loss._balls import ball, exact_upper, upper
 from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme, register
-from sfumato.loss.composed import NO_LOSS, ComposedLoss, fold
+from sfumato.loss.composed import NO_LOSS, ComposedLoss, bare, fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.pure import LaplaceLoss
 from sfumato.numeric import compose, laws
@@ -137,19 +137,33 @@ def _directions(loss: SampledLoss) -> tuple[tuple[Term, ...], ...]:
     return (remove,), (add,)
 
 
-def sampled(loss: PrivacyLoss, rate: Rational, scheme: Scheme = "poisson") -> PrivacyLoss:
+def sampled(
+    loss: PrivacyLoss, rate: Rational, scheme: Scheme = "poisson", adjacency: Adjacency | None = None
+) -> PrivacyLoss:
     """The loss of a mechanism on a secret sample; at rate 1 the loss itself, and nothing costs nothing."""
+    if adjacency not in (None, *get_args(Adjacency)):
+        raise InvalidParameter("adjacency must be 'add-remove' or 'exchange'.")
     exact = positive(rate, "rate")
     if exact > 1:
         raise InvalidParameter("The sampling rate must be at most 1.")
-    if exact == 1 or loss == NO_LOSS:
+    if loss == NO_LOSS:
         return loss
-    return SampledLoss(loss, exact, scheme)
+    if scheme == "poisson" and adjacency == "exchange":
+        from sfumato.loss.exchanged import ExchangedSampleLoss
+
+        if exact < 1:
+            return ExchangedSampleLoss(loss, exact)
+        if loss.adjacency == "exchange":
+            raise UnsupportedLoss("A Poisson sample needs a loss for add-remove, not for exchange.")
+        return bare(loss).group(2).under("exchange")
+    if scheme == "fixed" and adjacency == "add-remove":
+        raise UnsupportedLoss("A sample of fixed size has no proven rule under add/remove: use Poisson.")
+    return loss if exact == 1 else SampledLoss(loss, exact, scheme)
 
 
 def _holds_sample(loss: PrivacyLoss) -> bool:
     inside = [part for part, _ in loss.parts] if isinstance(loss, ComposedLoss) else [loss]
-    return any(isinstance(part, SampledLoss) for part in inside)
+    return any(part.wire.startswith("sampled") for part in inside)
 
 
 def _no_curve(loss: PrivacyLoss) -> UnsupportedLoss:
