@@ -49,6 +49,34 @@ def test_the_files_own_ledger_may_be_named(cli, shared, monkeypatch):
         assert cli(*ASKED, "--analyst", "ada").code == 0
 
 
+SERVER = "postgresql://db.example/ledgers"
+
+
+@pytest.mark.parametrize(
+    ("address", "moved"),
+    [
+        (SERVER, False),
+        ("postgresql://u:secret@db.example/ledgers", False),
+        ("postgresql://u:secret@DB.example:5432/ledgers?sslmode=require&password=x", False),
+        ("postgresql://db.example/mine", True),
+        ("postgresql://db.example:5433/ledgers", True),
+        ("postgresql://u@mine.example/ledgers", True),
+        (SERVER + "?options=-csearch_path%3Dmine", True),
+        (SERVER + "?host=mine.example", True),
+        (SERVER + "?dbname=mine", True),
+        ("ledgers", True),
+    ],
+)
+def test_an_address_may_bring_a_password_and_nothing_else(hospital, address, moved):
+    from sfumato.catalog import Catalog
+
+    with (hospital / "sfumato.toml").open("a") as file:
+        file.write(f'\n[ledger]\nurl = "{SERVER}"\n')
+    found = Catalog.read(hospital / "sfumato.toml", environ={"SFUMATO_LEDGER": address})
+    assert (found.ledger, found.moved) == (address, moved)
+    assert moved or found.state == hospital / ".sfumato"
+
+
 def test_reading_commands_take_any_ledger_and_the_steward_too(cli, hospital, monkeypatch):
     assert cli(*ASKED, "--ledger", "other.ledger").code == 0
     monkeypatch.setenv("SFUMATO_ANALYST", "ada")

@@ -13,7 +13,14 @@ from sfumato.ledger import Budget, Ledger
 from sfumato.loss import PureLoss
 
 F = Fraction
-POINTS = ["before_begin", "before_commit", "after_commit", "before_rename", "after_anchor"]
+POINTS = [
+    "before_begin",
+    "before_announcement",
+    "before_commit",
+    "after_commit",
+    "before_rename",
+    "after_anchor",
+]
 
 
 def sound(place, returned, price, budget):
@@ -134,14 +141,14 @@ def test_an_anchor_before_the_commit_does_not_pass(sqlite_place, monkeypatch):
     with sqlite_place.made(Budget(1)) as ledger:
         prepare = ledger._anchor.prepare
 
-        def early(mark):
-            pending = prepare(mark)
+        def early(now, coming):
+            pending = prepare(now, coming)
             pending.settle()
             return pending
 
         monkeypatch.setattr(ledger._anchor, "prepare", early)
-        monkeypatch.setattr(ledger._store, "commit", lambda: ledger._store.rollback())
-        with pytest.raises(LedgerUnusable):
+        monkeypatch.setattr(ledger._store, "commit", lambda: (_ for _ in ()).throw(LedgerUnusable("killed")))
+        with pytest.raises(LedgerUnusable, match="killed"):
             ledger.debit("visits", PureLoss("0.1"), fingerprint="q")
     with pytest.raises(LedgerTampered, match="ends at receipt 2, but its anchor is at 3"):
         sqlite_place.open()

@@ -226,15 +226,24 @@ def test_a_corrupt_anchor_is_refused(place, content):
     assert place.sql("SELECT count(*) FROM sfumato_receipts")[0][0] == 9
 
 
-def test_an_older_anchor_is_caught_up(place):
+def test_an_older_anchor_is_refused_and_may_be_adopted(place):
     with place.made(Budget(1)) as ledger:
         old = place.anchor.read_bytes()
         pay(ledger)
+        new = place.anchor.read_bytes()
+        place.anchor.write_bytes(old)
+        with pytest.raises(LedgerTampered, match="Nothing was spent"):
+            pay(ledger)
+        assert not ledger.verify().ok
+        place.anchor.write_bytes(new)
         pay(ledger)
     place.anchor.write_bytes(old)
-    assert place.inspect().ok
-    with place.open() as ledger:
+    assert "older copy" in str(place.inspect())
+    with pytest.raises(LedgerTampered, match="receipt 2 and the ledger at 4"):
+        place.open()
+    with place.open(adopt=True) as ledger:
         assert json.loads(place.anchor.read_text())["number"] == 4
+    with place.open() as ledger:
         assert ledger.verify().ok
 
 
@@ -268,7 +277,7 @@ def test_secrets_lie_outside_the_database_and_are_private(place):
     filled(place)
     assert place.key.stat().st_mode & 0o777 == 0o600
     assert place.anchor.stat().st_mode & 0o777 == 0o600
-    key = place.key.read_text().strip()
+    key = place.key.read_text().split()[0]
     for table in ("ledger", "receipts", "payloads"):
         assert key not in str(place.sql(f"SELECT * FROM sfumato_{table}"))
         assert bytes.fromhex(key).hex() not in repr(place.sql(f"SELECT * FROM sfumato_{table}"))

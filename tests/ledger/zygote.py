@@ -42,7 +42,7 @@ def killed(report, where, state, price, point, after):
     ledger = Ledger.open(where, state=state)
     store, mark = ledger._store, ledger._anchor
     commit, prepare = store.commit, mark.prepare
-    armed = False
+    armed = done = False
 
     class Pending:
         def __init__(self, pending):
@@ -55,20 +55,25 @@ def killed(report, where, state, price, point, after):
             if armed and point == "after_anchor":
                 _die()
 
-        def discard(self):
-            self._pending.discard()
-
-    def prepared(at):
-        return Pending(prepare(at))
+    def prepared(now, coming):
+        return Pending(prepare(now, coming))
 
     def committed():
+        nonlocal done
         if armed and point == "before_commit":
             _die()
         commit()
+        done = armed
 
-    if point == "before_rename":
+    if point in ("before_announcement", "before_rename"):
         replace = os.replace
-        os.replace = lambda *paths: _die() if armed else replace(*paths)
+
+        def replaced(*paths):
+            if armed and done == (point == "before_rename"):
+                _die()
+            replace(*paths)
+
+        os.replace = replaced
     store.commit, mark.prepare = committed, prepared
     for number in range(after + 1):
         armed = number == after

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
 from sfumato.catalog._tables import read_tables, settle
@@ -120,7 +121,8 @@ class Catalog:
         place, state = _ledger(section_of(data, "ledger"), file.parent.absolute())
         override = ledger or environment.get("SFUMATO_LEDGER")
         moved = override is not None and not _same_place(override, place)
-        chosen = override if override is not None and moved else place
+        # An address of the same ledger may bring a password; a path is the file's, however it is written.
+        chosen = override if override is not None and (moved or "://" in override) else place
         if "://" in chosen:
             state = state or file.parent.absolute() / ".sfumato"
         elif moved:
@@ -253,10 +255,20 @@ def _ledger(section: Mapping[str, Any], folder: Path) -> tuple[str, Path | None]
 
 
 def _same_place(one: str, other: str) -> bool:
-    """Whether two addresses or paths name one ledger."""
-    if "://" in one or "://" in other:
-        return one == other
-    return os.path.realpath(one) == os.path.realpath(other)
+    """Whether two addresses or paths name one ledger: a password, or who connects, makes no other one."""
+    if "://" in one and "://" in other:
+        return _server(one) == _server(other)
+    return "://" not in one + other and os.path.realpath(one) == os.path.realpath(other)
+
+
+def _server(address: str) -> tuple[str, str, list[tuple[str, str]]]:
+    parts = urlsplit(address)
+    where = parts.netloc.rpartition("@")[2].lower()
+    options = [(key, value) for key, value in parse_qsl(parts.query, True) if key not in _WHO]
+    return where if ":" in where else f"{where}:5432", parts.path, sorted(options)
+
+
+_WHO = ("user", "password", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert", "connect_timeout")
 
 
 def _limits(section: Mapping[str, Any]) -> EngineLimits:

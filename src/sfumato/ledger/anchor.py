@@ -1,25 +1,18 @@
-"""What lies outside the database: the key of the chain, and the anchor that holds its head."""
+"""The anchor: the head of the chain outside the database, and what is about to follow it."""
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import json
-import os
-import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.chain import Chain, canonical
-from sfumato.random import salt
+from sfumato.ledger.files import locked, replace_file, unusable
 
-__all__ = ["Anchor", "FileAnchor", "Mark", "NoAnchor", "Pending", "load_key", "make_key", "write_new"]
-
-_KEY_BYTES = 32
+__all__ = ["Anchor", "FileAnchor", "Held", "Mark", "NoAnchor", "Pending", "check_end", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +23,36 @@ class Mark:
     mac: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an anchor holds.
+
+    Attributes:
+        mark: The last receipt that is known to be written.
+        coming: The one that a commit was announced for, which may or may not have happened.
+        early: Whether an earlier version wrote it, which announced nothing.
+
+    Privacy:
+        Claim: at any time the database ends at `mark` or at `coming`, since a commit is announced before it
+        happens and marked after, one at a time under the database's lock; and what was not marked was never
+        read for. So a database that ends elsewhere is an older copy, or the anchor is; either is refused.
+        Condition: there is one anchor. A copy of it goes stale with the next receipt.
+    """
+
+    mark: Mark
+    coming: Mark | None = None
+    early: bool = False
+
+    def ends_at(self, head: Mark) -> bool:
+        """Whether a database that ends there goes with this anchor."""
+        return head in (self.mark, self.coming)
+
+
 class Pending(Protocol):
-    """A mark that is ready to be set: nothing but a rename is missing."""
+    """A mark that is announced, and to be set once its receipts are committed."""
 
     def settle(self) -> None:
         """Sets it, durably, unless a later one is set."""
-        ...
-
-    def discard(self) -> None:
-        """Forgets it."""
         ...
 
 
@@ -47,12 +61,12 @@ class Anchor(Protocol):
 
     kept: ClassVar[bool]  # whether there must be one
 
-    def read(self) -> Mark | None:
-        """The mark, or None if there is none; `LedgerTampered` if it is not one of this ledger."""
+    def read(self) -> Held | None:
+        """What it holds, None if there is none; `LedgerTampered` if it is not one of this ledger."""
         ...
 
-    def prepare(self, mark: Mark) -> Pending:
-        """Writes a mark beside the one in force, so that a full disk shows before the commit."""
+    def prepare(self, now: Mark, coming: Mark) -> Pending:
+        """Announces, durably, that receipts up to `coming` are about to follow the head of now."""
         ...
 
 
@@ -61,228 +75,142 @@ class NoAnchor:
 
     kept: ClassVar[bool] = False
 
-    def read(self) -> Mark | None:
+    def read(self) -> Held | None:
         """None."""
         return None
 
-    def prepare(self, mark: Mark) -> Pending:
+    def prepare(self, now: Mark, coming: Mark) -> Pending:
         """Nothing to write."""
-        del mark
+        del now, coming
         return self
 
     def settle(self) -> None:
         """Nothing."""
 
-    def discard(self) -> None:
-        """Nothing."""
-
 
 class FileAnchor:
-    """A small sealed file, replaced as a whole and only by a later mark."""
+    """A small sealed file, replaced as a whole. Machines that share a ledger share the folder it lies in."""
 
     kept: ClassVar[bool] = True
 
     def __init__(self, path: Path, chain: Chain) -> None:
         self.path, self._chain = path, chain
 
-    def read(self) -> Mark | None:
-        """The mark in the file."""
+    def read(self) -> Held | None:
+        """What the file holds."""
         try:
             data = json.loads(self.path.read_bytes())
-            mark = Mark(data["number"], bytes.fromhex(data["mac"]))
-            sealed = hmac.compare_digest(data["seal"], self._seal(mark)) and type(mark.number) is int
+            coming = data.get("coming")
+            held = Held(_mark(data), None if coming is None else _mark(coming), "coming" not in data)
+            sealed = hmac.compare_digest(data["seal"], self._seal(held))
         except FileNotFoundError:
             return None
         except OSError as wrong:
-            raise _unusable("read", self.path, wrong) from None
-        except (ValueError, LookupError, TypeError):
+            raise unusable("read", self.path, wrong) from None
+        except (ValueError, LookupError, TypeError, AttributeError):
             sealed = False
         if not sealed:
             raise LedgerTampered(
-                f"{self.path.name} is not the anchor of this ledger, or was changed: restore it from a "
-                "backup (an older one will do)."
+                f"{self.path.name} is not the anchor of this ledger, or was changed: put the latest back, or "
+                "let the steward adopt the ledger as it stands: sfumato ledger adopt --reason …"
             )
-        return mark
+        return held
 
-    def _seal(self, mark: Mark) -> str:
-        return self._chain.seal("anchor", f"{mark.number}\n{mark.mac.hex()}")
-
-    def prepare(self, mark: Mark) -> Pending:
-        """Writes the mark to a file of this thread's own."""
-        content = canonical(
-            {
-                "ledger": self._chain.ledger,
-                "number": mark.number,
-                "mac": mark.mac.hex(),
-                "seal": self._seal(mark),
-            }
-        )
-        return _Draft(self, mark, (content + "\n").encode("ascii"))
-
-
-class _Draft:
-    """A mark written beside the anchor, waiting for the commit."""
-
-    def __init__(self, anchor: FileAnchor, mark: Mark, content: bytes) -> None:
-        self._anchor, self._mark, self._content = anchor, mark, content
-        name = f"{anchor.path.name}.{os.getpid()}.{threading.get_ident()}.tmp"
-        self._path = anchor.path.with_name(name)
+    def prepare(self, now: Mark, coming: Mark) -> Pending:
+        """Writes both to the file, so that a full disk shows before the commit."""
         try:
-            self._write()
+            with locked(self.path):
+                self._write(Held(now, coming))
         except OSError as wrong:
-            self.discard()
-            raise _unusable("written", anchor.path, wrong) from None
+            raise unusable("written", self.path, wrong) from None
+        return _Announced(self, coming)
 
-    def _write(self) -> None:
-        self._file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    def start(self, mark: Mark) -> None:
+        """Makes the anchor of a ledger that has none; leaves one that is there."""
         try:
-            if os.write(self._file, self._content) != len(self._content):
-                raise OSError("a short write")
-        except OSError:
-            os.close(self._file)
-            raise
+            with locked(self.path):
+                if not self.path.exists():
+                    self._write(Held(mark))
+        except OSError as wrong:
+            raise unusable("written", self.path, wrong) from None
+
+    def settle(self, mark: Mark) -> None:
+        """Marks a receipt that is committed, unless a later one is marked.
+
+        Raises:
+            OSError: if the file cannot be written.
+        """
+        with locked(self.path):
+            held = self.read()
+            if held is None or held.mark.number < mark.number:
+                self._write(Held(mark))
+
+    def _write(self, held: Held) -> None:
+        content = {
+            "ledger": self._chain.ledger,
+            **_plain(held.mark),
+            "coming": None if held.coming is None else _plain(held.coming),
+            "seal": self._seal(held),
+        }
+        replace_file(self.path, (canonical(content) + "\n").encode("ascii"))
+
+    def _seal(self, held: Held) -> str:
+        mark = f"{held.mark.number}\n{held.mark.mac.hex()}"
+        if held.early:
+            return self._chain.seal("anchor", mark)
+        coming = "" if held.coming is None else f"{held.coming.number}\n{held.coming.mac.hex()}"
+        return self._chain.seal("anchor 2", f"{mark}\n{coming}")
+
+
+class _Announced:
+    """A mark that the anchor announces."""
+
+    def __init__(self, anchor: FileAnchor, mark: Mark) -> None:
+        self._anchor, self._mark = anchor, mark
 
     def settle(self) -> None:
+        """Sets it, durably, unless a later one is set."""
         try:
-            try:
-                os.fsync(self._file)
-            finally:
-                os.close(self._file)
-            with _locked(self._anchor.path):
-                now = self._anchor.read()
-                if now is not None and now.number >= self._mark.number:
-                    self._path.unlink(missing_ok=True)
-                    return
-                os.replace(self._path, self._anchor.path)
-                sync_folder(self._anchor.path.parent)
+            self._anchor.settle(self._mark)
         except OSError as wrong:
-            self._path.unlink(missing_ok=True)
             raise LedgerUnusable(
                 f"What was just written to the ledger is on record and paid, but its anchor "
                 f"{self._anchor.path.name} could not follow ({wrong.strerror}): make its folder writable."
             ) from None
 
-    def discard(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            os.close(self._file)
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+
+def check_end(anchor: Anchor, head: Mark, database: str) -> None:
+    """Refuses to append, under the database's lock, where database and anchor do not end at one place."""
+    held = anchor.read()
+    if held is None:
+        if anchor.kept:
+            raise LedgerTampered(
+                "The anchor of this ledger was removed while it was open: put it back. Nothing was spent."
+            )
+    elif not held.ends_at(head):
+        if held.mark.number < head.number:
+            raise LedgerTampered(f"{stale(held, head)} Nothing was spent.")
+        raise LedgerTampered(
+            f"{database} ends at receipt {head.number}, but its anchor is at {held.mark.number}: an older "
+            "copy was put in its place. Restore the latest copy."
+        )
 
 
-def sweep(path: Path) -> None:
-    """Removes what processes that died left beside an anchor."""
-    with contextlib.suppress(OSError):
-        for left in path.parent.glob(f"{glob_escape(path.name)}.*.tmp"):
-            process = left.name.removeprefix(path.name + ".").split(".")[0]
-            if process.isdigit() and not _alive(int(process)):
-                left.unlink(missing_ok=True)
-
-
-def glob_escape(name: str) -> str:
-    """A file name as a pattern that matches itself alone."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _alive(process: int) -> bool:
-    if sys.platform == "win32":  # pragma: no cover
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-# ── files
-
-
-def make_key(path: Path) -> bytes:
-    """The key in the file, freshly drawn if there is none."""
-    if not path.exists():
-        write_new(path, salt(_KEY_BYTES).hex().encode("ascii") + b"\n")
-    return load_key(path)
-
-
-def load_key(path: Path) -> bytes:
-    """The key in the file.
-
-    Raises:
-        LedgerUnusable: if it is missing, malformed or open to others.
-    """
-    try:
-        content = path.read_bytes().strip()
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise LedgerUnusable(
-            f"The key of this ledger is missing: put {path.name} back in {path.parent} (it was made there "
-            "when the ledger was first opened)."
-        ) from None
-    except OSError as wrong:
-        raise _unusable("read", path, wrong) from None
-    if os.name == "posix" and mode & 0o027:
-        raise LedgerUnusable(f"Others can read or change the key {path}: run chmod 600 on it.")
-    try:
-        key = bytes.fromhex(content.decode("ascii"))
-    except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
-        raise LedgerUnusable(f"{path.name} does not hold a key: restore it from a backup.")
-    return key
-
-
-def write_new(path: Path, content: bytes) -> None:
-    """Creates a private file, whole and durable or not at all."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        try:
-            if os.write(file, content) != len(content):
-                raise OSError("a short write")
-            os.fsync(file)
-        finally:
-            os.close(file)
-        os.replace(draft, path)
-        sync_folder(path.parent)
-    except OSError as wrong:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise _unusable("written", path, wrong) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes a rename in a folder durable."""
-    if os.name != "posix":  # pragma: no cover
-        return
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _unusable(verb: str, path: Path, wrong: OSError) -> LedgerUnusable:
-    return LedgerUnusable(
-        f"{path} cannot be {verb} ({wrong.strerror or 'input/output error'}): make room and check who may "
-        "write there. Nothing was spent."
+def stale(held: Held, head: Mark) -> str:
+    """What to say about an anchor that is behind."""
+    return (
+        f"The anchor is at receipt {held.mark.number} and the ledger at {head.number}: it is an older copy, "
+        "or another machine has an anchor of its own. A ledger has one: put the latest back, or name the "
+        "folder that the machines share as state."
     )
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Holds the lock beside a file against all other threads and processes of this machine."""
-    file = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        if sys.platform == "win32":  # pragma: no cover
-            import msvcrt
+def _mark(data: Any) -> Mark:
+    number = data["number"]
+    if type(number) is not int:
+        raise ValueError("no number")
+    return Mark(number, bytes.fromhex(data["mac"]))
 
-            msvcrt.locking(file, msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)  # which releases it
+def _plain(mark: Mark) -> dict[str, Any]:
+    return {"number": mark.number, "mac": mark.mac.hex()}

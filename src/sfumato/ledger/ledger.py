@@ -16,7 +16,7 @@ from typing import Any, Self
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, LedgerUnusable, Spent
 from sfumato.ledger.acts import Acts
 from sfumato.ledger.allotment import promised
-from sfumato.ledger.anchor import Mark
+from sfumato.ledger.anchor import Mark, check_end
 from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
@@ -80,7 +80,7 @@ class Ledger(Acts):
             where: a path (SQLite), a `postgresql://…` address, or None for one in memory that dies with the
                 process.
             state: the folder of key and anchor; by default beside an SQLite file, and `.sfumato` in the
-                current folder for PostgreSQL.
+                current folder for PostgreSQL. Machines that use one ledger name one folder that they share.
             create: make a ledger if there is none.
             adopt: take a chain that is whole although its anchor is lost. A steward's decision: receipts that
                 were cut off at the end are not noticed then.
@@ -317,26 +317,25 @@ class Ledger(Acts):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Draft]:
-        """A draft of receipts; on leaving they are committed, taken in, and anchored, in this order."""
+        """A draft of receipts; on leaving: announced, committed, taken in, anchored, in this order."""
         with self._lock:
             self._usable()
             pending = None
             try:
                 self._store.begin()
                 self._catch_up()
-                self._not_behind()
+                check_end(self._anchor, Mark(self._book.number, self._book.mac), self._store.name)
                 draft = Draft(self._book, self._chain, self._store)
                 yield draft
                 if draft.rows:
                     last = draft.rows[-1]
-                    pending = self._anchor.prepare(Mark(last.number, last.mac))
+                    now = Mark(self._book.number, self._book.mac)
+                    pending = self._anchor.prepare(now, Mark(last.number, last.mac))
                     self._store.commit()
                 else:
                     self._store.rollback()
             except BaseException:
                 self._store.rollback()
-                if pending is not None:
-                    pending.discard()
                 raise
             self._book.follow(draft.rows)
             if pending is not None:
@@ -355,22 +354,6 @@ class Ledger(Acts):
             book.follow(rows[1:] if book.number else rows)
             if len(rows) < _PAGE:
                 return
-
-    def _not_behind(self) -> None:
-        mark = self._anchor.read()
-        if mark is None:
-            if self._anchor.kept:
-                raise LedgerTampered(
-                    "The anchor of this ledger was removed while it was open: put it back (an older one will "
-                    "do). Nothing was spent."
-                )
-        elif mark.number > self._book.number or (
-            mark.number == self._book.number and mark.mac != self._book.mac
-        ):
-            raise LedgerTampered(
-                f"{self._store.name} ends at receipt {self._book.number}, but its anchor is at "
-                f"{mark.number}: an older copy was put in its place. Restore the latest copy."
-            )
 
     def _checked(self, number: int) -> Row:
         """One receipt, its mac checked."""

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable
-from sfumato.ledger.anchor import Anchor, FileAnchor, Mark, NoAnchor, load_key, make_key, sweep, write_new
+from sfumato.ledger.anchor import Anchor, FileAnchor, Held, Mark, NoAnchor, stale
 from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Chain
+from sfumato.ledger.files import sweep, unusable, write_new
+from sfumato.ledger.key import load_key, make_key, remember, signed_at
 from sfumato.ledger.sqlite import SQLite
 from sfumato.ledger.store import MIGRATIONS, Identity, Store
 from sfumato.random import salt, token
@@ -20,6 +22,7 @@ __all__ = ["Opened", "Wish", "opened"]
 
 _POSTGRES = ("postgresql://", "postgres://")
 _STATE = ".sfumato"
+_ANNOUNCED = 2  # the version from which an anchor announces each commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class _Places(Protocol):
 
     def anchor(self, ledger: str) -> Path: ...
 
+    @property
+    def server(self) -> str:
+        """A short name of the database, where key and anchor are not beside it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
@@ -47,6 +55,7 @@ class _Beside:
 
     folder: Path
     name: str
+    server: str = ""
 
     def key(self, ledger: str) -> Path:
         del ledger
@@ -59,9 +68,10 @@ class _Beside:
 
 @dataclass(frozen=True, slots=True)
 class _InFolder:
-    """For PostgreSQL: named by the ledger's id."""
+    """For PostgreSQL: named by the ledger's id, in one folder for all machines that use it."""
 
     folder: Path
+    server: str
 
     def key(self, ledger: str) -> Path:
         return self.folder / f"{ledger}.key"
@@ -102,6 +112,11 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
             raise LedgerTampered(
                 f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
             )
+        if places.key("").exists() and load_key(places.key("")).ledger is not None:
+            raise LedgerTampered(
+                f"{path} is gone, but its key has signed it: restore the latest copy of the ledger. To begin "
+                f"a new one on purpose, with a budget of its own, move {places.key('').name} away."
+            )
         if not wish.create:
             raise LedgerUnusable(f"There is no ledger {path} yet: check the path; the first query makes one.")
     store = SQLite(path)
@@ -128,11 +143,11 @@ def _in_postgres(address: str, folder: Path, wish: Wish) -> Opened:
     store = Postgres(address)
     try:
         known = folder / f"{store.place}.ledger"
-        if store.version() == 0 and known.exists():
+        if store.version() == 0 and (witness := known if known.exists() else signed_at(folder, store.place)):
             raise LedgerTampered(
-                f"{store.name} is gone, but {known} remembers one: restore the latest copy of the database."
+                f"{store.name} is gone, but {witness} remembers one: restore the latest copy of the database."
             )
-        parts = _checked(store, _InFolder(folder), wish)
+        parts = _checked(store, _InFolder(folder, store.place), wish)
         if not known.exists():
             write_new(known, f"{parts.chain.ledger}\n".encode())
         elif known.read_text().strip() != parts.chain.ledger:
@@ -162,7 +177,8 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
     identity = store.identity()
     if identity.version > len(MIGRATIONS):
         raise LedgerUnusable(f"{store.name} was written by a newer Sfumato: upgrade to open it.")
-    chain = Chain(load_key(places.key(identity.id)), identity.id)
+    key = load_key(places.key(identity.id))
+    chain = Chain(key.secret, identity.id)
     if not hmac.compare_digest(identity.seal.encode(), _seal(chain).encode()):
         raise LedgerTampered(
             f"The key {places.key(identity.id).name} is not the one of this ledger: put the right one back."
@@ -171,24 +187,48 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
     anchor, book = FileAnchor(path, chain), Book(chain)
     sweep(path)
     if wish.follow:
-        # The anchor first: what it marks was committed before, so the database read afterwards must have it.
-        mark = _mark(anchor, adopt=wish.adopt)
-        _follow(store, book, mark)
-        if mark is None:
-            # Whoever wrote the first receipt had set an anchor before.
-            mark = _mark(anchor, adopt=wish.adopt)
-            if mark is None and book.number and not wish.adopt:
-                raise LedgerTampered(
-                    f"The anchor {path.name} is missing from {path.parent}: put it back (an older one will "
-                    "do). If it is lost, the steward may adopt the ledger as it stands: sfumato ledger adopt "
-                    "--reason …"
-                )
-        if mark is None or mark.number < book.number:
-            anchor.prepare(Mark(book.number, book.mac)).settle()
+        _hold(store, book, anchor, begun=key.ledger is not None, adopt=wish.adopt)
+        remember(places.key(identity.id), key, identity.id, places.server)
     return Opened(store, chain, anchor, book, fleeting=False)
 
 
-def _mark(anchor: FileAnchor, *, adopt: bool) -> Mark | None:
+def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: bool) -> None:
+    """Checks every receipt, and that database and anchor end at one place.
+
+    The anchor is read first: what it marks was committed before, so that the database has it when it is read
+    afterwards. And it is read again: each commit is announced before, so that it has what was read.
+    """
+    before = _held(anchor, adopt=adopt)
+    _follow(store, book, None if before is None else before.mark)
+    head = Mark(book.number, book.mac)
+    held = _held(anchor, adopt=adopt)
+    if held is None:
+        # Whoever wrote the first receipt had set an anchor before.
+        if (begun or book.number) and not adopt:
+            raise LedgerTampered(
+                f"The anchor {anchor.path.name} is missing from {anchor.path.parent}: put it back, or, where "
+                "several machines share this ledger, name the folder that they share (state). If it is lost, "
+                "the steward may adopt the ledger as it stands: sfumato ledger adopt --reason …"
+            )
+        anchor.start(head)
+    elif held.mark.number <= head.number:
+        if not held.ends_at(head) and not adopt:
+            raise LedgerTampered(
+                f"{stale(held, head)} If it is lost, the steward may adopt the ledger as it stands: sfumato "
+                "ledger adopt --reason …"
+            )
+        if held.mark != head:
+            _settle(anchor, head)
+
+
+def _settle(anchor: FileAnchor, head: Mark) -> None:
+    try:
+        anchor.settle(head)
+    except OSError as wrong:
+        raise unusable("written", anchor.path, wrong) from None
+
+
+def _held(anchor: FileAnchor, *, adopt: bool) -> Held | None:
     try:
         return anchor.read()
     except LedgerTampered:
@@ -225,15 +265,31 @@ def _upgrade(store: Store, places: _Places) -> None:
                 raise LedgerTampered(
                     f"{store.name} is empty, but its anchor is not: restore the latest copy."
                 )
-            chain = Chain(make_key(places.key(ledger)), ledger)
+            chain = Chain(make_key(places.key(ledger)).secret, ledger)
             store.migrate(0)
             store.create(Identity(len(MIGRATIONS), ledger, _seal(chain)))
         else:
+            if version < _ANNOUNCED:
+                _renew(store, places)
             store.migrate(version)
         store.commit()
     except BaseException:
         store.rollback()
         raise
+
+
+def _renew(store: Store, places: _Places) -> None:
+    """Replaces an anchor that an earlier version wrote, which may be behind: commits were not announced."""
+    identity = store.identity()
+    chain = Chain(load_key(places.key(identity.id)).secret, identity.id)
+    anchor, book = FileAnchor(places.anchor(identity.id), chain), Book(chain)
+    try:
+        held = anchor.read()
+    except LedgerTampered:
+        return  # which is said, or adopted, by whoever opens it
+    if held is not None and held.early:
+        _follow(store, book, held.mark)
+        _settle(anchor, Mark(book.number, book.mac))
 
 
 def _seal(chain: Chain) -> str:

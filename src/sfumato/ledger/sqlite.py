@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sfumato.errors import LedgerTampered, LedgerUnusable
-from sfumato.ledger.anchor import sync_folder
+from sfumato.ledger.files import sync_folder
 from sfumato.ledger.store import Store
 
 __all__ = ["SQLite"]

@@ -24,6 +24,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX sfumato_receipts_question ON sfumato_receipts (dataset, fingerprint, number)",
         "CREATE TABLE sfumato_payloads (debit {integer} PRIMARY KEY, payload {blob} NOT NULL)",
     ),
+    # The same tables. A program that does not announce its commits in the anchor must not write here.
+    (),
 )
 
 _COLUMNS = "number, kind, dataset, analyst, fingerprint, body, mac"

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
-from sfumato.ledger.anchor import Anchor, Mark
+from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.book import Account, Book, settled
 from sfumato.ledger.chain import Chain, Row, canonical
 from sfumato.ledger.receipt import Receipt, fractions, stored_loss
@@ -54,13 +54,16 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
         known: the last receipt that an open ledger has seen.
     """
     problems: list[str] = []
-    marks = []
+    marks = [] if known is None else [known]
     try:
-        marks = [mark for mark in (anchor.read(), known) if mark is not None]
+        held = anchor.read()
     except LedgerTampered as wrong:
         problems.append(str(wrong))
-    if anchor.kept and not problems and not any(mark is not known for mark in marks):
-        problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
+    else:
+        if held is not None:
+            marks.append(held.mark)
+        elif anchor.kept:
+            problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
     book, entries, trusted = Book(chain), 0, True
     try:
         for row in store.walk(1):
@@ -78,9 +81,19 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
                 f"The ledger ends at receipt {book.number}, but receipt {mark.number} was written: it is an "
                 "older copy, or receipts were cut off."
             )
+    if not problems:
+        problems += _behind(anchor, Mark(book.number, book.mac))
     if not trusted:
         problems.append(f"From receipt {book.number + 1} on nothing can be believed.")
     return Verification(tuple(dict.fromkeys(problems)), entries, book.mac.hex())
+
+
+def _behind(anchor: Anchor, head: Mark) -> list[str]:
+    """Whether the anchor is behind: what it does not announce was written under another one."""
+    held = anchor.read()
+    if held is None or held.mark.number >= head.number or held.ends_at(head):
+        return []
+    return [stale(held, head)]
 
 
 def _reading(store: Store, chain: Chain, book: Book, row: Row, marks: list[Mark]) -> list[str]:
