@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.lab import notebook, play, portrait, scene, scenes
 from sfumato.testing import seeded
+
+NOTEBOOKS = Path(__file__).parents[2] / "docs" / "lab"
 
 # What a reader must come away with, by scene: patterns that the told text has.
 TOLD = {
@@ -136,3 +139,24 @@ def test_the_portrait_is_the_same_picture_at_every_size():
     assert abs(dense - large.mean()) < 0.02
     with pytest.raises(InvalidParameter, match="from 16"):
         portrait(8, 8)
+
+
+@pytest.mark.parametrize("told", scenes(), ids=lambda each: each.name)
+def test_every_scene_draws(told):
+    """By its code, which the tests of each scene run: a last expression that gives a figure."""
+    drawn = [
+        part.text
+        for part in told.parts
+        if part.kind == "code"
+        and re.search(r"^(sf\.plots\.|sf\.attacks\.c|least\.plot|answer\.plot)", part.text, re.M)
+    ]
+    assert drawn
+    kept = json.loads((NOTEBOOKS / f"{told.name}.ipynb").read_text(encoding="utf-8"))
+    pictures = [
+        output
+        for cell in kept["cells"]
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    assert len(pictures) == len(drawn)
+    assert (NOTEBOOKS / f"{told.name}.ipynb").stat().st_size < 200_000

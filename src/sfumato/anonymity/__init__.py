@@ -21,6 +21,7 @@ from sfumato.anonymity.hierarchy import Hierarchy
 from sfumato.anonymity.measure import Anonymity, Diversity, measure
 from sfumato.anonymity.mondrian import mondrian
 from sfumato.anonymity.uniqueness import ColumnSet, Uniqueness, classes, uniqueness
+from sfumato.anonymity.utility import Utility, utility
 
 __all__ = [
     "Anonymity",
@@ -30,6 +31,7 @@ __all__ = [
     "Diversity",
     "Hierarchy",
     "Uniqueness",
+    "Utility",
     "classes",
     "crowds",
     "deidentify",
@@ -39,4 +41,5 @@ __all__ = [
     "roles",
     "suggest",
     "uniqueness",
+    "utility",
 ]

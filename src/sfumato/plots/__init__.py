@@ -6,7 +6,7 @@ path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
 
 from __future__ import annotations
 
-from sfumato.plots.anonymity import before_after
+from sfumato.plots.anonymity import before_after, utility_curve
 from sfumato.plots.attacks import reconstruction_curve, success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.bounds import against_bound
@@ -28,4 +28,5 @@ __all__ = [
     "reconstruction_curve",
     "success_rates",
     "tradeoff_curve",
+    "utility_curve",
 ]

@@ -21,9 +21,11 @@ from sfumato.plots._figure import (
     INK,
     LABEL,
     NOTE,
+    STYLES,
     finish,
     new_figure,
     number,
+    numbers,
     plain_axes,
     shortened,
 )
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["before_after"]
+__all__ = ["before_after", "utility_curve"]
 
 _Sizes: TypeAlias = npt.NDArray[np.int64]
 
@@ -194,3 +196,49 @@ def _percent(share: float) -> str:
     if 0.9995 <= share < 1:
         return ">99.9 %"
     return f"{share * 100:.3g} %" if share >= 0.1 else f"{share * 100:.2g} %"
+
+
+def utility_curve(
+    ks: Sequence[int] | npt.NDArray[Any],
+    left: Mapping[str, Sequence[float] | Floats],
+    *,
+    title: str = "",
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """What is left of a table as k grows: a curve for each way to make it k-anonymous.
+
+    Args:
+        ks: the k, increasing.
+        left: up to four ways, name → the share that is left at each k, 0 … 1.
+        title: the title.
+        path: where to write the picture, .png or .svg.
+    """
+    at = numbers(ks, "ks")
+    if not 1 <= len(left) <= len(STYLES):
+        raise InvalidParameter(f"One to {len(STYLES)} curves fit in one picture.")
+    if not len(at) or at[0] < 1 or np.any(np.diff(at) <= 0):
+        raise InvalidParameter("ks must increase, from 1 on.")
+    figure = new_figure(6.8, 4.2)
+    axes = figure.subplots()
+    for (name, values), (colour, style), marker in zip(left.items(), STYLES, "osD^", strict=False):
+        shares = numbers(values, "left", length=len(at))
+        if not np.all((shares >= 0) & (shares <= 1)):
+            raise InvalidParameter("What is left of a table lies between 0 and 1.")
+        label = shortened(name, 48)
+        axes.plot(
+            at, shares, color=colour, linestyle=style, linewidth=2.0, marker=marker, markersize=5, label=label
+        )
+    axes.set_xscale("log")
+    axes.set_xticks(at, [number(each) for each in at.tolist()])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.03)
+    axes.yaxis.set_major_formatter(_tick)
+    axes.set_xlabel("k: rows that must look the same", fontsize=LABEL, color=INK)
+    axes.set_ylabel("information left", fontsize=LABEL, color=INK)
+    plain_axes(axes, values="y")
+    axes.spines["bottom"].set_visible(True)
+    legend = axes.legend(loc="best", frameon=True, framealpha=0.9, edgecolor="none", fontsize=NOTE)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    note = "1 less the normalised certainty penalty of the quasi-identifiers. For the steward alone."
+    return finish(figure, title=title, note=note, path=path)
