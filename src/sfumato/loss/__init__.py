@@ -19,6 +19,7 @@ from sfumato.loss.composed import NO_LOSS, ComposedLoss, compose
 from sfumato.loss.exchanged import ExchangedSampleLoss
 from sfumato.loss.gaussian import DiscreteGaussianLoss, GaussianLoss
 from sfumato.loss.group import GroupLoss, textbook_group
+from sfumato.loss.law import LossLaw
 from sfumato.loss.parallel import ParallelLoss
 from sfumato.loss.pure import BoundedRangeLoss, DiscreteLaplaceLoss, LaplaceLoss, PureLoss, ResponseLoss
 from sfumato.loss.sampled import SampledLoss
@@ -37,6 +38,7 @@ __all__ = [
     "GaussianLoss",
     "GroupLoss",
     "LaplaceLoss",
+    "LossLaw",
     "ParallelLoss",
     "PrivacyLoss",
     "PureLoss",

@@ -7,7 +7,7 @@ import math
 from abc import ABC
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import _renyi
@@ -25,6 +25,9 @@ from sfumato.numeric.exact import (
     probability,
 )
 from sfumato.numeric.laws import Term
+
+if TYPE_CHECKING:
+    from sfumato.loss.law import LossLaw
 
 __all__ = ["Adjacency", "PrivacyLoss", "Scheme", "counted", "proven_point", "register"]
 
@@ -283,6 +286,12 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         from sfumato.loss.sampled import sampled
 
         return sampled(self, rate, scheme, adjacency)
+
+    def law(self) -> LossLaw:
+        """The law of the privacy loss itself, where it is known in a simple form; see `LossLaw`."""
+        from sfumato.loss.law import law
+
+        return law(self)
 
     def under(self, adjacency: Adjacency) -> PrivacyLoss:
         """The same loss, stated for one kind of neighbours, so that it cannot be mixed with others."""
