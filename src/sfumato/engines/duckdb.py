@@ -6,11 +6,9 @@ import contextlib
 import itertools
 import os
 import re
-import shutil
 import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -20,6 +18,7 @@ from sfumato.engines._door import FUNCTIONS, is_plain_select
 from sfumato.engines._origins import describe
 from sfumato.engines._public import in_order, repeated, some_values
 from sfumato.engines._run import run
+from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
@@ -82,7 +81,8 @@ class DuckDB:
         dialect: `"duckdb"`.
         threads: How many threads a read may use; by default one a core.
         memory: How much memory reads may use together, like `"4GB"`; by default four fifths of the machine's.
-            What does not fit is written to a private folder, removed when the engine is closed.
+            What does not fit is written to a private folder, removed when the engine is closed, or, after a
+            kill, when the next one is opened.
         timeout: How many seconds one read may take; by default any number.
 
     Privacy:
@@ -124,8 +124,7 @@ class DuckDB:
         self._connection: Any = None
         self._closed = False
         self._process = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix="sfumato-")
-        self._remove = weakref.finalize(self, _remove_folder, self._folder, self._process)
+        self._scratch = Scratch()
 
     def attach(
         self,
@@ -281,7 +280,7 @@ class DuckDB:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
             self._connection, self._tables = None, {}
-            self._remove()
+            self._scratch.remove()
 
     def __enter__(self) -> DuckDB:
         return self
@@ -304,7 +303,7 @@ class DuckDB:
     def _connect(self) -> Any:
         """A fresh instance in memory with our settings, not locked yet."""
         settings = dict(_SETTINGS)
-        settings["temp_directory"] = tempfile.mkdtemp(dir=self._folder)  # instances must not share one
+        settings["temp_directory"] = tempfile.mkdtemp(dir=self._scratch.path)  # instances must not share one
         if self.threads is not None:
             settings["threads"] = self.threads
         if self.memory is not None:
@@ -346,11 +345,6 @@ def _holds(cursor: Any, guard: str, now: tuple[Stamp, ...], held: dict[str, tupl
     if is_settled and any(now):
         held[guard] = now
     return True
-
-
-def _remove_folder(folder: str, process: int) -> None:
-    if os.getpid() == process:  # not from a forked child, whose parent still uses it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _duckdb() -> Any:

@@ -13,8 +13,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ from sqlglot import exp
 from sfumato.engines._prepared import FORMAT, FORMAT_GROUPS, METADATA
 from sfumato.engines._run import run
 from sfumato.engines._scans import quoted
+from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
@@ -322,15 +321,15 @@ def _read_from(located: Located) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _private_folder(target: Path) -> Iterator[Path]:
     """A folder beside the target that its owner alone may enter; gone afterwards with all that is in it."""
-    made: str | None = None
+    made: Scratch | None = None
     with contextlib.suppress(OSError):
-        made = tempfile.mkdtemp(prefix=".sfumato-", dir=target.parent)
+        made = Scratch(target.parent, prefix=".sfumato-")
     if made is None:
         raise SourceUnusable(f"{target.name[:100]} cannot be written there; check the folder's permissions.")
     try:
-        yield Path(made)
+        yield made.path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        made.remove()
 
 
 def _move(draft: Path, target: Path, *, force: bool) -> None:
