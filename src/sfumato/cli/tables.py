@@ -49,6 +49,7 @@ def init(
     from sfumato.catalog import DraftTable, draft, write_new
     from sfumato.catalog.write import table_name
     from sfumato.engines import DuckDB
+    from sfumato.engines.whole import check_whole
     from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
@@ -59,6 +60,7 @@ def init(
     with spinner("looking at the columns", quiet=json_), DuckDB() as engine:
         for file in files:
             columns = dict(engine.schema(file))
+            check_whole(file)
             if not columns:
                 raise InvalidParameter(f"{file} has no columns.")
             untyped = file.partition("::")[0].lower().endswith(_UNTYPED)

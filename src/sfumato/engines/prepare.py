@@ -29,6 +29,7 @@ from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_C
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.forms import group_form, one_form
 from sfumato.engines.sources import Database, Files, Located, locate
+from sfumato.engines.whole import check_whole
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
 from sfumato.render import is_text
@@ -121,6 +122,7 @@ def prepare(
     unit = _unit_of(table)
     groups = _grouping(table, unit, group_by)
     located = locate(table.source)
+    check_whole(table.source)
     target = _target(path, located, force=force)
     key = new_salt(32) if salt is None else _checked(salt)
     kinds = {name: column.kind for name, column in table.schema.items()}

@@ -83,7 +83,8 @@ class Session:
             LedgerMismatch: if the ledger has another budget, unit or bounds on record.
             AccessDenied: if an analyst is named and the ledger has no budget on record yet, or other
                 declarations: what to open and declare is the steward's.
-            SourceUnusable: if a source cannot be opened or lacks a declared column.
+            SourceUnusable: if a source cannot be opened or lacks a declared column; in the steward's own
+                session also if a quote in a CSV file hides the rows behind it.
         """
         private = [table for table in tables if isinstance(table, PrivateTable)]
         if not private or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
@@ -108,6 +109,8 @@ class Session:
             pointers = pointers_of(private)
             for table in tables:
                 self.tables[table.name] = _attach(self._engine, table, pointers.get(table.name, ()))
+            if analyst is None:
+                _check_whole(self._engine, tables)
             for members in _by_dataset(private).values():
                 _check_ids(self._engine, members)
         except BaseException:
@@ -291,6 +294,15 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
 def _differ(*types: str) -> bool:
     """Whether columns of these types cannot be compared as they are; one of nothing but NULL always can."""
     return len(set(types) - {'"NULL"', "NULL"}) > 1
+
+
+def _check_whole(engine: Engine, tables: Sequence[PrivateTable | PublicTable]) -> None:
+    """Tell the steward of rows that would be lost; no row may decide what an analyst is told."""
+    from sfumato.engines.duckdb import DuckDB
+    from sfumato.engines.whole import check_whole
+
+    for table in tables if isinstance(engine, DuckDB) else ():
+        check_whole(table.source)
 
 
 def _attach(
