@@ -21,6 +21,7 @@ HIDING = {
     "a quote that ends too early": b'a,b\n1,x\n2,"y"w\n3,z\n',
     "an odd number": b'a,b\n1,x\n2,"y"""\n3,"z\n',
     "in another delimiter": b'a;b\n1;x\n2;"y,\n3;z\n',
+    "after a space": b'a,b\n1,x\n2, "y\n3,z\n',
     "in the last field": b'a,b\n1,x\n2,"',
     "longer than any line": b'a,b\n1,"' + b"x,\n" * 2**20 + b'"\n2,y\n',
 }
@@ -35,6 +36,7 @@ WHOLE = {
     "no UTF-8": b'a,b\n1,"\xff"\n',
     "nothing": b"a,b\n",
     "a long line": b"a,b\n1," + b"x" * 5_000_000 + b'"\n2,y\n',
+    "spaces around": b'a,b\n1, "x" \n2, 5"\n',
     "pipes": b'a|b\n1|"x|"\n',
 }
 

@@ -64,25 +64,30 @@ def _is_whole(path: str, delimiter: bytes) -> bool:
 
 def _closes(read: Callable[[int], bytes], delimiter: bytes) -> bool:
     """Whether every quote that begins a field ends one, too."""
-    text = rb'"(?:[^"]++|"")*+"'
-    plain = rb'[^"\r\n' + delimiter + rb"][^\r\n" + delimiter + rb"]*+"
+    text = rb' *+"(?:[^"]++|"")*+" *+'  # the engine passes over spaces around quotes
+    plain = rb'(?! *+")[^\r\n' + delimiter + rb"]++"
     fields = re.compile(rb"(?:(?:" + text + rb"|" + plain + rb")?+[\r\n" + delimiter + rb"])*+")
     last = re.compile(rb"(?:" + text + rb"|" + plain + rb")?+")
     ends, rest = (b"\n", b"\r", delimiter[-1:]), b""
     while block := read(_BLOCK):
         held = rest + block if rest else block.removeprefix(_BOM)
         if b'"' not in held:
-            rest = b"" if held[-1:] in ends else b"."  # of a field that goes on only that it has begun
+            rest = _begun(held[max(map(held.rfind, ends)) + 1 :])
             continue
         found = fields.match(held)
         assert found is not None  # it may be empty
         rest = held[found.end() :]
-        if rest.startswith(b'"'):
+        if rest.lstrip(b" ").startswith(b'"'):
             ended = last.match(rest)
             closed = ended is not None and 0 < ended.end() < len(rest)
             if closed or len(rest) > _LONGEST:
                 return False
         elif len(rest) > _LONGEST:
-            rest = rest[:1]  # a field without quotes, whatever else it holds
+            rest = _begun(rest)
     ended = last.match(rest)
     return ended is not None and ended.end() == len(rest)
+
+
+def _begun(field: bytes) -> bytes:
+    """Of a field without quotes only that it has begun; after spaces a quote may yet come."""
+    return b"." if field.strip(b" ") else field[:1]
