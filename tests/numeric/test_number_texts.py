@@ -93,6 +93,7 @@ def toml(tmp_path, epsilon):
 epsilon = '''{epsilon}'''
 [tables.t]
 source = "t.parquet"
+dataset = "d"
 unit = "row"
 [tables.t.columns]
 x = {{ type = "int", lower = 0, upper = 9 }}
@@ -142,6 +143,17 @@ def test_the_search_finds_what_python_reads(monkeypatch):
 def test_an_epsilon_in_the_file_is_read_alike(tmp_path):
     few = [*PLAIN, *(text for text in ODD if "\n" not in text and "\x00" not in text), "١", "０.１", "1_000"]
     assert [text for text in few if wrong(lambda text: toml(tmp_path, text), text)] == []
+    assert [toml(tmp_path, text) for text in PLAIN] == list(PLAIN.values())
+
+
+@pytest.mark.parametrize("text", ["١", "1_0", "２", "1e400000", "nan"])
+@pytest.mark.parametrize("key", ["threads", "timeout"])
+def test_a_limit_in_the_file_is_read_alike(tmp_path, key, text):
+    toml(tmp_path, "1")
+    path = tmp_path / "sfumato.toml"
+    path.write_text(path.read_text(encoding="utf-8") + f'\n[engine]\n{key} = "{text}"\n', encoding="utf-8")
+    with pytest.raises(SfumatoError, match="engine takes"):
+        Catalog.read(path, environ={})
 
 
 def test_a_parameter_that_only_looks_like_a_number_is_text():

@@ -281,7 +281,7 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
     threads, memory, timeout = section.get("threads"), section.get("memory"), section.get("timeout")
     try:
         made = EngineLimits(
-            threads=None if threads is None else int(threads),
+            threads=None if threads is None else int(as_fraction(threads, "threads")),
             memory=None if memory is None else str(memory),
             timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
         )
