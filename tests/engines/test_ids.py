@@ -88,6 +88,7 @@ def _attached(one, rows, native: str, file) -> int | None:
     return rows(one, f'SELECT COUNT(DISTINCT "{UNIT_COLUMN}") FROM t')[0][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", VALUES)
 def test_what_is_one_id_prints_alike(one, rows, tmp_path, native):
     """Over all native types: equal under =, GROUP BY and PARTITION BY but printed differently, or refused."""
@@ -108,9 +109,10 @@ def test_what_is_one_id_prints_alike(one, rows, tmp_path, native):
     assert found == len(texts) - merged, f"{native}: {found} ids of {sorted(texts)}; {pairs}"
 
 
-def test_the_search_finds_the_pairs_that_are_known(tmp_path):
+@pytest.mark.slow
+def test_the_search_finds_the_pairs_that_are_known():
     """The planted twin: types that are refused, or shown otherwise, do take different values for one."""
-    found = {each: _pairs(each, str(tmp_path / f"{i}.duckdb")) for i, each in enumerate(VALUES)}
+    found = {each: _pairs(each, ":memory:") for each in VALUES}
     assert ("1 month", "30 days") in found["INTERVAL"]
     assert ("A", "a") in found["VARCHAR COLLATE NOCASE"]
     assert found["VARCHAR"] == []

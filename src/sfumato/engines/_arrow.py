@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["exact_as_id", "readable", "valid_text", "without_zone", "zoneless"]
+__all__ = ["exact_as_id", "readable", "readable_type", "valid_text", "without_zone", "zoneless"]
+
+
+def readable_type(native: Any) -> Any:
+    """A type that DuckDB reads: two rare ones have a near one, others stay."""
+    import pyarrow as pa
+
+    if pa.types.is_float16(native):
+        return pa.float32()
+    return pa.float64() if pa.types.is_decimal256(native) else native
 
 
 def readable(column: Any) -> Any:
-    """The column in a type that DuckDB reads: two rare ones are converted, others left as they are."""
-    import pyarrow as pa
-
-    if pa.types.is_float16(column.type):
-        return column.cast(pa.float32())
-    if pa.types.is_decimal256(column.type):
-        return column.cast(pa.float64())
-    return column
+    """The column in a type that DuckDB reads."""
+    target = readable_type(column.type)
+    return column if target == column.type else column.cast(target)
 
 
 def exact_as_id(native: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.engines._arrow import exact_as_id, zoneless
+from sfumato.engines._arrow import exact_as_id, readable_type, zoneless
 from sfumato.engines._frames import Frame, Picked, frame_of
 from sfumato.errors import SourceUnusable
 
@@ -19,7 +19,14 @@ def files_of(paths: tuple[str, ...], partitions: tuple[str, ...], form: str) -> 
     import pyarrow.dataset as ds
 
     keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")
-    return ds.dataset(list(paths), format=form, partitioning=keys if partitions else None)
+    read: Any = form
+    if form == "parquet":  # UUIDs as what they are, not as bytes; old times of 96 bits beyond the year 2262
+        options = ds.ParquetFragmentScanOptions(arrow_extensions_enabled=True)
+        read = ds.ParquetFileFormat(
+            read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
+            default_fragment_scan_options=options,
+        )
+    return ds.dataset(list(paths), format=read, partitioning=keys if partitions else None)
 
 
 def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
@@ -75,14 +82,34 @@ def _types(wanted: Any, physical: Any) -> tuple[Any, ...]:
 
 
 def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
-    files = tuple(dataset.files)
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
     names, types = tuple(dataset.schema.names), dataset.schema.types
 
     def read(values: list[int], ids: list[int]) -> Picked:
-        vague = frozenset(place for place in ids if not exact_as_id(types[place]))
-        return Picked(dataset, tuple(values), tuple(ids), vague=vague, checked=False)
+        """Only what is wanted: DuckDB refuses a dataset with a type that it does not know in any column."""
+        wanted = list(dict.fromkeys([*values, *ids]))
+        at = {place: i for i, place in enumerate(wanted)}
+        scannable = dataset
+        if dataset._scan_options or len(set(names)) < len(names):
+            at = {place: place for place in wanted}
+        else:
+            schema = pa.schema([(names[place], readable_type(types[place])) for place in wanted])
+            files = list(dataset.get_fragments())
+            scannable = ds.FileSystemDataset(files, schema, dataset.format, dataset.filesystem)
+        vague = frozenset(at[place] for place in ids if not exact_as_id(types[place]))
+        places = [tuple(at[place] for place in each) for each in (values, ids)]
+        return Picked(scannable, *places, vague=vague, checked=False)
 
-    return Frame(names, lambda wanted: (dataset, list(wanted)), read, shown, files=files, remembers=remembers)
+    return Frame(
+        names,
+        lambda wanted: (dataset, list(wanted)),
+        read,
+        shown,
+        files=tuple(dataset.files),
+        remembers=remembers,
+    )
 
 
 def _together(pieces: tuple[Frame, ...], dataset: Any, shown: str, *, remembers: bool) -> Frame:

@@ -1,0 +1,208 @@
+"""Native type by extreme value by declared kind by source: a value or NULL, and never an error at a read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+import sqlglot
+from tests.support.every_type import duckdb_sources, mixed_sources, object_frames, sources
+
+from sfumato.engines import _arrow, _origins, _parquet, _tables, pointer_column
+from sfumato.engines._ids import pointer_type
+from sfumato.engines._origins import describe
+from sfumato.engines._types import cast
+from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.sources import locate
+from sfumato.errors import EngineFailed, SourceUnusable
+
+KINDS = ("integer", "float", "boolean", "text", "date")
+
+
+def _uses(column: str, kind: str) -> list[str]:
+    name = column.replace('"', '""')
+    used = [f'COUNT(hash("{name}"))', f'COUNT(DISTINCT "{name}")']
+    return [*used, f'COUNT(UPPER("{name}"))'] if kind == "text" else used
+
+
+def _count(engine: DuckDB, names: Iterable[tuple[str, str]], condition: str = "TRUE") -> list[int] | None:
+    """Counts of what is there in each column; None if the read fails."""
+    terms = ["COUNT(*)", *(use for name, kind in names for use in _uses(name, kind))]
+    listed = ", ".join(f"{term} AS a{i}" for i, term in enumerate(terms))
+    statement = sqlglot.parse_one(f"SELECT {listed} FROM t WHERE {condition}", dialect="duckdb")
+    try:
+        return [next(iter(column.to_pylist())) for column in engine.fetch(statement).columns]
+    except EngineFailed:
+        return None
+
+
+class Search:
+    """Attaches sources and reads every column, as each kind and as ids."""
+
+    def __init__(self) -> None:
+        self.engine = DuckDB(threads=2)
+        self.read, self.refused, self.found = 0, 0, list[str]()
+
+    def source(self, shown: str, source) -> None:
+        connection = self.engine._connect()
+        try:
+            natives = _natives(connection, source)
+        finally:
+            connection.close()
+        for kind in KINDS:
+            fits = [name for name, types in natives.items() if all(cast("x", each, kind) for each in types)]
+            self.refused += len(natives) - len(fits)
+            self._look(shown, source, dict.fromkeys(fits, kind))
+        self._ids(shown, source, natives)
+
+    def _look(self, shown: str, source, columns: dict[str, str]) -> None:
+        if not columns:
+            return
+        try:
+            self.engine.attach("t", source, {"n": "integer", **columns})
+        except SourceUnusable as refused:
+            self.found.append(f"{shown}: {refused}")
+            return
+        self.read += len(columns)
+        if _count(self.engine, columns.items()) is None:
+            broken = []
+            for name, kind in columns.items():
+                self.engine.attach("t", source, {"n": "integer", **columns})
+                if _count(self.engine, [(name, kind)]) is None:
+                    broken.append(f"{shown}: {name} as {kind}")
+            self.found += broken or [f"{shown}: all columns as {set(columns.values())}"]
+
+    def _ids(self, shown: str, source, natives: dict[str, set[str]]) -> None:
+        fits = {name for name, types in natives.items() if pointer_type(types) is not None}
+        fits &= {
+            name for name, types in natives.items() if any(all(cast("x", t, k) for t in types) for k in KINDS)
+        }
+        kinds = {
+            name: next(kind for kind in KINDS if all(cast("x", each, kind) for each in natives[name]))
+            for name in fits
+        }
+        while kinds:  # some types of a source are refused though DuckDB's own would do
+            try:
+                self.engine.attach("t", source, {"n": "integer", **kinds}, unit="n", pointers=list(kinds))
+                break
+            except SourceUnusable as refused:
+                named = [name for name in kinds if f'column "{name}"' in str(refused)]
+                if not named:
+                    self.found.append(f"{shown}: {refused}")
+                    return
+                self.refused += 1
+                del kinds[named[0]]
+        shown_as = [(pointer_column(name), "id") for name in kinds]
+        self.read += len(kinds)
+        if kinds and _count(self.engine, [*shown_as, (UNIT_COLUMN, "id")]) is None:
+            self.found.append(f"{shown}: as ids")
+
+
+def _natives(connection, source) -> dict[str, set[str]]:
+    """The types of each column, of several files all of them."""
+    located = locate(source)
+    if getattr(located, "format", None) == "parquet":
+        held = [
+            _origins.columns_of(connection, part, "") for part in _parquet.parquet_parts(connection, located)
+        ]
+    elif getattr(located, "pieces", ()):
+        held = [describe(connection, each) for each in located.pieces]
+    else:
+        held = [describe(connection, located)]
+    found: dict[str, set[str]] = {}
+    for columns in held:
+        for column in columns:
+            found.setdefault(column.name, set()).add(column.native)
+    found.pop("n")
+    return found
+
+
+def _searched(made) -> Search:
+    search = Search()
+    with search.engine:
+        for shown, source in made:
+            search.source(shown, source)
+    return search
+
+
+@pytest.mark.slow
+def test_no_value_of_any_type_makes_a_read_fail(tmp_path):
+    """About 2,000 columns of 17 kinds of sources: Arrow, Parquet, CSV, Feather, pandas, Polars, DuckDB."""
+    search = _searched([*sources(tmp_path), *duckdb_sources(tmp_path)])
+    assert search.found == [], f"{search.read} columns read, {search.refused} refused"
+    assert search.read > 1500
+
+
+@pytest.mark.parametrize(
+    ("few", "least"),
+    [pytest.param(True, 300, marks=pytest.mark.slow), pytest.param(False, 3000, marks=pytest.mark.stats)],
+)
+def test_files_of_two_types_never_make_a_read_fail(tmp_path, few, least):
+    """Each pair of types in two files of one source, in both orders: 12 types in `make test`, then all."""
+    search = _searched(mixed_sources(tmp_path, few=few))
+    assert search.found == [], f"{search.read} columns read, {search.refused} refused"
+    assert search.read > least
+
+
+@pytest.mark.parametrize(
+    "firsts",
+    [
+        pytest.param(("1",), marks=pytest.mark.slow),
+        pytest.param(("2020-01-01", True), marks=pytest.mark.stats),
+    ],
+)
+def test_no_cell_of_python_objects_decides_how_another_is_read(firsts):
+    """31 odd cells beside ordinary ones in columns of pandas and Polars, as 5 kinds and as ids."""
+    searched = 0
+    with DuckDB() as engine:
+        for (shown, frame), kind in itertools.product(object_frames(firsts), KINDS):
+            names = [name for name in frame.columns if name != "n"]
+            read = [*((name, kind) for name in names), *((pointer_column(name), "id") for name in names)]
+            found = []
+            for part in (frame, frame[:1]):
+                engine.attach("t", part, {"n": "integer", **dict.fromkeys(names, kind)}, pointers=names)
+                found.append(_count(engine, read, "n = 0"))
+            assert found[0] == found[1] is not None, f"{shown} as {kind}"
+            searched += 2 * len(names)
+    assert searched > 500, f"{searched} columns"
+
+
+def _bare(column: str, native: str, kind: str) -> str | None:
+    made = cast(column, native, kind)
+    return f"TRY_CAST({column} AS BIGINT)" if (native, kind) == ("BIGNUM", "integer") else made
+
+
+def test_the_search_finds_a_cast_that_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "cast", _bare)
+    search = Search()
+    with search.engine:
+        file = dict(duckdb_sources(tmp_path))["duckdb"]
+        search._look("duckdb", file, {"BIGNUM": "integer", "HUGEINT": "integer"})
+    assert search.found == ["duckdb: BIGNUM as integer"]
+
+
+def test_the_search_finds_times_that_are_multiplied(tmp_path, monkeypatch):
+    monkeypatch.setattr(_arrow, "zoneless", lambda native: native)
+    _, table = next(sources(tmp_path))
+    search = Search()
+    with search.engine:
+        search._look("table", table, {"timestamp ms UTC": "date", "timestamp us UTC": "date"})
+    assert search.found == ["table: timestamp ms UTC as date"]
+
+
+def test_the_search_finds_files_that_are_cast_to_one_type(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        _origins, "parquet_parts", lambda connection, files: [_parquet.parquet_whole(connection, files)]
+    )
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for i, native in enumerate((pa.timestamp("ns"), pa.timestamp("us"))):
+        values = pa.array([0, 253402214400 * 10 ** (6 * i)], pa.int64()).view(native)
+        pq.write_table(pa.table({"n": [0, 1], "c": values}), tmp_path / f"{i}.parquet")
+    search = Search()
+    with search.engine:
+        search._look("files", str(tmp_path / "*.parquet"), {"c": "date"})
+    assert search.found == ["files: c as date"]
