@@ -127,12 +127,19 @@ def _searched(made) -> Search:
     return search
 
 
-@pytest.mark.slow
-def test_no_value_of_any_type_makes_a_read_fail(tmp_path):
-    """About 2,000 columns of 17 kinds of sources: Arrow, Parquet, CSV, Feather, pandas, Polars, DuckDB."""
-    search = _searched([*sources(tmp_path), *duckdb_sources(tmp_path)])
+QUICK = {"table", "parquet", "dataset", "pandas", "duckdb", "parquet by duckdb"}
+
+
+@pytest.mark.parametrize(
+    ("quick", "least"),
+    [pytest.param(True, 700, marks=pytest.mark.slow), pytest.param(False, 1000, marks=pytest.mark.stats)],
+)
+def test_no_value_of_any_type_makes_a_read_fail(tmp_path, quick, least):
+    """2,550 columns of 16 kinds of sources, over 700 of 6 kinds in `make test`; 1,636 are refused by type."""
+    made = [*sources(tmp_path), *duckdb_sources(tmp_path)]
+    search = _searched([each for each in made if (each[0] in QUICK) == quick])
     assert search.found == [], f"{search.read} columns read, {search.refused} refused"
-    assert search.read > 1500
+    assert search.read > least
 
 
 @pytest.mark.parametrize(
@@ -156,8 +163,9 @@ def test_files_of_two_types_never_make_a_read_fail(tmp_path, few, least):
 def test_no_cell_of_python_objects_decides_how_another_is_read(firsts):
     """31 odd cells beside ordinary ones in columns of pandas and Polars, as 5 kinds and as ids."""
     searched = 0
-    with DuckDB() as engine:
-        for (shown, frame), kind in itertools.product(object_frames(firsts), KINDS):
+    kinds = KINDS if len(firsts) > 1 else ("integer", "date")
+    with DuckDB(threads=2) as engine:
+        for (shown, frame), kind in itertools.product(object_frames(firsts), kinds):
             names = [name for name in frame.columns if name != "n"]
             read = [*((name, kind) for name in names), *((pointer_column(name), "id") for name in names)]
             found = []
@@ -166,7 +174,7 @@ def test_no_cell_of_python_objects_decides_how_another_is_read(firsts):
                 found.append(_count(engine, read, "n = 0"))
             assert found[0] == found[1] is not None, f"{shown} as {kind}"
             searched += 2 * len(names)
-    assert searched > 500, f"{searched} columns"
+    assert searched > 200, f"{searched} columns"
 
 
 def _bare(column: str, native: str, kind: str) -> str | None:

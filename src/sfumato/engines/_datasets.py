@@ -99,8 +99,8 @@ def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
             files = list(dataset.get_fragments())
             scannable = ds.FileSystemDataset(files, schema, dataset.format, dataset.filesystem)
         vague = frozenset(at[place] for place in ids if not exact_as_id(types[place]))
-        places = [tuple(at[place] for place in each) for each in (values, ids)]
-        return Picked(scannable, *places, vague=vague, checked=False)
+        shown_at, ids_at = (tuple(at[place] for place in each) for each in (values, ids))
+        return Picked(scannable, shown_at, ids_at, vague=vague, checked=False)
 
     return Frame(
         names,
