@@ -341,4 +341,33 @@ def _accuracy(report: Report, what: str, value: float, truth: float, tolerance: 
     report.figure(f"{what}, shortfall below the truth", max(0.0, -error), "<=", 4e-16)
 
 
-PARTS = (heterogeneous, training, multiplier, running)
+def few(report: Report) -> None:
+    """Compositions of few events, at the epsilons and deltas that were slow once."""
+    report.heading("compositions of few events", "wall", "CPU")
+    laplace, gauss = sf.loss.LaplaceLoss, sf.loss.GaussianLoss
+    fresh = itertools.count(1)
+
+    def near(value: float) -> float:
+        return value * (1.0 + 1e-12 * next(fresh))
+
+    questions: dict[str, Callable[[], object]] = {
+        "two Laplace, delta at 0": lambda: (laplace(near(1.0)) * 2).delta(0),
+        "50 Laplace of 0.1, delta at 0": lambda: (laplace(near(0.1)) * 50).delta(0),
+        "three sampled Gaussians, epsilon at 1e-6": lambda: (gauss(near(0.5)).sampled("0.01") * 3).epsilon(
+            1e-6
+        ),
+        "five sampled Gaussians, epsilon at 1e-12": lambda: (gauss(near(1.0)).sampled("0.001") * 5).epsilon(
+            1e-12
+        ),
+        "50 discrete Gaussians of sigma 20": lambda: (sf.loss.DiscreteGaussianLoss(near(400.0)) * 50).epsilon(
+            1e-6
+        ),
+        "noise multiplier of 25 steps": lambda: accounting.noise_multiplier(near(1.0), 1e-5, 0.001, 25),
+    }
+    for case, question in questions.items():
+        timing = race({"sfumato": question}, repeats=3, budget=4.0)["sfumato"]
+        report.row(case, "sfumato", seconds(timing.wall), seconds(timing.cpu), cpu_seconds=timing.cpu)
+        _time(report, case, timing, 500)
+
+
+PARTS = (heterogeneous, training, multiplier, running, few)

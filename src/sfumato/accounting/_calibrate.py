@@ -207,7 +207,7 @@ def _around(excess: Callable[[float], float], guess: float, most: float = math.i
             # A little beyond where the straight line through the last two points meets the target.
             steep = (before - value) / math.log(step)
             line = math.exp(min(1.1 * value / steep, 10.0)) if steep > 0 else math.inf
-            low, before, step = high, value, min(max(line, 1.02), step**4)
+            low, before, step = high, value, min(max(line, 1.02), max(1.5, step * step))
     while excess(low := high / step) <= 0:
         high, step = low, step * step
     return low, high
