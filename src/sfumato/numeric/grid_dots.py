@@ -155,6 +155,9 @@ def _connect(
         zone = _zone(dense, width)
         factor = 2.0 - 1.0 / math.expm1(-width * (zone - 1))
     cut = 0.0 if top >= summit else infinity - law.infinity(parameters) * (1 - 2.0**-40)
+    # Where the hull was left early a corner may bend the wrong way: its mass is raised to 0, and counts here.
+    bends, errors = _bends(place[kept], curve[kept], width)
+    cut += float(np.sum(np.maximum(-bends - errors, 0.0))) * (1 + 64 * U)
     pairs = _looseness(_polygon(place * width, curve, kept), lower)
     looseness = tuple(((s * (1 + 8 * U) + _ROUNDING) * factor, max(e, cut) * factor) for s, e in pairs)
     surplus = max(0.0, float(np.sum(dense)) * (1 + 64 * U) + infinity - 1.0) + 8 * U
