@@ -63,7 +63,7 @@ def gaussian(sigma, sensitivity):
 def poisson_exchange_delta(sigma, sensitivity, rate, epsilon):
     """δ of a Poisson-sampled Gaussian under exchange: (1−q)N(0) + qN(±Δ), by its threshold test.
 
-    The package offers Poisson samples under add/remove only; these published rows use the third convention.
+    The published rows, in plain floats; the package's own curve must agree with both.
     """
     epsilon = np.minimum(np.asarray(epsilon, dtype=float), 700.0)
     stays = math.log1p(-rate) if rate < 1 else -math.inf
@@ -113,6 +113,8 @@ def test_laplace_curve(scale, sensitivity, rate, way, epsilon, expected):
 def test_gaussian_curve(sigma, sensitivity, rate, way, epsilon, expected):
     if way == "REPLACE":
         assert poisson_exchange_delta(sigma, sensitivity, rate, epsilon) == pytest.approx(expected, abs=1e-7)
+        exchanged = gaussian(sigma, sensitivity).sampled(rate, adjacency="exchange")
+        assert exchanged.profile(0, epsilon) == pytest.approx(expected, abs=1e-7)
         return
     loss = gaussian(sigma, sensitivity).sampled(rate)
     assert loss.profile(WAY[way], epsilon) == pytest.approx(expected, abs=1e-7)
