@@ -80,7 +80,7 @@ def counted(rows: pa.Table, condition: str, threads: int) -> tuple[float, float]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("walls", ["both", "forms alone"])
+@pytest.mark.parametrize("walls", ["both", pytest.param("forms alone", marks=pytest.mark.stats)])
 @pytest.mark.parametrize(
     ("first", "second", "condition"),
     [
@@ -227,7 +227,7 @@ def compare(seed: int, depth: int) -> str:
                 if number == 0 or number != number:
                     return f"{name} of {source} has another form"
     mixed = crowded(data, draw)
-    same = all(rows_of(source, mixed, threads) == found for threads in THREADS)
+    same = all(rows_of(source, mixed, threads) == found for threads in THREADS[1:])
     return "" if same else f"the order shows in {source}"
 
 
