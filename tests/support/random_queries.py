@@ -70,7 +70,8 @@ _TEXTS = (
     "CONCAT({T}, '-', {T})", "REPLACE({T}, 'on', 'x')", "CASE WHEN {B} THEN {t} ELSE {T} END",
     "COALESCE({T}, {t})", "CAST({I} AS TEXT)", "NULLIF({T}, {t})", "LTRIM({T}, 'L')", "CAST(flag AS TEXT)",
     "CAST({D} AS TEXT)", "LOWER({T})", "RTRIM({T})", "TRIM({T})", "REPLACE({T}, 'on', 'x')",
-    "RIGHT({T}, 2)", "REPLACE({T}, 'on', 'x')", "CAST({I} AS TEXT)",
+    "RIGHT({T}, 2)", "REPLACE({T}, 'on', 'x')", "CAST({I} AS TEXT)", "CAST({N} AS TEXT)",
+    "CAST(f_mix AS TEXT)", "CAST(f_pos AS TEXT)",
 )  # fmt: skip
 _DATES = (
     "day", "day", "day", "day_free", "DATE_TRUNC('year', {D})", "DATE_TRUNC('quarter', {D})",
