@@ -339,3 +339,15 @@ def test_text_in_memory_that_is_not_utf_8_is_null(one, rows, kind):
     assert rows(one, "SELECT COUNT(*) FROM t WHERE LOWER(s) = 'ok'") == [(1,)]
     one.attach("t", table(b"\xff\xfe\xc3"), {"s": "text", "n": "integer"})
     assert rows(one, "SELECT COUNT(UPPER(s)), SUM(n) FROM t") == [(2, 6)]
+
+
+@pytest.mark.parametrize("expression", ["1 / amount", "CAST(name AS INTEGER)", "random()", "amount + 1"])
+def test_a_generated_column_is_refused_when_it_is_used(one, tmp_path, expression):
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as file:
+        file.execute(f"CREATE TABLE t (id INTEGER, amount INTEGER, name TEXT, Made AS ({expression}))")
+        file.execute("INSERT INTO t (id, amount, name) VALUES (1, 0, 'x')")
+    for columns, unit in (({"made": "float"}, "id"), ({"amount": "integer"}, "Made")):
+        with pytest.raises(SourceUnusable, match="is generated"):
+            one.attach("t", str(path), columns, unit=unit)
+    one.attach("t", str(path), {"amount": "integer"}, unit="id")

@@ -82,9 +82,19 @@ def origins_of(
             names = [column.name for column in columns]
             places = [_place(each, names, located.shown) for each in (*values, *ids)]
             found = [None if place is None else columns[place] for place in places]
+            _check_stored(found, scan.generated, located.shown)
             exact = [_exact(each, scan.vague) for each in found[len(values) :]]
             origins.append(Origin(scan, tuple(found[: len(values)]), tuple(exact)))
     return origins
+
+
+def _check_stored(columns: Sequence[Column | None], generated: frozenset[str], shown: str) -> None:
+    """An expression of the file may fail on one row, or give another value in each read."""
+    for column in columns:
+        if column is not None and column.inner.lower() in generated:
+            raise SourceUnusable(
+                f'{shown}: column "{column.name[:100]}" is generated; store its values in a table instead.'
+            )
 
 
 def _exact(column: Column | None, vague: frozenset[str]) -> Column | None:
@@ -254,4 +264,10 @@ def _database(connection: Any, database: Database) -> Scan:
         )
     path = ".".join(quoted(part) for part in (alias, *tables[0]))
     is_it = note is not None and tables[0] == ("main", note.table)
-    return Scan(path, database=database.path, note=note if is_it else None)
+    generated = connection.execute(
+        "SELECT lower(column_name) FROM duckdb_columns() WHERE is_generated AND database_name = ? "
+        "AND schema_name = ? AND table_name = ?",
+        [alias, *tables[0]],
+    ).fetchall()
+    names = frozenset(name for (name,) in generated)
+    return Scan(path, database=database.path, note=note if is_it else None, generated=names)

@@ -46,6 +46,7 @@ class Scan:
         millis: Columns of times in milliseconds, in lower case: DuckDB multiplies them while it scans, which
             fails for one that is too large.
         vague: Columns, in lower case, of which DuckDB makes one value of several.
+        generated: Columns, in lower case, that DuckDB works out in each read.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Scan:
     note: Note | None = None
     millis: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
+    generated: frozenset[str] = frozenset()
 
     def prepare(self, connection: Any, name: str) -> str:
         """Attach or register what is needed; the text to put after FROM."""
