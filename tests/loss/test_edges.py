@@ -114,6 +114,15 @@ def test_two_laplace_releases_at_epsilon_0(e: float) -> None:
     assert two_laplace(e) * (1 - 1e-9) <= found.upper <= two_laplace(e) * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(("rho", "rate", "count"), [(1, "0.001", 2), (1, "0.001", 10), ("0.3", "0.05", 5)])
+def test_either_direction_tells_delta_at_epsilon_0(rho: float | str, rate: str, count: int) -> None:
+    ways = (GaussianLoss(rho).sampled(rate) * count).directions() or ()
+    quick = compose.bracket_of_delta(ways, 0.0, swapped=True)
+    slow = [compose.bracket_of_delta((way,), 0.0) for way in ways]
+    assert all(way.lower <= quick.upper and quick.lower <= way.upper for way in slow)
+    assert quick.upper <= min(way.upper for way in slow) * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(("sigma", "count"), [(20, 2), (20, 50), (100, 10), (1000, 25)])
 def test_composed_discrete_gaussians_of_ordinary_size_have_an_answer(sigma: int, count: int) -> None:
     loss = DiscreteGaussianLoss(sigma**2) * count

@@ -283,6 +283,29 @@ def test_gaussian_profile_keeps_its_digits_everywhere(
             assert up <= truth * (1 + mp.mpf("2e-11"))
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    exponent=st.floats(-9, 2.3),
+    ratio=st.floats(0, 40),
+    sign=st.sampled_from((-1, 1)),
+    distance=st.floats(-16, 0),
+    side=st.sampled_from((-1, 0, 1)),
+)
+def test_gaussian_bounds_hold_around_a_point(
+    exponent: float, ratio: float, sign: int, distance: float, side: int
+) -> None:
+    mu, moved = 10.0**exponent, 10.0**distance
+    epsilon = sign * mu * ratio
+    low, up = (mp.mpf(float(x[0])) for x in GAUSSIAN.around(np.array([epsilon]), np.array([moved]), mu))
+    with mp.workdps(80):
+        # At either end of the interval, with a mu that is off by 2 U to the same side.
+        m, e = mp.mpf(mu) * (1 - side * mp.mpf(2) ** -52), mp.mpf(epsilon) + side * mp.mpf(moved)
+        truth = (
+            mp.erfc((e / m - m / 2) / mp.sqrt(2)) - mp.exp(e) * mp.erfc((e / m + m / 2) / mp.sqrt(2))
+        ) / 2
+        assert low <= truth <= up
+
+
 @pytest.mark.parametrize("delta", ["1e-100", "1e-250", "1e-300"])
 def test_far_tails_are_neither_zero_nor_garbage(delta: str) -> None:
     for law, parameters, epsilon in (

@@ -216,9 +216,9 @@ def _around(excess: Callable[[float], float], guess: float, most: float = math.i
 def _search(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
     """The end that holds of a bracket [fails, holds], once it is narrower than `tolerance`.
 
-    Secant steps on (log x, log δ) through the two closest points so far, each aimed a little past the root so
-    that the answer closes the bracket from the other side; a halving step where the secant leaves the bracket
-    or does not pay.
+    Each step goes to where a curve through the closest points so far, in (log x, log δ), meets the target,
+    and a little past it, so that the answer closes the bracket from the other side; a halving step where that
+    leaves the bracket or does not pay.
     """
     left, right = math.log(low), math.log(high)
     seen = [(left, excess(low)), (right, excess(high))]
@@ -226,8 +226,7 @@ def _search(excess: Callable[[float], float], low: float, high: float, tolerance
     for step in range(_MOST_STEPS):
         if right - left <= tolerance:
             break
-        (one, first), (two, second) = sorted(seen, key=lambda point: abs(point[1]))[:2]
-        root = math.nan if first == second else one - first * (two - one) / (second - first)
+        root = _root(sorted(seen, key=lambda point: abs(point[1]))[:3])
         aim = 0.4 * tolerance if right - root > root - left else -0.4 * tolerance
         middle = root + aim
         stuck = step % 4 == 3 and right - left > width / 8
@@ -242,3 +241,12 @@ def _search(excess: Callable[[float], float], low: float, high: float, tolerance
         else:
             right, high = middle, math.exp(middle)
     return high
+
+
+def _root(points: list[tuple[float, float]]) -> float:
+    """Where the polynomial in y through the points (x, y) is at y = 0; not a number where two share a y."""
+    if len({y for _, y in points}) < len(points):
+        return math.nan
+    return math.fsum(
+        x * math.prod(other / (other - y) for _, other in points if other != y) for x, y in points
+    )

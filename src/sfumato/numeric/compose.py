@@ -111,12 +111,21 @@ def bracket_of_delta(directions: Sequence[Direction], epsilon: float, *, swapped
     result = Bracket(floor * (1 - 8 * U), floor * (1 + 8 * U)).clip(0.0, 1.0)
     distinct = _distinct(directions)
     if swapped and epsilon == 0.0 and len(distinct) > 1:
-        # The total variation of a pair and of its swap: one number, and either way tells it.
-        easy = [terms for terms in distinct if (found := _integral(terms, 0.0)) and found.meets(1e-9, 0.0)]
+        # The total variation of a pair and of its swap: one number, and either way tells it. The grid is
+        # shortest where the largest loss is smallest: what is far below 0 hardly counts.
+        distinct.sort(key=lambda terms: _largest(terms)[1])
+        few = all(_few(terms) for terms in distinct)
+        easy = [] if few else [terms for terms in distinct if _exactly(terms)]
         distinct = (easy or distinct)[:1]
     for terms in distinct:
         result = result.join(_delta(terms, epsilon, result.lower))
     return result.clip(0.0, 1.0)
+
+
+def _exactly(terms: tuple[Term, ...]) -> bool:
+    """Whether a contour tells the profile at 0 to nine digits."""
+    found = _integral(terms, 0.0)
+    return found is not None and found.meets(1e-9, 0.0)
 
 
 def rdp(directions: Sequence[Direction], alpha: float) -> float:

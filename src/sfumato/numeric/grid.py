@@ -62,9 +62,9 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> B
         guess = max(sketch.at(tilt)[0], 0.0)
         return tilt, guess, delta, _RELATIVE * guess + _ABSOLUTE
 
-    def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
+    def read(composed: Composed, guess: float) -> tuple[Bracket, float]:
         bracket = _solve(composed, delta, guess, top, sure=bounded)
-        return bracket, bracket.meets(_RELATIVE, _ABSOLUTE)
+        return bracket, _RELATIVE * bracket.lower + _ABSOLUTE if bracket.lower < math.inf else 0.0
 
     events = sum(term.count for term in terms)
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
@@ -101,11 +101,10 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
         wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * _DELTA / max(tilt, 1.0))
         return tilt, epsilon, math.exp(max(sketch.at(tilt)[1], -600.0)), wanted
 
-    def read(composed: Composed, guess: float) -> tuple[Bracket, bool]:
+    def read(composed: Composed, guess: float) -> tuple[Bracket, float]:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
-        tolerance = (_RELATIVE * abs(guess) + _ABSOLUTE) * slope
-        return bracket, bracket.width <= max(tolerance, _DELTA * upper)
+        return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, _DELTA * upper)
 
     return _refined(places, aim, read, largest, _FIRST)
 
@@ -113,11 +112,14 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
 def _refined(
     places: Sequence[Place],
     aim: Callable[[Sketch], tuple[float, float, float, float]],
-    read: Callable[[Composed, float], tuple[Bracket, bool]],
+    read: Callable[[Composed, float], tuple[Bracket, float]],
     largest: int,
     first: int,
 ) -> Bracket:
-    """Compose on finer and finer grids until the bracket is narrow or the largest grid was used."""
+    """Compose on finer and finer grids until the bracket is narrow or the largest grid was used.
+
+    `read` gives a bracket and how wide it may be, both in the units of the answer.
+    """
     sketch = Sketch(places)
     saddle, guess, about, tolerance = aim(sketch)
     divisor, shared = common_step(places)
@@ -136,13 +138,15 @@ def _refined(
             places, divisor, aligned, (guess, low, high), (tilt, up, down), largest, spread, unit is not None
         )
         composed = compose(_parts(places, shared, divisor, layout), layout, about)
-        bracket, enough = read(composed, guess)
+        bracket, narrow = read(composed, guess)
         before = math.inf if best is None else best.width
         best = bracket if best is None else _tighter(best, bracket)
-        if enough or last or best.width > 0.7 * before:  # what is left is not the grid's doing
+        # Where a finer grid hardly helped, what is left is not the grid's doing.
+        if bracket.width <= narrow or last or best.width > 0.7 * before:
             break
-        wanted = tolerance / max(bracket.width, tolerance)
-        step = layout.step * min(0.5, max(1 / 16, 0.7 * math.sqrt(wanted)))
+        # The width falls with the square of the step; without a lower end, nobody knows how far to go.
+        wanted = math.sqrt(narrow / bracket.width) if bracket.lower > 0 else 0.0
+        step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, 0.8 * wanted))
     assert best is not None
     return best
 

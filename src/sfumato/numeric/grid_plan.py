@@ -186,16 +186,21 @@ class Sketch:
         """(low, high, up, down): all but e^-negligible of the tilted law lies between, by Chernoff."""
         value, _, variance = self.cumulants(tilt)
         spread = math.sqrt(max(variance, 1e-18))
-        low, high, up, down = -math.inf, math.inf, 1.0, 1.0
-        for further in np.geomspace(0.05, 50.0, 22) / spread:
-            t = float(further)
-            above = (self.cumulants(tilt + t)[0] - value + negligible) / t
-            below = (value - self.cumulants(tilt - t)[0] - negligible) / t
-            if above < high:
-                high, up = above, t
-            if below > low:
-                low, down = below, t
-        return max(low, self.bottom), min(high, self.top), up, down
+        further = np.geomspace(0.05, 50.0, 22) / spread
+        above = (self._values(tilt + further) - value + negligible) / further
+        below = (value - self._values(tilt - further) - negligible) / further
+        right, left = int(above.argmin()), int(below.argmax())
+        low, high = float(below[left]), float(above[right])
+        return max(low, self.bottom), min(high, self.top), float(further[right]), float(further[left])
+
+    def _values(self, tilts: Floats) -> Floats:
+        """K at each of some tilts."""
+        result = np.zeros(len(tilts))
+        for loss, log_mass, count in self._laws:
+            exponent = log_mass + tilts[:, None] * loss
+            top = exponent.max(axis=1)
+            result += count * (top + np.log(np.exp(exponent - top[:, None]).sum(axis=1)))
+        return result
 
 
 def _sketch(spot: Place) -> tuple[Floats, Floats]:

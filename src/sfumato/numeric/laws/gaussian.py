@@ -16,6 +16,9 @@ __all__ = ["GAUSSIAN", "Gaussian"]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 # Up to this half distance of the two arguments the difference of erfcx is integrated, not subtracted.
 _CLOSE = 0.25
+# Up to this distance, in units of mu, the profile moves as its slope says, to within a hundredth: where it is
+# not 0, a is below 32, and e^(-a²) moves by at most 64 times the distance over √2.
+_TINY = 1e-5
 
 
 class Gaussian(Smooth):
@@ -67,27 +70,51 @@ class Gaussian(Smooth):
             return down(exact, LIBRARY).clip(0.0).reshape(shape), np.where(
                 x < 0, up(exact, LIBRARY), 0.0
             ).reshape(shape)
-        value, error = _upper_half(np.abs(x), mu)
-        negative = x < 0
-        if negative.any():
-            below = np.exp(np.minimum(x, 0.0))
-            value = np.where(negative, -np.expm1(np.minimum(x, 0.0)) + below * value, value)
-            error = np.where(negative, 3 * LIBRARY * np.abs(value) + below * error, error)
-        upper = np.minimum(up(value, 4 * U, error), 1.0)
-        upper = np.where(x == np.inf, 0.0, upper)
-        lower = down(value, 4 * U, error).clip(0.0, 1.0)
+        lower, upper = _around(x, mu, 0.0)
         return lower.reshape(np.shape(epsilon)), upper.reshape(np.shape(epsilon))
+
+    def around(self, epsilon: Floats, moved: Floats, mu: float) -> tuple[Floats, Floats]:
+        """Floats below and above the profile at every point within `moved` of each epsilon.
+
+        One evaluation gives both ends, for a rounded argument and a mu > 0 that is off by up to 2 U of it.
+
+        Privacy:
+            At epsilon ≥ 0 a distance of the argument moves a and b alike, and counts as their rounding does;
+            below 0 the profile falls by at most e^epsilon a unit. Both are of first order, so where the
+            distance is not tiny, the profile, which falls in epsilon and rises in mu, is read at its ends.
+        """
+        lower, upper = _around(epsilon, mu, moved)
+        far = moved > _TINY * min(mu, 1.0)
+        if far.any():
+            lower[far] = self.bounds(epsilon[far] + moved[far], (mu * (1 - 4 * U),))[0]
+            upper[far] = self.bounds(epsilon[far] - moved[far], (mu * (1 + 4 * U),))[1]
+        return lower, upper
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """All reals, unless there is no noise to speak of."""
         return (-math.inf, math.inf) if parameters[0] > 0 else (0.0, 0.0)
 
 
-def _upper_half(x: Floats, mu: float) -> tuple[Floats, Floats]:
-    """The profile at epsilons x ≥ 0 and a bound on its absolute error."""
+def _around(x: Floats, mu: float, moved: float | Floats) -> tuple[Floats, Floats]:
+    """Bounds on the profile within `moved` of x, to first order in it."""
+    value, error = _upper_half(np.abs(x), mu, moved)
+    negative = x < 0
+    if negative.any():
+        below = np.exp(np.minimum(x, 0.0))
+        value = np.where(negative, -np.expm1(np.minimum(x, 0.0)) + below * value, value)
+        # The arguments' own rounding is in both errors.
+        error = np.where(negative, 3 * LIBRARY * np.abs(value) + below * (error + 1.01 * moved), error)
+    upper = np.minimum(up(value, 4 * U, error), 1.0)
+    upper[x == np.inf] = 0.0
+    return down(value, 4 * U, error).clip(0.0, 1.0), upper
+
+
+def _upper_half(x: Floats, mu: float, moved: float | Floats) -> tuple[Floats, Floats]:
+    """The profile at epsilons x ≥ 0 and a bound on its absolute error, within `moved` of them."""
     far, near = np.minimum(x / (mu * math.sqrt(2.0)), 1e150), mu / (2 * math.sqrt(2.0))
     a, b = far - near, far + near
-    shift = 6 * U * (far + near)  # the error of a and of b
+    # The error of a and of b, 2 U of mu included.
+    shift = 6 * U * (far + near) + moved * (1.01 / (mu * math.sqrt(2.0)))
     with np.errstate(under="ignore", over="ignore"):
         weight = 0.5 * np.exp(-np.minimum(a * a, 1000.0))
         value, error = _close(a, near, weight, shift) if near <= _CLOSE else _apart(a, b, weight, shift)
@@ -111,11 +138,14 @@ def _close(a: Floats, near: float, weight: Floats, shift: Floats) -> tuple[Float
 def _apart(a: Floats, b: Floats, weight: Floats, shift: Floats) -> tuple[Floats, Floats]:
     """The difference itself; where a is negative, erfc(a) in place of e^(-a²) erfcx(a), which overflows."""
     right = weight * erfcx(b)
-    left = np.where(a > 0, weight * erfcx(np.maximum(a, 0.0)), 0.5 * erfc(np.minimum(a, 0.0)))
+    positive = a > 0
+    left = np.empty_like(a)
+    left[positive] = weight[positive] * erfcx(a[positive])
+    left[~positive] = 0.5 * erfc(a[~positive])
     value = np.maximum(left - right, 0.0)
     # e^(-a²) moves by 2|a| a unit, both parts alike for a > 0; x·erfcx(x) increases, so |erfcx'| ≤ erfcx/x.
-    alike = np.where(a > 0, value, right)
-    slopes = np.where(a > 0, np.minimum(left / np.maximum(a, 1e-3), 2 * weight), 2 * weight)
+    alike = np.where(positive, value, right)
+    slopes = np.where(positive, np.minimum(left / np.maximum(a, 1e-3), 2 * weight), 2 * weight)
     moved = shift * (2 * np.abs(a) * alike + 2 * slopes)
     return value, (SPECIAL + 2 * LIBRARY) * (left + right) + moved
 

@@ -7,6 +7,7 @@ removed and by (Q, (1 - q)Q + qP) when one is added (Zhu, Dong, Wang 2022, Theor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
@@ -42,6 +43,21 @@ def sampled_bounds(
         Gaboardi 2018, Theorem 2, for x ≥ 0); the inner profile is read at an argument moved down (for the
         upper bound) or up by its rounding error.
     """
+
+    def around(x: Floats, moved: Floats) -> tuple[Floats, Floats]:
+        return inner.bounds(x + moved, parameters)[0], inner.bounds(x - moved, parameters)[1]
+
+    return _bounds_by(around, rate, epsilon, remove=remove)
+
+
+def _bounds_by(
+    around: Callable[[Floats, Floats], tuple[Floats, Floats]],
+    rate: float,
+    epsilon: npt.ArrayLike,
+    *,
+    remove: bool,
+) -> tuple[Floats, Floats]:
+    """The same from a function that bounds the inner profile within a distance of each point."""
     x = np.asarray(epsilon, dtype=np.float64)
     base = np.where(x < 0, -np.expm1(np.minimum(x, 0.0)), 0.0)  # no profile is below 1 - e^x
     floor = np.where(base > 0, up(base, 4 * LIBRARY), 0.0)
@@ -49,8 +65,8 @@ def sampled_bounds(
         factor, drift, inside, moved, gone = (_removed if remove else _added)(x, rate)
         usable = ~gone & np.isfinite(inside) & (moved < 1.0)
         safe, step = np.where(usable, inside, 0.0), np.where(usable, moved, 0.0)
-        lower = inner.bounds(safe + step, parameters)[0]
-        upper = inner.bounds(safe - step, parameters)[1]
+        lower, upper = around(safe.ravel(), step.ravel())
+        lower, upper = lower.reshape(x.shape), upper.reshape(x.shape)
         high = np.where(upper > 0, up((factor + drift) * upper, 4 * LIBRARY), floor)
         low = down((factor - drift) * lower, 4 * LIBRARY)
     # Where rounding drowns the argument, the inner profile is at most 1.
@@ -150,11 +166,9 @@ class SampledGaussian(_Sampled):
         )
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
-        """See `sampled_bounds`; the inner profile is read at 1/sigma rounded up and down."""
+        """See `sampled_bounds`; that 1/sigma is rounded is part of what `GAUSSIAN.around` bounds."""
         rate, sigma = parameters
-        high = sampled_bounds(GAUSSIAN, (1 / sigma * (1 + 2 * U),), rate, epsilon, remove=self.remove)[1]
-        low = sampled_bounds(GAUSSIAN, (1 / sigma * (1 - 2 * U),), rate, epsilon, remove=self.remove)[0]
-        return low, high
+        return _bounds_by(lambda x, y: GAUSSIAN.around(x, y, 1 / sigma), rate, epsilon, remove=self.remove)
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Bounded by log(1 - q) on one side."""
