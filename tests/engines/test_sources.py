@@ -341,7 +341,7 @@ def test_text_in_memory_that_is_not_utf_8_is_null(one, rows, kind):
     assert rows(one, "SELECT COUNT(UPPER(s)), SUM(n) FROM t") == [(2, 6)]
 
 
-@pytest.mark.parametrize("expression", ["1 / amount", "CAST(name AS INTEGER)", "random()", "amount + 1"])
+@pytest.mark.parametrize("expression", ["1 / amount", "random()", "amount + 1"])
 def test_a_generated_column_is_refused_when_it_is_used(one, tmp_path, expression):
     path = tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as file:
