@@ -106,6 +106,38 @@ def test_the_hull_is_the_hull() -> None:
     assert 39 in kept
 
 
+class Shaken(type(GAUSSIAN)):  # type: ignore[misc]
+    """A Gaussian whose bounds are right, and rough: most of its dots are no corners."""
+
+    __slots__ = ("share",)
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def bounds(self, epsilon, parameters):  # type: ignore[no-untyped-def]
+        lower, upper = GAUSSIAN.bounds(epsilon, parameters)
+        shake = np.random.default_rng(3).random(np.shape(upper))
+        return lower, np.minimum(upper * (1 + self.share * shake), 1.0)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 100])
+@pytest.mark.parametrize("share", [1e-9, 1e-4])
+def test_an_unfinished_hull_dominates_and_says_what_it_costs(
+    rounds: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid_dots, "_HULLS", rounds)
+    grid_dots.clear()
+    dots = grid_dots.connect(Shaken(share), (1.0,), 9.0, 0.06, count=300)
+    grid_dots.clear()
+    for epsilon in (9.0 - 0.06 * np.arange(20, 290, 45)).tolist():
+        lower, upper = (Fraction(float(end)) for end in GAUSSIAN.bounds(epsilon, (1.0,)))
+        found = profile(dots, epsilon)
+        assert found >= lower
+        for slack, excess in dots.looseness:
+            # Grid points are floats here: the profile falls by no more than 1 a unit.
+            assert found <= (1 + Fraction(slack)) * upper + Fraction(excess) + Fraction(1, 10**14)
+
+
 def test_masses_never_exceed_the_law_by_more_than_rounding() -> None:
     """The left end counts too: a lowest dot that is never removed adds 1e-11, which many events show."""
     for step in (1e-3, 1e-4, 1e-5):

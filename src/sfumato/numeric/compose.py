@@ -295,7 +295,8 @@ def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
     """One direction; where it is no more than what is known of another, its bracket may say only that.
 
     A bracket of a tiny delta is often loose, and its upper end then does not follow the curve. So far out it
-    is read at the last of some fixed points where it is narrow: a profile never rises.
+    is read at the last of some fixed points where it is narrow: a profile never rises. Where that one is not
+    tiny but the bracket is, the answer is what counts as tiny.
     """
     found = _read(terms, epsilon, known)
     if found.upper > _FAR or epsilon <= 0 or _closed(terms) is not None or _binomial(terms) is not None:
@@ -305,7 +306,10 @@ def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
         return found
     while index > -20 * _LADDER and not _narrow(_rung(terms, index)):
         index -= 1
-    return Bracket(min(found.lower, (upper := _rung(terms, index).upper)), upper)
+    upper = _rung(terms, index).upper
+    if found.upper <= _DELTA_TINY < upper:
+        upper = _DELTA_TINY
+    return Bracket(min(found.lower, upper), upper)
 
 
 @lru_cache(maxsize=512)

@@ -34,6 +34,8 @@ _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 """How close the two ends must come, in epsilon, before refining stops."""
 _DELTA = 3e-5
 """The same for delta, as a part of it. The upper end errs by the square of what the certificate shows."""
+_FAR, _DELTA_FAR = 1e-12, 2e-3
+"""Below the first a delta need only be known to the second."""
 _FIRST = 2**15
 """The first grid is no longer than about this: most questions need no more."""
 
@@ -92,19 +94,26 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
         return Bracket(*infinity)
     sketch = Sketch(rough)
     guess = min(0.0, sketch.at(sketch.tilt_for(epsilon=epsilon))[1])
+    if sketch.at(sketch.steepest)[0] < epsilon:
+        # Beyond what was sketched one event alone is likelier to go that far than several.
+        alone = max(float(term.law.bounds(epsilon, term.parameters)[1]) for term in terms)
+        guess = min(guess, math.log(max(alone - infinity[0], 1e-300)))
     cut = max(1e-10 * math.exp(max(guess, -600.0)), 1e-280)
     places = [place(term, cut / events, 1e-10 / events) for term in terms]
 
     def aim(sketch: Sketch) -> tuple[float, float, float, float]:
         tilt = sketch.tilt_for(epsilon=epsilon)
         # A relative width of delta is that of epsilon times the tilt, about.
-        wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * _DELTA / max(tilt, 1.0))
-        return tilt, epsilon, math.exp(max(sketch.at(tilt)[1], -600.0)), wanted
+        log_delta = sketch.at(tilt)[1]
+        part = _DELTA if log_delta > math.log(_FAR) else _DELTA_FAR
+        wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * part / max(tilt, 1.0))
+        return tilt, epsilon, math.exp(max(log_delta, -600.0)), wanted
 
     def read(composed: Composed, guess: float) -> tuple[Bracket, float]:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
-        return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, _DELTA * upper)
+        part = _DELTA if upper > _FAR else _DELTA_FAR
+        return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
 
     return _refined(places, aim, read, largest, _FIRST)
 
@@ -194,6 +203,9 @@ def _layout(
         step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
     # Room for the neighbourhood of epsilon that lemma 7 looks at.
     low -= 14 * math.sqrt(1.1 * spread / 4) * step + 4 * step
+    bottom = sum(each.term.count * each.low for each in places)
+    if low <= bottom:  # each law's lowest point may lie a step below its lowest loss
+        low = min(low, bottom - (2 * spread + 4) * step)
     layout = Layout(step, tilt, low, high, up, down)
     if divisor is None and not aligned and layout.size <= largest:
         layout = Layout(max((high - low) / (layout.size - 3), finest), tilt, low, high, up, down)

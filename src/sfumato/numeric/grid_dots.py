@@ -65,8 +65,9 @@ def hull(place: Floats, curve: Floats, unit: float = 1.0) -> Integers:
     """Which dots, at losses place·unit, are corners of the lower hull (in e^loss) of them and (0, 1).
 
     A dot on or above the line between its two neighbours is no corner, whoever the neighbours are, so all
-    such dots go at once, and again until none is left. Whatever is kept, straight lines between kept dots
-    lie above the profile: stopping early would cost tightness, never soundness.
+    such dots go at once, and again until none is left or `_HULLS` rounds are over. Whatever is kept,
+    straight lines between kept dots lie above the profile: stopping early costs tightness, never soundness
+    (proof, after lemma 2).
     """
     kept = np.arange(len(place))
     for _ in range(_HULLS):
@@ -155,11 +156,13 @@ def _connect(
         zone = _zone(dense, width)
         factor = 2.0 - 1.0 / math.expm1(-width * (zone - 1))
     cut = 0.0 if top >= summit else infinity - law.infinity(parameters) * (1 - 2.0**-40)
-    # Where the hull was left early a corner may bend the wrong way: its mass is raised to 0, and counts here.
+    # Where the hull was left early a corner may bend the wrong way: its mass is raised to 0 (after lemma 2).
     bends, errors = _bends(place[kept], curve[kept], width)
-    cut += float(np.sum(np.maximum(-bends - errors, 0.0))) * (1 + 64 * U)
+    lift = float(np.sum(np.maximum(-bends - errors, 0.0))) * (1 + 64 * U)
     pairs = _looseness(_polygon(place * width, curve, kept), lower)
-    looseness = tuple(((s * (1 + 8 * U) + _ROUNDING) * factor, max(e, cut) * factor) for s, e in pairs)
+    looseness = tuple(
+        ((s * (1 + 8 * U) + _ROUNDING) * factor, (max(e, cut) + lift) * factor) for s, e in pairs
+    )
     surplus = max(0.0, float(np.sum(dense)) * (1 + 64 * U) + infinity - 1.0) + 8 * U
     return Dots(top, width, dense, infinity, looseness, surplus, zone)
 

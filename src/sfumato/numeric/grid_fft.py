@@ -32,6 +32,9 @@ _WIDEST = 0.02
 _DECAYED = 60.0
 """Sums over the tail stop where the tilt has fallen to e^-60; the rest is bounded by that."""
 
+_WEIGHTLESS = 1e-15
+"""What the points below the lowest atom of a law may weigh: rounding, and little else."""
+
 _UNDERFLOW = 1e-290
 """Added to every upper figure: what products too small for a float may have lost."""
 
@@ -190,6 +193,7 @@ def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
         + 4
     )
     above, below, beyond = _outside(parts, layout, base, start, size, slope)
+    below = min(below, _under(parts, tilted, start))
     # Paths through the zone of a cut, which the lower end leaves out: lemma 4.
     cut = (
         sum(p.count * float(np.sum(each.mass[: p.dots.zone])) for p, each in zip(parts, tilted, strict=True))
@@ -328,6 +332,20 @@ def _outside(
         there = _cumulant(parts, tilt - layout.down)
         below = _bound(there - here + layout.down * low, abs(there) + abs(here))
     return above, below, beyond
+
+
+def _under(parts: Sequence[Part], tilted: Sequence[_Tilted], start: int) -> float:
+    """A bound on the tilted mass below a window that ends at the lowest losses, where Chernoff says little.
+
+    A sum below the window has an event below the lowest point of its law that carries any weight (lemma 5).
+    """
+    floor, share = 0, _UNDERFLOW
+    for part, each in zip(parts, tilted, strict=True):
+        risen = np.cumsum(each.mass)
+        first = int(np.searchsorted(risen, _WEIGHTLESS))
+        floor += part.count * part.stride * (first + 1 - len(each.mass))
+        share += part.count * float(risen[first - 1]) * 1.01 if first else 0.0
+    return share if floor >= start else math.inf
 
 
 def _bound(exponent: float, scale: float) -> float:
