@@ -9,7 +9,7 @@ BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 def test_init_edit_quote_query_again_exhausted_verified_tampered(cli, data):
     made = cli("init", "visits.parquet")
     assert made.code == 0
-    assert "no row was read" in " ".join(made.out.split())
+    assert "no value of a row was used" in " ".join(made.out.split())
     toml = (data / "sfumato.toml").read_text()
     assert "DECIDE" in toml
 

@@ -33,7 +33,6 @@ WHOLE = {
     "carriage returns": b'"a","b"\r\n1,"x"\r\n',
     "no end of line": b'a,b\n1,"x"',
     "too few fields": b"a,b\n1\n2,y\n",
-    "no UTF-8": b'a,b\n1,"\xff"\n',
     "nothing": b"a,b\n",
     "a long line": b"a,b\n1," + b"x" * 5_000_000 + b'"\n2,y\n',
     "spaces around": b'a,b\n1, "x" \n2, 5"\n',
@@ -59,7 +58,7 @@ def test_a_quote_that_hides_rows_is_found(tmp_path, blocks, name):
         if name in WHOLE:
             check_whole(source)
             continue
-        with pytest.raises(SourceUnusable, match=r"not closed where a field ends, in t\.csv") as refused:
+        with pytest.raises(SourceUnusable, match="a quote that is not closed where a field ends") as refused:
             check_whole(source)
         assert "so" not in str(refused.value).split()
 
@@ -79,6 +78,41 @@ def test_the_steward_is_told_and_an_analyst_is_not(tmp_path):
         prepare(table, tmp_path / "p.duckdb")
     with sf.Session(table, ledger=ledger, analyst="ada") as session:
         session.sql("SELECT COUNT(*) AS n FROM t").release(epsilon=1)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
+def test_text_that_is_not_utf8_is_refused_since_its_rows_would_be_lost(tmp_path, blocks, encoding):
+    path, other = tmp_path / "t.csv", tmp_path / "u.csv"
+    path.write_bytes("a,b\n1,Orl\u00e9ans\n2,Nice\n".encode(encoding))
+    other.write_bytes("a,b\n3,\u00c9vry \u2713\n".encode())
+    check_whole(other)
+    with pytest.raises(SourceUnusable, match="text that is not UTF-8"):
+        check_whole(path)
+    with pytest.raises(SourceUnusable, match=r"text in t\.csv that is not UTF-8"):
+        check_whole([path, other])
+    path.write_bytes(other.read_bytes()[:-3])  # a file that was cut within a character
+    with pytest.raises(SourceUnusable, match="text that is not UTF-8"):
+        check_whole(path)
+
+
+def test_a_source_that_is_refused_leaves_nothing_on_record(tmp_path):
+    ledger = tmp_path / "t.ledger"
+    (tmp_path / "t.csv").write_bytes(HIDING["backslashes"])
+    wrong = sf.PrivateTable(
+        "t", source=tmp_path / "t.csv", unit=sf.PrivacyUnit("aa"), schema={"b": sf.Text()}
+    )
+    for table in (table_of(tmp_path / "t.csv"), wrong, table_of(tmp_path / "missing.csv")):
+        with pytest.raises(SourceUnusable):
+            sf.Session(table, budget=sf.Budget(1), ledger=ledger)
+    assert not ledger.exists()
+    (tmp_path / "t.csv").write_bytes(WHOLE["quotes"])
+    sf.Session(table_of(tmp_path / "t.csv"), budget=sf.Budget(2), ledger=ledger).close()
+
+
+def test_the_stewards_own_reads_refuse_what_would_lose_rows(tmp_path):
+    (tmp_path / "t.csv").write_bytes(HIDING["backslashes"])
+    with pytest.raises(SourceUnusable, match="a quote that is not closed"):
+        sf.anonymity.measure(tmp_path / "t.csv", quasi=["b"])
 
 
 def test_what_is_no_csv_file_passes():

@@ -45,7 +45,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Write a commented sfumato.toml for your files; no row is read."""
+    """Write a commented sfumato.toml for your files, from names and types alone."""
     from sfumato.catalog import DraftTable, draft, write_new
     from sfumato.catalog.write import table_name
     from sfumato.engines import DuckDB
@@ -97,7 +97,9 @@ def init(
         else "bounds are needed before sums and means"
     )
     source = "names" if all(each.untyped for each in tables) else "names and types"
-    paragraph(f"From {source} alone; no row was read. {marks} places are marked DECIDE in it: {needed}.")
+    paragraph(
+        f"From {source} alone; no value of a row was used. {marks} places are marked DECIDE in it: {needed}."
+    )
     say()
     flag = config_flag(output)
     say(f"Edit {output}, then:")

@@ -13,6 +13,7 @@ from sfumato.engines._origins import columns_of, native_of, scan_of
 from sfumato.engines._scans import Column, Scan, quoted
 from sfumato.engines._tables import Part, Table
 from sfumato.engines.sources import Database, Files, Located
+from sfumato.engines.whole import check_files
 from sfumato.errors import SourceUnusable
 
 __all__ = ["native_table"]
@@ -30,8 +31,10 @@ def native_table(
     read makes the read fail instead of being left out, since a count without it would be wrong.
 
     Raises:
-        SourceUnusable: if the source cannot be opened.
+        SourceUnusable: if the source cannot be opened, or rows of a CSV file would be lost.
     """
+    if isinstance(located, Files) and located.format == "csv":
+        check_files(located)
     if isinstance(located, Files) and located.format == "arrow":
         located = read_arrow_files(located.paths, located.partitions, located.shown)
     if isinstance(located, Frame):

@@ -2,24 +2,26 @@
 
 A quote in a CSV file that is opened and not closed, or closed too early (as after a backslash), makes a
 reader take the rows that follow for text: what one person's field holds would decide whether the rows of
-others count.
+others count. Rows with text that is not UTF-8 are left out by the engine, and nothing says so.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from sfumato.engines._csv import read_header
 from sfumato.engines.base import Source
 from sfumato.engines.sources import Files, locate
 from sfumato.errors import SourceUnusable
 
-__all__ = ["check_whole"]
+__all__ = ["check_files", "check_whole"]
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 20  # bytes of a field in quotes; the engine takes lines of twice as many
@@ -27,14 +29,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def check_whole(source: Source) -> None:
-    """Look through a CSV file for a quote that would hide rows; anything else passes.
+    """Look through a CSV file for what would lose rows, a quote or text not in UTF-8; anything else passes.
 
     Privacy:
         For the steward: that the check fails is a fact about the rows. A session in an analyst's name does
         not make it.
 
     Raises:
-        SourceUnusable: if there is such a quote; of the file's content nothing is said.
+        SourceUnusable: if there is any; of the file's content nothing is said.
     """
     if not isinstance(source, str | Path | list | tuple):
         return
@@ -42,24 +44,46 @@ def check_whole(source: Source) -> None:
         located = locate(source)
     except SourceUnusable:
         return  # nothing that is known here: its engine knows
-    if not isinstance(located, Files) or located.format != "csv":
-        return
-    for path in located.paths:
-        header = read_header(path, located.shown)
-        if not _is_whole(path, header.delimiter.encode()):
+    if isinstance(located, Files) and located.format == "csv":
+        check_files(located)
+
+
+def check_files(files: Files) -> None:
+    """`check_whole` for CSV files that are listed.
+
+    Raises:
+        SourceUnusable: as there.
+    """
+    for path in files.paths:
+        name = f" in {os.path.basename(path)[:100]}" if len(files.paths) > 1 else ""
+        fault = _fault(path, read_header(path, files.shown).delimiter.encode())
+        if fault == "quote":
             raise SourceUnusable(
-                f"{located.shown} has a quote that is not closed where a field ends, in "
-                f"{os.path.basename(path)[:100]}, and would lose rows behind it; write quotes within text "
-                "twice, or use Parquet."
+                f"{files.shown} has a quote{name} that is not closed where a field ends, and would lose the "
+                "rows behind it; write quotes within text twice, or use Parquet."
+            )
+        if fault == "text":
+            raise SourceUnusable(
+                f"{files.shown} has text{name} that is not UTF-8, and would lose the rows that hold it; save "
+                "it as UTF-8, or use Parquet."
             )
 
 
-def _is_whole(path: str, delimiter: bytes) -> bool:
+def _fault(path: str, delimiter: bytes) -> Literal["quote", "text"] | None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def read(size: int) -> bytes:
+        block = file.read(size)
+        decoder.decode(block, final=not block)
+        return block
+
     try:
         with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
-            return _closes(file.read, re.escape(delimiter))
+            return None if _closes(read, re.escape(delimiter)) else "quote"
+    except UnicodeDecodeError:
+        return "text"
     except (OSError, EOFError, zlib.error):
-        return True  # it cannot be read: whoever reads it says so
+        return None  # it cannot be read: whoever reads it says so
 
 
 def _closes(read: Callable[[int], bytes], delimiter: bytes) -> bool:

@@ -69,7 +69,9 @@ class Session:
         engine: Engine | None = None,
         analyst: str | None = None,
     ) -> None:
-        """Open the ledger, find or open the budget of each table's dataset, and attach the sources.
+        """Attach the sources, open the ledger, and find or open the budget of each table's dataset.
+
+        Sources come first, so that one that cannot be used leaves nothing on record.
 
         Args:
             *tables: At least one private one, and any public ones, with different names.
@@ -84,7 +86,7 @@ class Session:
             AccessDenied: if an analyst is named and the ledger has no budget on record yet, or other
                 declarations: what to open and declare is the steward's.
             SourceUnusable: if a source cannot be opened or lacks a declared column; in the steward's own
-                session also if a quote in a CSV file hides the rows behind it.
+                session also if a CSV file would lose rows to a quote or to text that is not UTF-8.
         """
         private = [table for table in tables if isinstance(table, PrivateTable)]
         if not private or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
@@ -94,25 +96,26 @@ class Session:
             raise InvalidParameter("Two tables of a session have the same name.")
         self.analyst = analyst
         self._own_ledger = not isinstance(ledger, Ledger)
-        opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        self.ledger = opened if analyst is None else Counter(opened)
         self._own_engine = engine is None
         self._questions: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        members_of = _by_dataset(private)
+        self._engine = engine if engine is not None else _default_engine()
         try:
-            _unambiguous(self.ledger, {dataset_of(table, private) for table in private})
-            self._datasets = {
-                name: self.ledger.register(name, declaration_of(members), budget)
-                for name, members in _by_dataset(private).items()
-            }
-            self._engine = engine if engine is not None else _default_engine()
             pointers = pointers_of(private)
             for table in tables:
                 self.tables[table.name] = _attach(self._engine, table, pointers.get(table.name, ()))
             if analyst is None:
                 _check_whole(self._engine, tables)
-            for members in _by_dataset(private).values():
+            for members in members_of.values():
                 _check_ids(self._engine, members)
+            opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+            self.ledger = opened if analyst is None else Counter(opened)
+            _unambiguous(self.ledger, set(members_of))
+            self._datasets = {
+                name: self.ledger.register(name, declaration_of(members), budget)
+                for name, members in members_of.items()
+            }
         except BaseException:
             self.close()
             raise
@@ -182,9 +185,9 @@ class Session:
 
     def close(self) -> None:
         """Give back the engine and the ledger, unless they were handed in."""
-        if self._own_engine and hasattr(self, "_engine"):
+        if self._own_engine:
             self._engine.close()
-        if self._own_ledger:
+        if self._own_ledger and hasattr(self, "ledger"):
             self.ledger.close()
 
     def __enter__(self) -> Session:
