@@ -86,5 +86,7 @@ def test_closed_forms() -> None:
 
 def test_a_loss_without_a_law_is_refused() -> None:
     for loss in (ConcentratedLoss(1), LaplaceLoss(1) * 2, GaussianLoss(1).sampled("0.1")):
-        with pytest.raises(UnsupportedLoss):
+        with pytest.raises(
+            UnsupportedLoss, match=r"no simple form here; read its curve with delta\(epsilon\)"
+        ):
             loss.law()

@@ -135,7 +135,8 @@ def law(loss: PrivacyLoss) -> LossLaw:
     found = atoms.outcomes(ways[0]) if ways is not None and len(ways) == 1 and ways[0] else None
     if ways is None or found is None or found[1] or one._envelope:
         raise UnsupportedLoss(
-            f"The law of a {type(loss).__name__} has no simple form here: read its curve, delta(epsilon)."
+            f"The law of a {type(loss).__name__} has no simple form here; read its curve with "
+            "delta(epsilon), or take the law of one event that is not sampled."
         )
     order = np.argsort(-found[0].losses, kind="stable")
     kept = [1 - term.law.infinity(term.parameters) for term in ways[0] for _ in range(term.count)]

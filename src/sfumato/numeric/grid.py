@@ -17,7 +17,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.numeric.grid_dots import connect
-from sfumato.numeric.grid_fft import Composed, Part, compose
+from sfumato.numeric.grid_fft import Composed, Part, compose, kernel_reach
 from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step, place
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
@@ -34,7 +34,7 @@ _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 """How close the two ends must come, in epsilon, before refining stops."""
 _DELTA = 3e-5
 """The same for delta, as a part of it. The upper end errs by the square of what the certificate shows."""
-_FAR, _DELTA_FAR = 1e-12, 2e-3
+_FAR, _DELTA_FAR = 1e-12, 3e-3
 """Below the first a delta need only be known to the second."""
 _FIRST = 2**15
 """The first grid is no longer than about this: most questions need no more."""
@@ -85,21 +85,21 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
         raise InvalidParameter("epsilon must be a finite number.")
     events = sum(term.count for term in terms)
     infinity = _infinity(terms)
-    rough = [place(term, 1e-40, 1e-10 / events) for term in terms]
+    # One event alone goes that far at least so often; where that is next to never, a range much longer than
+    # this would let losses that matter even less decide the tilt.
+    alone = max(
+        term.count
+        * (float(term.law.bounds(epsilon, term.parameters)[1]) - term.law.infinity(term.parameters))
+        for term in terms
+    )
+    rough = _placed(terms, 1e-40, min(max(1e-4 * alone, 1e-280), 1e-40), events)
     top = sum((Fraction(each.high) * each.term.count for each in rough), Fraction(0))
     if (
         all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
         and Fraction(epsilon) >= top
     ):
         return Bracket(*infinity)
-    sketch = Sketch(rough)
-    guess = min(0.0, sketch.at(sketch.tilt_for(epsilon=epsilon))[1])
-    if sketch.at(sketch.steepest)[0] < epsilon:
-        # Beyond what was sketched one event alone is likelier to go that far than several.
-        alone = max(float(term.law.bounds(epsilon, term.parameters)[1]) for term in terms)
-        guess = min(guess, math.log(max(alone - infinity[0], 1e-300)))
-    cut = max(1e-10 * math.exp(max(guess, -600.0)), 1e-280)
-    places = [place(term, cut / events, 1e-10 / events) for term in terms]
+    places = _ranges(rough, epsilon, alone, events)
 
     def aim(sketch: Sketch) -> tuple[float, float, float, float]:
         tilt = sketch.tilt_for(epsilon=epsilon)
@@ -116,6 +116,34 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
         return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
 
     return _refined(places, aim, read, largest, _FIRST)
+
+
+def _ranges(rough: Sequence[Place], epsilon: float, alone: float, events: int) -> list[Place]:
+    """The places that are long enough for delta at epsilon, and not much longer.
+
+    A long range tells too large a delta where tails are heavy: a second look shows it.
+    """
+    places = list(rough)
+    about = math.inf
+    for _ in range(3):
+        sketch = Sketch(places)
+        before, about = about, min(0.0, sketch.at(sketch.tilt_for(epsilon=epsilon))[1])
+        if before < about + 7.0:
+            break
+        far = about < math.log(_FAR) or sketch.at(sketch.steepest)[0] < epsilon
+        plain = max(1e-10 * math.exp(max(about, -600.0)), 1e-280)
+        cut = max(1e-3 * alone, 1e-280) if far else plain
+        places = _placed([each.term for each in rough], plain / events, cut / events, events)
+    return places
+
+
+def _placed(terms: Sequence[Term], lattice: float, smooth: float, events: int) -> list[Place]:
+    """Places with at most so much left above them: lattices have tables that end, smooth laws do not."""
+    on = [term.law.lattice(term.parameters) is not None for term in terms]
+    return [
+        place(term, lattice, 1e-10 / events) if it else place(term, smooth, 1e-13 / events)
+        for term, it in zip(terms, on, strict=True)
+    ]
 
 
 def _refined(
@@ -140,11 +168,19 @@ def _refined(
     unit = _unit(places) if divisor is None else None
     places = sketch.trimmed(places, tilt, guess, log_about)
     step = max(step, (high - min(low, guess)) / first)
+    room = (kernel_reach(-log_about) + 1) * math.sqrt(1.1 * spread / 4) + 4
     best: Bracket | None = None
     for _ in range(_PASSES):
         aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(step / unit))
         layout, last = _layout(
-            places, divisor, aligned, (guess, low, high), (tilt, up, down), largest, spread, unit is not None
+            places,
+            divisor,
+            aligned,
+            (guess, low, high, room),
+            (tilt, up, down),
+            largest,
+            spread,
+            unit is not None,
         )
         composed = compose(_parts(places, shared, divisor, layout), layout, about)
         bracket, narrow = read(composed, guess)
@@ -182,14 +218,14 @@ def _layout(
     places: Sequence[Place],
     divisor: Fraction | None,
     step: float,
-    window: tuple[float, float, float],
+    window: tuple[float, float, float, float],
     tilts: tuple[float, float, float],
     largest: int,
     spread: int,
     aligned: bool,
 ) -> tuple[Layout, bool]:
     """The layout for a wanted step, and whether it is the last because nothing finer fits."""
-    guess, low, high = window
+    guess, low, high, room = window
     tilt, up, down = tilts
     widest = max((each.high - each.low for each in places if each.lattice is None), default=0.0)
     low = min(low, guess)
@@ -202,7 +238,7 @@ def _layout(
             pieces = max(1, pieces - 1)
         step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
     # Room for the neighbourhood of epsilon that lemma 7 looks at.
-    low -= 14 * math.sqrt(1.1 * spread / 4) * step + 4 * step
+    low -= room * step
     bottom = sum(each.term.count * each.low for each in places)
     if low <= bottom:  # each law's lowest point may lie a step below its lowest loss
         low = min(low, bottom - (2 * spread + 4) * step)

@@ -22,7 +22,7 @@ from sfumato.numeric.grid_dots import Dots
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.rounding import LIBRARY, Floats, U
 
-__all__ = ["Composed", "Part", "compose"]
+__all__ = ["Composed", "Part", "compose", "kernel_reach"]
 
 _KERNEL = 0.8
 _KERNEL_WIDTH = 1.1
@@ -149,7 +149,8 @@ class Composed:
         if v > _WIDEST**2:
             return math.inf
         width = math.sqrt(_KERNEL_WIDTH * v)
-        reach = 13 * width + hair
+        small = -math.log(max(self.upper(epsilon)[0], 1e-300))
+        reach = kernel_reach(small) * width + hair
         start = float(self.base - Fraction(epsilon))
         size = len(self.mass)
         first, last = (
@@ -168,7 +169,12 @@ class Composed:
         # The dots that were connected are those of the profile up to slack, excess and raising: lemma 8.
         curve, slope = self.upper(epsilon - reach - self.raised)
         gap = self.slack * curve + self.excess + 2 * self.raised * (slope + curve)
-        return near + kernel * math.exp(-80.0) + 2 * gap
+        return near + kernel * math.exp(-80.0 - small) + 2 * gap
+
+
+def kernel_reach(small: float) -> float:
+    """How many widths of the kernel to look at, so that less than e^-80 of a delta e^-small is left out."""
+    return math.sqrt(169.0 + 2.0 * max(small, 0.0))
 
 
 def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
