@@ -182,3 +182,10 @@ def test_a_sample_under_exchange_composes_and_is_stored() -> None:
     assert GaussianLoss("0.5").sampled(1, adjacency="exchange").epsilon("1e-6") == GaussianLoss(2).epsilon(
         "1e-6"
     )
+
+
+def test_a_published_sample_under_exchange() -> None:
+    # σ = Δ, rate 1/5: δ(1) is .004735, where two steps of add/remove (group privacy) give .0331.
+    gaussian = GaussianLoss(Fraction(1, 2))
+    assert gaussian.sampled("0.2", adjacency="exchange").delta(1) == pytest.approx(0.004735, abs=5e-7)
+    assert gaussian.sampled("0.2").group(2).delta(1) == pytest.approx(0.0331, abs=5e-5)
