@@ -337,6 +337,8 @@ def test_every_setting_of_a_fresh_file_is_a_known_one():
     ("name", "kind", "role"),
     [
         ("patient_id", "integer", "identifier"),
+        ("patient_id", "float", "identifier"),
+        ("Kunden-Nr", "float", "identifier"),
         ("PatientID", "text", "identifier"),
         ("userid", "text", "identifier"),
         ("Straße", "text", "identifier"),

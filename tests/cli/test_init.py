@@ -6,6 +6,7 @@ import tomllib
 import duckdb
 import pyarrow as pa
 import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.catalog import Catalog
@@ -74,3 +75,15 @@ def test_the_catalog_is_found_from_a_folder_below(cli, data, monkeypatch):
     (data / "below").mkdir()
     monkeypatch.chdir(data / "below")
     assert Catalog.read(environ={}).tables[0].source == str(data / "visits.parquet")
+
+
+def test_what_pandas_writes_along_is_seen_through(cli, data):
+    rows = pa.table({"patient_id": [1.0, None], "age": [30, 40], "__index_level_0__": [0, 1]})
+    pq.write_table(rows, data / "pandas.parquet")
+    made = cli("init", "pandas.parquet", "--json")
+    assert made.code == 0, made.err
+    assert made.json["roles"]["pandas"] == {"patient_id": "identifier", "age": "quasi-identifier"}
+    text = (data / "sfumato.toml").read_text()
+    assert "__index_level_0__" not in text
+    assert 'could be "patient_id"' in text.replace("\n# ", " ")
+    assert cli("init", "pandas.parquet", "--unit", "__index_level_0__", "-o", "b.toml").code == 0

@@ -253,7 +253,17 @@ def test_a_wanted_accuracy_tells_how_many_people_or_what_price(cli):
     )
     assert mean.json["randomizer"]["name"] == "HybridMean"
     for wrong in (["--size", "2"], ["--epsilon", "1"], ["--epsilon", "1", "--people", "5", "--size", "2"]):
-        assert cli("local", "design", "--error", "0.01", *wrong).code == 2
+        told = cli("local", "design", "--error", "0.01", *wrong)
+        assert told.code == 2
+        assert "Give --" in told.err
+    assert "'--size'" in cli("local", "design", "--error", "0.01", "--epsilon", "1", "--size", "1").err
+    assert (
+        "protects hardly" not in cli("local", "design", "--error", "0.1", "--epsilon", "5", "--size", "2").out
+    )
+    few = cli("local", "design", "--error", "0.01", "--people", "100", "--size", "2")
+    assert "protects hardly anything; ask more people" in " ".join(few.out.split())
+    comma = cli("local", "design", "--error", "0.01", "--epsilon", "0,3", "--size", "2")
+    assert "write 0.3, with a point" in " ".join(comma.err.split())
 
 
 def test_texts_that_nobody_lists_are_found(cli, people):

@@ -90,3 +90,12 @@ def test_a_loss_without_a_law_is_refused() -> None:
             UnsupportedLoss, match=r"no simple form here; read its curve with delta\(epsilon\)"
         ):
             loss.law()
+
+
+@pytest.mark.parametrize("loss", KNOWN, ids=repr)
+def test_every_atom_has_a_probability(loss: PrivacyLoss) -> None:
+    assert all(mass > 0 for _, mass in loss.law().atoms)
+
+
+def test_randomized_response_has_two_losses() -> None:
+    assert [round(at, 9) for at, _ in ResponseLoss(1, 2).law().atoms] == [1, -1]

@@ -167,3 +167,16 @@ def test_minus_zero_is_no_price(zero):
     for entry in (PureLoss, sf.Budget, lambda value: sf.Budget(1, value), exact.delta_of):
         with pytest.raises(SfumatoError):
             entry(zero)
+
+
+@pytest.mark.parametrize("text", ["0,3", " 0,3", "0,125", "1,5", "1000,25", "12,3456"])
+def test_a_comma_is_told_to_be_a_point(text):
+    with pytest.raises(SfumatoError, match=f"write {text.strip().replace(',', '[.]')}, with a point[.]$"):
+        exact.as_fraction(text, "epsilon")
+
+
+@pytest.mark.parametrize("text", ["1,000", "12,500", "1,2,3", "0,3,", ",5", "٠,٣", "0,3" * 30])
+def test_what_may_mean_something_else_gets_no_advice(text):
+    with pytest.raises(SfumatoError) as told:
+        exact.as_fraction(text, "epsilon")
+    assert "with a point" not in str(told.value)

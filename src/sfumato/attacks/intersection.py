@@ -173,7 +173,9 @@ def intersection(
 
 _STRANGERS = "the same attack on people who are in none of the tables"
 _DEALT = "the same answers, dealt out to the people at random"
-_UNDECIDED = "the one value that remains may be the wrong one; give truth, a column with the right ones."
+_UNDECIDED = (
+    "the one value that remains may be the wrong one; give truth (--truth), a column with the right ones."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

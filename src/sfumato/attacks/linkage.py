@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["linkage", "narrowing", "sparse_linkage"]
 
 _UNDECIDED = (
-    "a stranger may match one row alone, too; give truth, a column that says whose row it is, or control, "
-    "people who are not in the table."
+    "a stranger may match one row alone, too; give truth (--truth), a column that says whose row it is, or "
+    "control (--control), people who are not in the table."
 )
 _MORE = "give more people, more columns to know them by, or a larger leak"
 

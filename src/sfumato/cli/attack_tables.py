@@ -89,6 +89,8 @@ def linkage(
     own = [] if truth is None else [truth]
     if truth is not None and control is not None:
         raise InvalidParameter("Give --truth or --control, not both: people of the control have no true row.")
+    if truth in names:
+        raise InvalidParameter("--truth must not be among --on: no attacker knows whose row is whose.")
     with spinner("attacking", quiet=json_):
         people = columns_in(known, [*names, *own])
         # The attack sees all columns: only rows that are alike in each of them are copies.

@@ -52,7 +52,8 @@ def encode(
         ),
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--size", metavar="NUMBER", help="The values are 0 … size - 1.")
+        int | None,
+        typer.Option("--size", min=2, max=2**32, metavar="NUMBER", help="The values are 0 … size - 1."),
     ] = None,
     length: Annotated[
         int | None,
@@ -191,7 +192,9 @@ def aggregate(
 @reported
 def recommend(
     epsilon: EpsilonOption,
-    size: Annotated[int, typer.Option("--size", metavar="NUMBER", help="How many values there are.")],
+    size: Annotated[
+        int, typer.Option("--size", min=2, max=2**32, metavar="NUMBER", help="How many values there are.")
+    ],
     people: Annotated[int, typer.Option("--people", metavar="NUMBER", help="How many will report.")],
     json_: JsonOption = False,
 ) -> None:
@@ -246,7 +249,8 @@ def design(
         int | None, typer.Option("--people", metavar="NUMBER", help="How many report; tells the price.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--size", metavar="NUMBER", help="How many values there are.")
+        int | None,
+        typer.Option("--size", min=2, max=2**32, metavar="NUMBER", help="How many values there are."),
     ] = None,
     lower: Annotated[
         str | None, typer.Option("--lower", metavar="NUMBER", help="Of numbers: the least there can be.")
@@ -262,6 +266,12 @@ def design(
     """How many people a wanted accuracy takes, or what price."""
     from sfumato.local import design as designed
 
+    if (epsilon is None) == (people is None):
+        raise InvalidParameter(
+            "Give --epsilon to find how many people it takes, or --people to find the price; not both."
+        )
+    if (size is None) == (lower is None) or (lower is None) != (upper is None):
+        raise InvalidParameter("Give --size, how many values there are, or --lower and --upper of numbers.")
     found = designed(
         error, epsilon=epsilon, people=people, domain=size, lower=lower, upper=upper, confidence=confidence
     )

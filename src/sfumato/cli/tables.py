@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["init", "schema"]
 
 _UNTYPED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that pandas writes along
 
 
 @reported
@@ -59,7 +61,11 @@ def init(
     tables: list[DraftTable] = []
     with spinner("looking at the columns", quiet=json_), DuckDB() as engine:
         for file in files:
-            columns = dict(engine.schema(file))
+            columns = {
+                column: kind
+                for column, kind in engine.schema(file).items()
+                if column == unit or not _PANDAS_INDEX.fullmatch(column)
+            }
             check_whole(file)
             if not columns:
                 raise InvalidParameter(f"{file} has no columns.")

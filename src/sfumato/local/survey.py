@@ -25,6 +25,7 @@ _LEAST, _MOST = Fraction(1, 10**6), Fraction(50)  # of epsilon
 _DIGITS = 6
 _NEAR = 1.05**2  # variances are as good as equal within this factor
 _PEOPLE = 10**15
+_WEAK = 5  # an epsilon above it lets one report tell nearly everything
 _ROUNDS = 8  # which randomizer is best hardly depends on how many people there are
 
 
@@ -54,10 +55,12 @@ class Survey:
             f"{each:.3g}" if numbers else f"{percent(each)} of them" for each in (self.error, self.steward)
         )
         what = "a mean" if numbers else "any value's share"
+        hardly = " An epsilon this large protects hardly anything; ask more people."
+        weak = hardly if self.epsilon > _WEAK else ""
         return (
             f"{self.people:,} people at epsilon {float(self.epsilon):.6g} each: {what} is about ± {wide} "
             f"({percent(self.confidence)} confidence), with {self.randomizer!r}. A steward who sees the "
-            f"values would be off by ± {central} at this price."
+            f"values would be off by ± {central} at this price.{weak}"
         )
 
 

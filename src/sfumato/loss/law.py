@@ -139,6 +139,7 @@ def law(loss: PrivacyLoss) -> LossLaw:
             "delta(epsilon), or take the law of one event that is not sampled."
         )
     order = np.argsort(-found[0].losses, kind="stable")
+    order = order[found[0].masses[order] > 0]
     kept = [1 - term.law.infinity(term.parameters) for term in ways[0] for _ in range(term.count)]
     return LossLaw(
         "discrete", 0.0, found[0].losses[order], found[0].masses[order], max(0.0, 1 - math.prod(kept))

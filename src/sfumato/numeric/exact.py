@@ -64,7 +64,18 @@ def as_fraction(value: Rational, name: str) -> Fraction:
     try:
         return _decimal(value) if isinstance(value, Decimal) else _written(value)
     except (ValueError, ArithmeticError):
-        raise InvalidParameter(f"{name} must be a finite number, not {str(value)[:40]!r}.") from None
+        raise InvalidParameter(
+            f"{name} must be a finite number, not {str(value)[:40]!r}{_with_point(str(value))}."
+        ) from None
+
+
+def _with_point(text: str) -> str:
+    """Advice for 0,3. Not for 1,000, which may mean a thousand."""
+    plain = text.strip(" ")
+    found = len(text) <= 40 and re.fullmatch("[0-9]{1,15},[0-9]{1,15}", plain, re.ASCII)
+    if not found or re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", plain):
+        return ""
+    return f"; write {plain.replace(',', '.')}, with a point"
 
 
 def _written(text: str) -> Fraction:

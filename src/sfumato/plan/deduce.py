@@ -101,14 +101,14 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if isinstance(expression, Column):
         if expression.name not in columns:
-            fix = _nearest(expression.name, {in_sql(each): None for each in columns})
+            fix = _nearest(expression.name, {in_sql(each): None for each in columns}, "Columns")
             raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
         return expression, columns[expression.name]
     if isinstance(expression, Literal):
         _check(expression)
         return expression, constant(expression.value, expression.kind)
     if expression.function not in FUNCTIONS:
-        fix = _nearest(expression.function, FUNCTIONS)
+        fix = _nearest(expression.function, FUNCTIONS, "Functions")
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
     parts = [_typed(each, columns) for each in expression.arguments]
     kinds = {facts.kind for _, facts in parts}
@@ -180,12 +180,12 @@ def _check(constant: Literal) -> None:
         check_text(value)
 
 
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
+def _nearest(name: str, known: Mapping[str, Any], what: str) -> str:
     found = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1)
     spelt = {each.lower(): each for each in known}
     if found:
         return f"Did you mean {spelt[found[0]]}?"
-    return f"There are: {', '.join(sorted(known)[:20])}."
+    return f"{what}: {', '.join(sorted(known)[:20])}{', …' if len(known) > 20 else ''}."
 
 
 def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import textwrap
@@ -99,14 +100,19 @@ def _write(figure: Figure, path: Path) -> None:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in _FORMATS:
         raise InvalidParameter("A picture is written as .png or .svg; give a path that ends so.")
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"There is no folder for {path.name[:100]}; make it first.")
     drawn = io.BytesIO()
     figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else {})
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         beside.write_bytes(drawn.getvalue())
         beside.replace(path)
+    except OSError:
+        raise InvalidParameter(f"{path.name[:100]} cannot be written there; choose another path.") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def plain_axes(axes: Axes, *, values: str) -> None:

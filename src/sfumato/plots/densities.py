@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["density_curves", "neighbouring_densities"]
 
 _SPAN = 30.0  # powers of e below the peak: what is smaller is not drawn
+_MASS = 2.0  # a law has 1 in all; what has so much more is no law
 
 
 def neighbouring_densities(
@@ -59,6 +60,10 @@ def neighbouring_densities(
         names: What the two inputs are called.
         title: The title.
         path: Where to write the picture, .png or .svg.
+
+    Raises:
+        InvalidParameter: for densities in place of their logarithms, as far as that can be seen: they would
+            sum to far more than 1.
     """
     places, logs = _laws(at, dict(zip(names, (left, right), strict=True)))
     if not (np.isfinite(epsilon) and epsilon > 0):
@@ -71,7 +76,7 @@ def neighbouring_densities(
         )
         above.fill_between(places, 0, np.exp(law), color=colour, alpha=0.1, linewidth=0.0)
     above.set_ylim(bottom=0)
-    _named(above, "density")
+    _named(above, _kind(places, logs))
     above.legend(loc="upper right", frameon=False, fontsize=NOTE)
     one, other = logs.values()
     with np.errstate(invalid="ignore"):  # where neither is possible there is no ratio
@@ -87,7 +92,8 @@ def neighbouring_densities(
     _named(below, "log of the ratio")
     below.set_xlabel("answer", fontsize=LABEL, color=INK)
     note = f"The band is ± ε = {number(epsilon)}: " + (
-        "where the line leaves it, an answer tells more. How likely such answers are, delta bounds."
+        "where the line leaves it, an answer tells more. "
+        "Delta is the price of these answers, not how likely they are."
         if leaves.any()
         else "no answer is more than e^ε times as likely with one input as with the other."
     )
@@ -120,13 +126,13 @@ def density_curves(
         )
         below.plot(places, law / np.log(10), color=colour, linestyle=style, linewidth=2.0)
     above.set_ylim(bottom=0)
-    _named(above, "density")
+    _named(above, _kind(places, logs))
     above.legend(loc="upper right", frameon=False, fontsize=NOTE)
     top = max(float(np.max(_finite(law), initial=-np.inf)) for law in logs.values())
     low = min(float(np.min(_finite(law), initial=np.inf)) for law in logs.values())
     below.set_ylim(max(low, top - _SPAN) / np.log(10), (top + 1) / np.log(10))
     below.yaxis.set_major_formatter(_power)
-    _named(below, "density, logarithmic")
+    _named(below, f"{_kind(places, logs)}, logarithmic")
     below.set_xlabel("noise", fontsize=LABEL, color=INK)
     return finish(figure, title=title, note=note, path=path)
 
@@ -144,7 +150,29 @@ def _laws(
         raise InvalidParameter("log-densities must be numbers, or minus infinity where the density is 0.")
     if not all(np.isfinite(law).any() for law in logs.values()):
         raise InvalidParameter("A density must be above 0 somewhere.")
+    if any(_least_mass(places, law) > _MASS for law in logs.values()):
+        raise InvalidParameter(
+            "These are no log-densities, for the densities would sum to far more than 1: give those of "
+            "log_density, or np.log of a density."
+        )
     return places, logs
+
+
+def _least_mass(places: Floats, law: Floats) -> float:
+    """What the density has at least between the places.
+
+    Between two places a density with one peak is nowhere below the smaller of its two ends. So this is never
+    more than the integral, however coarse the grid; trapezoids would be, around a narrow peak.
+    """
+    with np.errstate(over="ignore"):
+        return float(np.sum(np.exp(np.minimum(law[:-1], law[1:])) * np.diff(places)))
+
+
+def _kind(places: Floats, logs: Mapping[str, Floats]) -> str:
+    """What the heights are: whole numbers have probabilities, which sum to 1 at most."""
+    whole = bool(np.all(places == np.rint(places)))
+    most = max(float(np.exp(law).sum()) for law in logs.values()) if whole else np.inf
+    return "probability" if most <= 1 + 1e-9 else "density"
 
 
 def _finite(values: Floats) -> Floats:

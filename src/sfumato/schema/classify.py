@@ -48,9 +48,10 @@ def role_of(name: str, kind: str) -> Role:
     """How a column is classified, from its name and its kind (`integer`, `text`, `date`, …)."""
     words = _found(name)
     nameable = kind in ("integer", "text", "other")
-    if nameable and (words & names.IDS or words & names.OWN_NUMBERS):
+    numbered = nameable or kind == "float"  # pandas makes whole numbers floats where one is missing
+    if numbered and (words & names.IDS or words & names.OWN_NUMBERS):
         return "identifier"
-    if nameable and words & (names.PEOPLE | names.IDENTIFIERS) and words & names.NUMBERS:
+    if numbered and words & (names.PEOPLE | names.IDENTIFIERS) and words & names.NUMBERS:
         return "identifier"
     if words & names.SENSITIVE and not _says_when(name):
         return "sensitive"

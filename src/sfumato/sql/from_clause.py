@@ -241,7 +241,10 @@ def _only(columns: Sequence[Named], name: str) -> Named:
         raise refuse(f"USING {shown(name)} could be {found[0].written} or {found[1].written}.", "Write ON.")
     if not found:
         listed = [in_sql(each.name) for each in columns]
-        raise refuse(f"USING needs {shown(name)} on both sides.", nearest(name, listed) + " Or write ON.")
+        raise refuse(
+            f"USING needs {shown(name)} on both sides.",
+            nearest(name, listed, columns=listed) + " Or write ON.",
+        )
     return found[0]
 
 

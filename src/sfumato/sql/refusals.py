@@ -156,11 +156,15 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:39] + "…")
 
 
-def nearest(name: str, known: Collection[str]) -> str:
-    """What the analyst may have meant by a name, or what there is."""
+def nearest(name: str, known: Collection[str], *, columns: Collection[str] | None = None) -> str:
+    """What the analyst may have meant by a name, or what there is: of `known` only the columns, if given."""
     spelt = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
     if found:
         return f"Did you mean {spelt[found[0]]}?"
-    listed = list(known)[:12]
-    return f"There is {', '.join(listed)}{', …' if len(known) > len(listed) else ''}." if listed else ""
+    told = known if columns is None else columns
+    listed = list(told)[:12]
+    if not listed:
+        return ""
+    begin = "There is " if columns is None else "Columns: "
+    return f"{begin}{', '.join(listed)}{', …' if len(told) > len(listed) else ''}."
