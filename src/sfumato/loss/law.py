@@ -155,4 +155,5 @@ def _lattice(loss: DiscreteGaussianLoss) -> LossLaw:
     k = np.arange(reach, -reach - 1, -1.0)
     tails = lattice_tail(variance, k)[0]
     masses = np.diff(tails, prepend=0.0)
-    return LossLaw("discrete", 0.0, shift * (shift + 2 * k) / (2 * variance), masses)
+    some = masses > 0
+    return LossLaw("discrete", 0.0, (shift * (shift + 2 * k) / (2 * variance))[some], masses[some])
