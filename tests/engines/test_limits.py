@@ -149,7 +149,7 @@ def test_memory_that_runs_out_fails_the_read(make):
 
 def test_what_does_not_fit_is_spilled_to_a_private_folder_and_removed():
     small = DuckDB(memory="40MB", threads=1)
-    folder = small._folder
+    folder = small._scratch.path
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     wide = pa.table({"a": pa.array(range(3_000_000), pa.int64())})
     small.attach("n", wide, {"a": "integer"})
@@ -220,7 +220,7 @@ def test_nothing_attached_is_said(one):
 
 
 def test_a_forgotten_engine_removes_its_folder():
-    folder = DuckDB()._folder
+    folder = DuckDB()._scratch.path
     gc.collect()
     assert not os.path.exists(folder)
 
