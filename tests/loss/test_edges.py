@@ -74,6 +74,11 @@ def test_a_curve_never_rises(seed: int) -> None:
     assert sum(rises(drawn(pick), pick) for _ in range(4)) == 0
 
 
+def test_a_grid_that_is_narrow_by_chance_does_not_make_a_curve_rise() -> None:
+    loss = GaussianLoss("2.518").sampled("0.2364") * 3 + DiscreteLaplaceLoss("2.518") * 5
+    assert loss.delta("3.465403913299124e-05") <= loss.delta(0)
+
+
 @pytest.mark.stats
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_many_curves_never_rise(seed: int) -> None:

@@ -356,7 +356,8 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and not gridded:
         best = _both(best, grid.delta(terms, epsilon))
     # Below the largest loss the profile is positive, however small.
-    bits = 36 if best.meets(1e-9, 0.0) else 21
+    # A grid is that narrow by chance, here and not a little further on: its figures are all rounded alike.
+    bits = 36 if best.meets(1e-9, 0.0) and not gridded else 21
     return Bracket(best.lower, min(1.0, coarse(max(best.upper, SMALLEST), bits)))
 
 
