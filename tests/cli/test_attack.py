@@ -328,6 +328,7 @@ def test_the_columns_share_the_price():
             ("linkage", "people.csv", "rows.csv", "--on", "zip", "--truth", "id", "--control", "one.csv"),
             "not both",
         ),
+        (("linkage", "people.csv", "rows.csv", "--on", "zip,id", "--truth", "id"), "--truth must not be"),
         (("homogeneity", "rows.csv", "--quasi", "zip", "--sensitive", "zip"), "named twice"),
         (("homogeneity", "empty.csv", "--quasi", "zip", "--sensitive", "age"), "no rows"),
         (

@@ -109,7 +109,9 @@ def _write(figure: Figure, path: Path) -> None:
         beside.write_bytes(drawn.getvalue())
         beside.replace(path)
     except OSError:
-        raise InvalidParameter(f"{path.name[:100]} cannot be written there; choose another path.") from None
+        raise InvalidParameter(
+            f"{path.name[:100]} cannot be written there; check the folder, its rights and its room."
+        ) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
