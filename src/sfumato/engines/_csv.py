@@ -34,7 +34,7 @@ def read_header(path: str, shown: str) -> Header:
     text = _start(path)
     if text is None:
         raise SourceUnusable(f"{shown} cannot be read as a CSV file in UTF-8; convert it or check its name.")
-    delimiter = "\t" if ".tsv" in path.lower() else _delimiter(text)
+    delimiter = "\t" if path.lower().endswith((".tsv", ".tsv.gz")) else _delimiter(text)
     names = _first_record(text, delimiter)
     if not names or not any(names):
         raise SourceUnusable(f"{shown} has no header; a CSV file starts with a line of column names.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from sfumato.engines._arrow import exact_as_id, readable_type, zoneless
 from sfumato.engines._frames import Frame, Picked, frame_of
+from sfumato.engines._paths import key_values
 from sfumato.errors import SourceUnusable
 
 __all__ = ["files_of", "of_dataset"]
@@ -18,7 +21,6 @@ def files_of(paths: tuple[str, ...], partitions: tuple[str, ...], form: str) -> 
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    keys = ds.partitioning(pa.schema([(key, pa.string()) for key in partitions]), flavor="hive")
     read: Any = form
     if form == "parquet":  # UUIDs as what they are, not as bytes; old times of 96 bits beyond the year 2262
         options = ds.ParquetFragmentScanOptions(arrow_extensions_enabled=True)
@@ -26,7 +28,28 @@ def files_of(paths: tuple[str, ...], partitions: tuple[str, ...], form: str) -> 
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
             default_fragment_scan_options=options,
         )
-    return ds.dataset(list(paths), format=read, partitioning=keys if partitions else None)
+    found = ds.dataset(list(paths), format=read)
+    if not partitions:
+        return found
+    keys = pa.schema([(key, pa.string()) for key in partitions])
+    return ds.FileSystemDataset.from_paths(
+        found.files,
+        schema=pa.unify_schemas([found.schema, keys]),
+        format=found.format,
+        filesystem=found.filesystem,
+        partitions=[_guarantee(partitions, key_values(path, len(partitions))) for path in found.files],
+    )
+
+
+def _guarantee(keys: tuple[str, ...], values: tuple[str | None, ...]) -> Any:
+    """What Arrow is told of a file: the values of its keys."""
+    import pyarrow.dataset as ds
+
+    told = [
+        ds.field(key).is_null() if value is None else ds.field(key) == value
+        for key, value in zip(keys, values, strict=True)
+    ]
+    return functools.reduce(operator.and_, told)
 
 
 def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:

@@ -10,8 +10,9 @@ from sfumato.engines._csv import read_header
 from sfumato.engines._frames import Frame, read_arrow_files, read_parquet_files
 from sfumato.engines._ids import OBJECT
 from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole
+from sfumato.engines._paths import key_columns, listed, literal
 from sfumato.engines._prepared import METADATA, Note, read_note
-from sfumato.engines._scans import Column, Scan, alias_of, literal, quoted
+from sfumato.engines._scans import Column, Scan, alias_of, quoted
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.sources import Database, Files, Located, stamps_of
 from sfumato.errors import SourceUnusable
@@ -206,9 +207,7 @@ def columns_of(connection: Any, scan: Scan, shown: str) -> tuple[Column, ...]:
         shown_as = [(scan.note.public_name(row[0]), row) for row in rows]
         return tuple(Column(name, row[0], row[1]) for name, row in shown_as if name is not None)
     names = (*scan.names, *(row[0] for row in rows[len(scan.names) :]))
-    found = [Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True)]
-    known, added = found[: len(scan.names)], found[len(scan.names) :]
-    return (*known, *(column for column in added if column.name.casefold() not in scan.hidden))
+    return tuple(Column(name, row[0], row[1]) for name, row in zip(names, rows, strict=True))
 
 
 def scan_of(connection: Any, located: Files | Database, *, strict: bool = False) -> Scan:
@@ -229,17 +228,19 @@ def _csv(files: Files, *, strict: bool) -> Scan:
     if len(headers) > 1:
         raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
     (header,) = headers
-    listed = ", ".join(literal(path) for path in files.paths)
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header.names)))
     text = (
-        f"read_csv([{listed}], auto_detect = false, header = true, columns = {{{columns}}}, "
+        f"read_csv({listed(files.paths)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {literal(header.delimiter)}, quote = '\"', escape = '\"', "
         f"ignore_errors = {not strict}, strict_mode = {strict}, parallel = false, "
-        f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false)"
+        "hive_partitioning = false)"
     )
+    if files.partitions:
+        keys = [f"{each} AS k{i}" for i, each in enumerate(key_columns(files.paths, files.partitions))]
+        text = f"(SELECT *, {', '.join(keys)} FROM {text})"
     fields = frozenset(f"c{i}" for i in range(len(header.names)))
-    hidden = check_keys(files, files.above + files.partitions, fields)
-    return Scan(text, header.names, files.paths, whole=True, hidden=hidden)
+    check_keys(files, files.above + files.partitions, fields)
+    return Scan(text, header.names + files.partitions, files.paths, whole=True)
 
 
 def _database(connection: Any, database: Database) -> Scan:

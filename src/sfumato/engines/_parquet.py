@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.engines._scans import Scan, literal
+from sfumato.engines._paths import key_columns, listed
+from sfumato.engines._scans import Scan, quoted
 from sfumato.engines.sources import Files
 from sfumato.errors import SourceUnusable
 
 __all__ = ["check_keys", "parquet_parts", "parquet_whole"]
 
-_FIELDS = "name, type, logical_type, converted_type, num_children, precision, scale"
+_FIELDS = (
+    "name, type, logical_type, converted_type, num_children, precision, scale, repetition_type, type_length"
+)
 _MOST_DIGITS = 38  # of DuckDB's decimals; longer ones become floats
 
 Field = tuple[str, ...]
+Fields = tuple[Field, ...]
+"""The fields of a file in their order, each before those within it, with how many these are."""
 
 
 def parquet_parts(connection: Any, files: Files) -> list[Scan]:
-    """The files, those with fields of the same types together: each set is read in its own types.
+    """The files, those with the same fields in the same order together: each set is read in its own types.
 
     DuckDB takes the types of the first file for those of all, or casts files to a type for all of them, which
     fails on a row that it cannot hold and makes one id of two. The footers tell before a row is read.
     """
     held = _footers(connection, files)
-    hidden = check_keys(files, files.above, frozenset(_name(each) for some in held.values() for each in some))
-    groups: dict[frozenset[Field], list[str]] = {}
+    check_keys(files, files.above, frozenset(_name(each) for some in held.values() for each in some))
+    groups: dict[Fields, list[str]] = {}
     for path in files.paths:
-        groups.setdefault(held.get(path, frozenset()), []).append(path)
-    return [_scan(files, tuple(paths), fields, hidden) for fields, paths in groups.items()]
+        groups.setdefault(held.get(path, ()), []).append(path)
+    return [_scan(files, tuple(paths), fields) for fields, paths in groups.items()]
 
 
 def parquet_whole(connection: Any, files: Files) -> Scan:
@@ -35,13 +40,20 @@ def parquet_whole(connection: Any, files: Files) -> Scan:
     parts = parquet_parts(connection, files)
     if len(parts) == 1:
         return parts[0]
-    return Scan(_read(files, files.paths, ", union_by_name = true"), (), files.paths, hidden=parts[0].hidden)
+    if not files.partitions:
+        return Scan(_read(files.paths, ", union_by_name = true"), (), files.paths)
+    shown = [", ".join(f"c{i} AS {quoted(name)}" for i, name in enumerate(part.names)) for part in parts]
+    named = [f"SELECT {names} FROM {part.text}" for names, part in zip(shown, parts, strict=True)]
+    return Scan(f"({' UNION ALL BY NAME '.join(named)})", (), files.paths)
 
 
-def check_keys(files: Files, keys: tuple[str, ...], fields: frozenset[str]) -> frozenset[str]:
-    """The keys above the source, in lower case, after a check that none of `keys` takes a field's place.
+def check_keys(files: Files, keys: tuple[str, ...], fields: frozenset[str]) -> None:
+    """Check that none of `keys` takes a field's place for other readers of the same files.
 
-    A reader takes every `key=value` folder of a path for a column, and prefers it to one in the file.
+    They take every `key=value` folder of a path for a column, and prefer it to one in the file.
+
+    Raises:
+        SourceUnusable: if one does.
     """
     taken = sorted(key for key in keys if key.casefold() in fields)
     if taken:
@@ -49,37 +61,50 @@ def check_keys(files: Files, keys: tuple[str, ...], fields: frozenset[str]) -> f
         raise SourceUnusable(
             f'{files.shown} has a folder "{taken[0][:100]}=…" {where} that would hide a column; rename it.'
         )
-    return frozenset(key.casefold() for key in files.above)
 
 
-def _footers(connection: Any, files: Files) -> dict[str, frozenset[Field]]:
+def _footers(connection: Any, files: Files) -> dict[str, Fields]:
     """The fields of each file; empty if they cannot be read: DESCRIBE meets the same trouble and says so."""
-    listed = ", ".join(literal(path) for path in files.paths)
-    held: dict[str, set[Field]] = {}
+    held: dict[str, list[Field]] = {}
     try:
-        query = f"SELECT file_name, {_FIELDS} FROM parquet_schema([{listed}])"
+        query = f"SELECT file_name, {_FIELDS} FROM parquet_schema({listed(files.paths)})"
         for path, *field in connection.execute(query).fetchall():
-            held.setdefault(path, set()).add(tuple(map(str, field)))
+            held.setdefault(path, []).append(tuple(map(str, field)))
     except Exception:  # its text may hold data
         return {}
-    return {path: frozenset(fields) for path, fields in held.items()}
+    return {path: tuple(fields[1:]) for path, fields in held.items()}  # the first stands for the whole file
 
 
-def _scan(files: Files, paths: tuple[str, ...], fields: frozenset[Field], hidden: frozenset[str]) -> Scan:
+def _scan(files: Files, paths: tuple[str, ...], fields: Fields) -> Scan:
+    text, names = _read(paths), _names(paths[0])
+    if files.partitions:
+        text, names = _with_keys(text, names, paths, files.partitions)
     return Scan(
-        _read(files, paths),
-        _names(paths[0]),
+        text,
+        names,
         paths,
-        hidden=hidden,
         millis=frozenset(_name(each) for each in fields if _is_millis(each)),
         vague=frozenset(_name(each) for each in fields if _is_vague(each)),
     )
 
 
-def _read(files: Files, paths: tuple[str, ...], more: str = "") -> str:
-    listed = ", ".join(literal(path) for path in paths)
-    options = f"hive_partitioning = {bool(files.partitions)}, hive_types_autocast = false{more}"
-    return f"read_parquet([{listed}], {options})"
+def _read(paths: tuple[str, ...], more: str = "") -> str:
+    return f"read_parquet({listed(paths)}, hive_partitioning = false{more})"
+
+
+def _with_keys(
+    text: str, names: tuple[str, ...], paths: tuple[str, ...], keys: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """A read and its columns, with the keys of folders, each in place of a column of its name.
+
+    The columns have other names inside, so that none can stand for the place of a file in the list.
+    """
+    taken = {key.casefold() for key in keys}
+    kept = [i for i, name in enumerate(names) if name.casefold() not in taken]
+    inner = ", ".join(f"c{i}" for i in range(len(names)))
+    values = [*(f"c{i}" for i in kept), *key_columns(paths, keys)]
+    picked = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
+    return f"(SELECT {picked} FROM {text} AS files({inner}))", (*(names[i] for i in kept), *keys)
 
 
 def _names(path: str) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.engines._paths import literal
 from sfumato.engines._prepared import Note
 from sfumato.engines.sources import Stamp
 
-__all__ = ["Column", "Scan", "alias_of", "literal", "quoted"]
+__all__ = ["Column", "Scan", "alias_of", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,6 @@ class Scan:
         files: The files that Arrow opens.
         seen: The state of those files when Arrow learned what is in them, if it remembers that.
         whole: Whether every read must use all columns.
-        hidden: Columns that DuckDB adds and that are not the source's, in lower case.
         note: What a prepared file says about itself.
         millis: Columns of times in milliseconds, in lower case: DuckDB multiplies them while it scans, which
             fails for one that is too large.
@@ -57,7 +57,6 @@ class Scan:
     files: tuple[str, ...] = ()
     seen: tuple[Stamp, ...] | None = None
     whole: bool = False
-    hidden: frozenset[str] = frozenset()
     note: Note | None = None
     millis: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
@@ -79,11 +78,6 @@ class Scan:
 def quoted(name: str) -> str:
     """An identifier in quotes."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text in quotes."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def alias_of(path: str) -> str:

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from sfumato.engines._door import FUNCTIONS, is_plain_select
 from sfumato.engines._origins import describe
+from sfumato.engines._paths import pattern
 from sfumato.engines._public import in_order, repeated, some_values
 from sfumato.engines._run import run
 from sfumato.engines._scratch import Scratch
@@ -321,7 +322,8 @@ class DuckDB:
             table.create(connection)
         if not DuckDB._functions:
             DuckDB._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
-        paths = sorted({path for table in tables.values() for path in table.paths})
+        names = {path for table in tables.values() for path in table.paths}
+        paths = sorted(names | {pattern(path) for path in names})
         connection.execute("SET allowed_paths = $paths", {"paths": paths})
         for command in _LOCK:
             connection.execute(command)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sfumato.engines._frames import Frame, frame_of
+from sfumato.engines._paths import WILD, can_be_named
 from sfumato.engines.base import Source
 from sfumato.errors import SourceUnusable
 
@@ -44,7 +45,6 @@ _FORMATS: dict[str, Format] = {
     ".ipc": "arrow",
 }
 _DATABASES = (".duckdb", ".ddb")
-_WILD = "*?["
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _from_text(text: str) -> Located:
         return _files(list(_inside(text)), shown, root=text)
     if os.path.isfile(text):
         return _files([text], shown, root=os.path.dirname(text))
-    if any(character in text for character in _WILD):
+    if any(character in text for character in WILD):
         found = [each for each in glob.glob(text, recursive=True) if os.path.isfile(each)]
         return _files(found, shown, root=_fixed_part(text))
     raise SourceUnusable(f"{shown} does not exist; check the path.")
@@ -140,7 +140,7 @@ def _inside(folder: str) -> Iterable[str]:
 
 def _fixed_part(pattern: str) -> str:
     parts = Path(pattern).parts
-    wild = next(i for i, part in enumerate(parts) if any(character in part for character in _WILD))
+    wild = next(i for i, part in enumerate(parts) if any(character in part for character in WILD))
     return os.path.join(*parts[:wild]) if wild else ""
 
 
@@ -158,7 +158,7 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
     (only,) = formats
     if only is None:
         raise SourceUnusable(f"{shown} is of no known format; {_known()}.")
-    absolute = tuple(sorted({os.path.abspath(path) for path in paths}))
+    absolute = _each_once(paths)
     keys = {_partition_keys(os.path.relpath(path, os.path.abspath(root))) for path in absolute}
     if len(keys) > 1:
         raise SourceUnusable(f"{shown} is partitioned unevenly; all files must lie under the same keys.")
@@ -168,7 +168,34 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
         raise SourceUnusable(
             f"{shown} has a key=value folder above it with one of its keys; move the source."
         )
-    return Files(only, absolute, partitions, shown, above)
+    named = tuple(path for path in absolute if can_be_named(path))
+    if len(named) < len(absolute):
+        _check_names(absolute, len(partitions), shown)
+    return Files(only, named, partitions, shown, above)
+
+
+def _each_once(paths: list[str]) -> tuple[str, ...]:
+    """Absolute paths, sorted; of several symbolic links to one file the first."""
+    found = sorted({os.path.abspath(path) for path in paths}, reverse=True)
+    return tuple(sorted({os.path.realpath(path): path for path in found}.values()))
+
+
+def _check_names(paths: tuple[str, ...], keys: int, shown: str) -> None:
+    """Names of files are public and must be such that DuckDB can write them.
+
+    The values of keys are not: files in folders that it cannot write are left out, each with the rows that
+    have this value, so that no row decides what is said or whether others count.
+    """
+    for path in paths:
+        *folders, name = Path(path).parts
+        held = [i for i, part in enumerate(folders) if "=" in part][-keys:] if keys else []
+        public = [part for i, part in enumerate(folders) if i not in held]
+        if not can_be_named(os.path.join(*public, name)):
+            raise SourceUnusable(
+                f"{shown} has a name with a backslash and one of * ? [, or one that is not UTF-8; rename it."
+            )
+    if not any(map(can_be_named, paths)):
+        raise SourceUnusable(f"{shown} has no data files; {_known()}.")
 
 
 def _partition_keys(relative: str) -> tuple[str, ...]:

@@ -62,6 +62,11 @@ def check_files(files: Files) -> None:
                 f"{files.shown} has a quote{name} that is not closed where a field ends, and would lose the "
                 "rows behind it; write quotes within text twice, or use Parquet."
             )
+        if fault == "long":
+            raise SourceUnusable(
+                f"{files.shown} has a field in quotes{name} of more than 1 MB, or one that is not closed, "
+                "and could lose rows; shorten it, or use Parquet."
+            )
         if fault == "text":
             raise SourceUnusable(
                 f"{files.shown} has text{name} that is not UTF-8, and would lose the rows that hold it; save "
@@ -69,7 +74,7 @@ def check_files(files: Files) -> None:
             )
 
 
-def _fault(path: str, delimiter: bytes) -> Literal["quote", "text"] | None:
+def _fault(path: str, delimiter: bytes) -> Literal["quote", "long", "text"] | None:
     decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(size: int) -> bytes:
@@ -79,15 +84,15 @@ def _fault(path: str, delimiter: bytes) -> Literal["quote", "text"] | None:
 
     try:
         with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
-            return None if _closes(read, re.escape(delimiter)) else "quote"
+            return _unclosed(read, re.escape(delimiter))
     except UnicodeDecodeError:
         return "text"
     except (OSError, EOFError, zlib.error):
         return None  # it cannot be read: whoever reads it says so
 
 
-def _closes(read: Callable[[int], bytes], delimiter: bytes) -> bool:
-    """Whether every quote that begins a field ends one, too."""
+def _unclosed(read: Callable[[int], bytes], delimiter: bytes) -> Literal["quote", "long"] | None:
+    """Whether a quote begins a field and does not end one, too, or ends it too far away to look for."""
     text = rb' *+"(?:[^"]++|"")*+" *+'  # the engine passes over spaces around quotes
     plain = rb'(?! *+")[^\r\n' + delimiter + rb"]++"
     fields = re.compile(rb"(?:(?:" + text + rb"|" + plain + rb")?+[\r\n" + delimiter + rb"])*+")
@@ -105,11 +110,11 @@ def _closes(read: Callable[[int], bytes], delimiter: bytes) -> bool:
             ended = last.match(rest)
             closed = ended is not None and 0 < ended.end() < len(rest)
             if closed or len(rest) > _LONGEST:
-                return False
+                return "quote" if closed else "long"
         elif len(rest) > _LONGEST:
             rest = _begun(rest)
     ended = last.match(rest)
-    return ended is not None and ended.end() == len(rest)
+    return None if ended is not None and ended.end() == len(rest) else "quote"
 
 
 def _begun(field: bytes) -> bytes:
