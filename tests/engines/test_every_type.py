@@ -192,7 +192,7 @@ def test_the_search_finds_a_cast_that_raises(tmp_path, monkeypatch):
 
 
 def test_the_search_finds_times_that_are_multiplied(tmp_path, monkeypatch):
-    monkeypatch.setattr(_arrow, "zoneless", lambda native: native)
+    monkeypatch.setattr(_arrow, "is_zoned", lambda native: False)
     _, table = next(sources(tmp_path))
     search = Search()
     with search.engine:

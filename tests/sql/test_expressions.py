@@ -316,3 +316,8 @@ def test_types_may_come_at_lowering_too():
     assert late == lower_expression(parse("day + 1"))
     assert isinstance(parse("day + 1", list(COLUMNS)), Call)
     assert parse("NULL") == Literal(None, None)
+
+
+@pytest.mark.parametrize("text", ["1e308 * 9223372036854775807", "1e308 + 1.7e308", "-1e308 - 1e308 * 10"])
+def test_written_numbers_beyond_all_floats_are_left_to_the_engine(text):
+    assert isinstance(parse(text), Call)

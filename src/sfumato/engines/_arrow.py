@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["exact_as_id", "readable", "readable_type", "valid_text", "without_zone", "zoneless"]
+import numpy as np
+
+__all__ = [
+    "exact_as_id",
+    "has_runs",
+    "is_zoned",
+    "readable",
+    "scannable",
+    "scannable_type",
+    "valid_text",
+]
+
+_EXACT_EXTENSIONS = ("arrow.uuid", "arrow.json")
 
 
 def readable_type(native: Any) -> Any:
@@ -23,7 +35,7 @@ def readable(column: Any) -> Any:
 
 
 def exact_as_id(native: Any) -> bool:
-    """Whether two values of this type that differ still do in DuckDB.
+    """Whether two values of this type that differ still do in DuckDB, whatever the type is wrapped in.
 
     Days in milliseconds lose the part of a day, decimals of 76 digits become floats, and truth in bytes has
     254 ways to be true.
@@ -31,28 +43,90 @@ def exact_as_id(native: Any) -> bool:
     import pyarrow as pa
 
     if isinstance(native, pa.BaseExtensionType):
-        return native.extension_name in ("arrow.uuid", "arrow.json")
-    inner = native.value_type if pa.types.is_dictionary(native) else native
-    return not (pa.types.is_date64(inner) or pa.types.is_decimal256(inner))
+        return native.extension_name in _EXACT_EXTENSIONS
+    inner = _inside(native)
+    if inner is not None:
+        return exact_as_id(inner)
+    return not (pa.types.is_date64(native) or pa.types.is_decimal256(native))
 
 
-def zoneless(native: Any) -> Any:
-    """The type without its zone if it is a time in seconds or milliseconds.
+def scannable_type(native: Any) -> Any:
+    """The type in which a column is given to DuckDB, so that no value of it makes the scan fail.
 
     DuckDB has times with a zone in microseconds only and multiplies while it scans, which fails for one that
-    is too large. Those without a zone stay in their unit. The instants are the same: a zone is for showing.
+    is too large. Those in seconds or milliseconds are given without their zone, in their unit: the instants
+    are the same. Of runs of dictionaries it would read the keys, so that runs are always decoded; what else
+    is wrapped (a dictionary, an extension) stays so unless something inside has to change.
     """
     import pyarrow as pa
 
-    if pa.types.is_timestamp(native) and native.tz is not None and native.unit in ("s", "ms"):
-        return pa.timestamp(native.unit)
-    return native
+    inner = _inside(native)
+    if inner is not None:
+        target = scannable_type(inner)
+        return native if target == inner and not pa.types.is_run_end_encoded(native) else target
+    return pa.timestamp(native.unit) if is_zoned(native) else readable_type(native)
 
 
-def without_zone(column: Any) -> Any:
-    """The column in the type of `zoneless`, without a copy."""
-    target = zoneless(column.type)
-    return column if target == column.type else column.cast(target)
+def scannable(column: Any) -> Any:
+    """The column in the type of `scannable_type`; without a copy where that only drops a zone."""
+    import pyarrow as pa
+
+    target = scannable_type(column.type)
+    if target == column.type:
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array([_made(each, target) for each in chunks], target)
+
+
+def is_zoned(native: Any) -> bool:
+    """Whether these are times with a zone that `scannable_type` drops, whatever they are wrapped in."""
+    import pyarrow as pa
+
+    inner = _inside(native)
+    if inner is not None:
+        return is_zoned(inner)
+    return bool(pa.types.is_timestamp(native) and native.tz is not None and native.unit in ("s", "ms"))
+
+
+def has_runs(native: Any) -> bool:
+    """Whether there are runs, which a dataset cannot decode, around what DuckDB cannot be given as it is."""
+    import pyarrow as pa
+
+    if not pa.types.is_run_end_encoded(native):
+        inner = _inside(native)
+        return inner is not None and has_runs(inner)
+    inner = native.value_type
+    return _inside(inner) is not None or scannable_type(inner) != inner
+
+
+def _inside(native: Any) -> Any:
+    """The type that a dictionary, runs or an extension hold; None for a type that is no such wrapper."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(native) or pa.types.is_run_end_encoded(native):
+        return native.value_type
+    return native.storage_type if isinstance(native, pa.BaseExtensionType) else None
+
+
+def _made(chunk: Any, target: Any) -> Any:
+    while chunk.type != target:
+        chunk = chunk.cast(target) if _inside(chunk.type) is None else _opened(chunk)
+    return chunk
+
+
+def _opened(chunk: Any) -> Any:
+    """The values that a dictionary, runs or an extension stand for, one for each row."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(chunk.type):
+        return chunk.dictionary.take(chunk.indices)
+    if not pa.types.is_run_end_encoded(chunk.type):
+        return chunk.storage
+    if not len(chunk):
+        return chunk.values.slice(0, 0)
+    rows = np.arange(chunk.offset, chunk.offset + len(chunk))
+    places = np.searchsorted(chunk.run_ends.to_numpy(), rows, side="right")
+    return chunk.values.take(pa.array(places))
 
 
 def valid_text(column: Any) -> Any:

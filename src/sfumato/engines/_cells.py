@@ -13,10 +13,13 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 __all__ = ["ids_of", "texts_of"]
 
 _MOST_BITS = 4096  # of a whole number, more than any declared kind can hold
 _EXACT = 2**53
+_TIMES = np.datetime64 | np.timedelta64  # in nanoseconds, `item` makes whole numbers of them
 
 
 def texts_of(cells: Iterable[Any]) -> list[str | None]:
@@ -30,23 +33,18 @@ def ids_of(cells: Iterable[Any]) -> list[bytes | None]:
     Privacy:
         Claim: two cells give the same bytes only if they are equal and of one sort: numbers that are the same
         number, or texts, days, times, bytes or UUIDs alike. 7 and "7" are two ids. Reason: the first byte is
-        the sort, and the rest is a form of the value from which it can be read back. A float from 2**53 on
-        may stand for several whole numbers and is no id; neither are NaN, nor objects of other types.
+        the sort, and the rest is a form of the value from which it can be read back: times have all digits of
+        their seconds, and a year of any length. A float from 2**53 on may stand for several whole numbers and
+        is no id; neither are NaN, spans of time, nor objects of other types.
     """
     return [_id(_plain(cell)) for cell in cells]
 
 
 def _plain(cell: Any) -> Any:
-    """A scalar of NumPy or a timestamp of pandas as Python's own; others as they are."""
-    if isinstance(cell, str | bytes | int | float | decimal.Decimal | uuid.UUID):
-        return cell
-    kind = type(cell)
-    if kind.__module__.partition(".")[0] not in ("numpy", "pandas"):
-        return cell
+    """A scalar of NumPy as Python's own, but for times, which Python may not have; others as they are."""
+    is_number = isinstance(cell, np.generic) and not isinstance(cell, str | bytes | float | _TIMES)
     try:
-        if kind.__name__ == "Timestamp":
-            return cell.to_pydatetime(warn=False)
-        return cell.item() if kind.__name__ != "ndarray" else None
+        return cell.item() if is_number else cell
     except Exception:  # an odd cell is no value; its text may hold data
         return None
 
@@ -122,9 +120,28 @@ def _valid(text: str) -> str | None:
 def _moment(cell: Any) -> str | None:
     """A day or a time as it is written in ISO 8601, in UTC where it has a zone; None for anything else."""
     try:
+        if isinstance(cell, np.datetime64):
+            return _numpy_moment(cell)
         if isinstance(cell, datetime.datetime):
+            if cell != cell:
+                return None
             moment = cell if cell.tzinfo is None else cell.astimezone(datetime.UTC)
+            if hasattr(moment, "nanosecond"):  # of pandas, which has more digits and longer years
+                return str(moment.isoformat(" "))
             return datetime.datetime.isoformat(moment, " ")
         return datetime.date.isoformat(cell) if isinstance(cell, datetime.date) else None
-    except Exception:  # NaT, or a day that its zone moves out of the calendar
+    except Exception:  # a day that its zone moves out of the calendar
         return None
+
+
+def _numpy_moment(cell: np.datetime64) -> str | None:
+    """As Python and pandas write the same time: microseconds or nanoseconds where there are any."""
+    plain = cell.item()
+    if plain is None or isinstance(plain, datetime.date):
+        return _moment(plain)
+    day, _, clock = str(np.datetime_as_string(cell)).partition("T")
+    whole, _, part = clock.partition(".")
+    digits = part.rstrip("0")
+    if digits:
+        whole += "." + digits.ljust(6 if len(digits) <= 6 else 9, "0")
+    return f"{day} {whole}" if clock else day

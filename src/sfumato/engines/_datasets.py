@@ -6,7 +6,7 @@ import functools
 import operator
 from typing import Any
 
-from sfumato.engines._arrow import exact_as_id, readable_type, zoneless
+from sfumato.engines._arrow import exact_as_id, has_runs, is_zoned, scannable_type
 from sfumato.engines._frames import Frame, Picked, frame_of
 from sfumato.engines._paths import key_values
 from sfumato.errors import SourceUnusable
@@ -99,7 +99,7 @@ def _types(wanted: Any, physical: Any) -> tuple[Any, ...]:
     """The types that a file has for the fields of a dataset; those that it lacks come from its folders."""
     places = [physical.get_field_index(field.name) for field in wanted]
     return tuple(
-        zoneless(field.type if place < 0 else physical.field(place).type)
+        field.type if place < 0 else physical.field(place).type
         for field, place in zip(wanted, places, strict=True)
     )
 
@@ -112,18 +112,23 @@ def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
 
     def read(values: list[int], ids: list[int]) -> Picked:
         """Only what is wanted: DuckDB refuses a dataset with a type that it does not know in any column."""
+        found = [types[place] for place in (*values, *ids)]
+        as_it_is = bool(dataset._scan_options) or len(set(names)) < len(names)
+        if any(has_runs(each) or (as_it_is and is_zoned(each)) for each in found):
+            raise SourceUnusable(f"{shown} has a column that a dataset cannot give; read it into memory.")
         wanted = list(dict.fromkeys([*values, *ids]))
         at = {place: i for i, place in enumerate(wanted)}
         scannable = dataset
-        if dataset._scan_options or len(set(names)) < len(names):
+        if as_it_is:
             at = {place: place for place in wanted}
         else:
-            schema = pa.schema([(names[place], readable_type(types[place])) for place in wanted])
+            schema = pa.schema([(names[place], _scanned(types[place])) for place in wanted])
             files = list(dataset.get_fragments())
             scannable = ds.FileSystemDataset(files, schema, dataset.format, dataset.filesystem)
-        vague = frozenset(at[place] for place in ids if not exact_as_id(types[place]))
+        vague = frozenset(at[place] for place in wanted if not exact_as_id(types[place]))
+        zoned = frozenset(at[place] for place in wanted if is_zoned(types[place]))
         shown_at, ids_at = (tuple(at[place] for place in each) for each in (values, ids))
-        return Picked(scannable, shown_at, ids_at, vague=vague, checked=False)
+        return Picked(scannable, shown_at, ids_at, vague=vague, zoned=zoned, checked=False)
 
     return Frame(
         names,
@@ -133,6 +138,13 @@ def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
         files=tuple(dataset.files),
         remembers=remembers,
     )
+
+
+def _scanned(native: Any) -> Any:
+    """The type to scan a column in; runs stay, since DuckDB decodes plain ones and a dataset cannot."""
+    import pyarrow as pa
+
+    return native if pa.types.is_run_end_encoded(native) else scannable_type(native)
 
 
 def _together(pieces: tuple[Frame, ...], dataset: Any, shown: str, *, remembers: bool) -> Frame:

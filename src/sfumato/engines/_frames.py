@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.engines._arrow import exact_as_id, readable, valid_text, without_zone
+from sfumato.engines._arrow import exact_as_id, is_zoned, readable, scannable, valid_text
 from sfumato.engines._cells import ids_of, texts_of
 from sfumato.errors import MissingExtra, SourceUnusable
 
@@ -23,8 +23,9 @@ class Picked:
         scannable: What Arrow scans.
         values: Where in it the columns are that are read as values.
         ids: Where those are that are compared as they are.
-        objects: Which of these hold Python objects, each written with its type.
-        vague: Which of these Arrow or DuckDB would change so that two of them could become one.
+        objects: Which columns hold Python objects: as ids each is written with its type.
+        vague: Which columns Arrow or DuckDB would change so that two values could become one.
+        zoned: Which columns are times that had a zone in the source and have none here.
         checked: Whether all text in it is UTF-8; text of files is not looked at.
     """
 
@@ -33,6 +34,7 @@ class Picked:
     ids: tuple[int, ...]
     objects: frozenset[int] = frozenset()
     vague: frozenset[int] = frozenset()
+    zoned: frozenset[int] = frozenset()
     checked: bool = True
 
 
@@ -138,30 +140,29 @@ def _in_memory(
 
     def read(values: list[int], ids: list[int]) -> Picked:
         made: list[Any] = []
-        objects: set[int] = set()
-        vague: set[int] = set()
-        for position in values:
+        natives: dict[int, Any] = {}
+        for place, position in enumerate((*values, *ids)):
             odd = cells(position)
-            made.append(_value(column(position)) if odd is None else pa.array(texts_of(odd), pa.string()))
-        for place, position in enumerate(ids, len(values)):
-            odd = cells(position)
-            if odd is not None:
-                objects.add(place)
+            if odd is None:
+                native = column(position)
+                natives[place] = native.type
+                made.append(valid_text(scannable(native)))
+            elif place < len(values):
+                made.append(pa.array(texts_of(odd), pa.string()))
+            else:
                 made.append(pa.array(ids_of(odd), pa.binary()))
-                continue
-            native = column(position)
-            if not exact_as_id(native.type):
-                vague.add(place)
-            made.append(_value(native))
         table = pa.Table.from_arrays(made, names=[f"c{i}" for i in range(len(made))])
         at = tuple(range(len(made)))
-        return Picked(table, at[: len(values)], at[len(values) :], frozenset(objects), frozenset(vague))
+        return Picked(
+            table,
+            at[: len(values)],
+            at[len(values) :],
+            objects=frozenset(at) - natives.keys(),
+            vague=frozenset(place for place, each in natives.items() if not exact_as_id(each)),
+            zoned=frozenset(place for place, each in natives.items() if is_zoned(each)),
+        )
 
     return Frame(names, lambda wanted: _table([readable(column(i)) for i in wanted]), read)
-
-
-def _value(column: Any) -> Any:
-    return valid_text(without_zone(readable(column)))
 
 
 def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:

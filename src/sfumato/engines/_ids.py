@@ -2,7 +2,8 @@
 
 | native type | as an id |
 | --- | --- |
-| whole numbers, DECIMAL, text, UUID, JSON, ENUM, BLOB, BIT, BOOLEAN, DATE, timestamps | as it is |
+| whole numbers, DECIMAL, text, UUID, JSON, ENUM, BLOB, BIT, BOOLEAN, DATE | as it is |
+| timestamps | as it is; one with a zone never equals one without |
 | FLOAT, DOUBLE | as it is, but NaN is no id; 0.0 and -0.0 are one number and one id |
 | BIGNUM | as it is; 0 and -0 are one number and one id |
 | INTERVAL | refused: a month equals 30 days, two ids would be one |
@@ -21,12 +22,22 @@ from collections.abc import Iterable
 from sfumato.engines._types import ALL_NULL, CANONICAL, kind_of
 from sfumato.schema import Kind
 
-__all__ = ["OBJECT", "as_id", "common_type", "identifies", "keeps_apart", "pointer_type"]
+__all__ = ["OBJECT", "ZONED", "as_id", "common_type", "identifies", "keeps_apart", "pointer_type"]
 
 OBJECT = "PYTHON OBJECT"
 """The type of ids from a column of Python objects, each written as bytes that tell its own type."""
 
-_ALSO = {"BLOB", "BIT", OBJECT, 'STRUCT("python object" BLOB)'}
+ZONED = "ZONED "
+"""Before TIMESTAMP_S or TIMESTAMP_MS: times that have a zone in the source, which DuckDB is not given."""
+
+_FIELDS = {
+    OBJECT: ("python object", "BLOB"),
+    **{ZONED + unit: ("with a zone", unit) for unit in ("TIMESTAMP_S", "TIMESTAMP_MS")},
+}
+_APART = {native: f'STRUCT("{field}" {inner})' for native, (field, inner) in _FIELDS.items()}
+"""Types of their own in SQL, so that their values are never compared with those of another source."""
+
+_ALSO = {"BLOB", "BIT", *_APART, *_APART.values()}
 _EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}
 """Below these a whole number is itself in the type; from there on it may stand for a neighbour, too."""
 _SIGNED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -46,7 +57,7 @@ def common_type(natives: Iterable[str]) -> str | None:
     Floats beside them, which is how a column of whole numbers is written where one is missing, count where
     they are whole and small enough to be exact. All else has no form that neither merges nor parts people.
     """
-    found = set(natives) - ALL_NULL
+    found = {_APART.get(each, each) for each in natives} - ALL_NULL
     if not all(map(identifies, found)):
         return None
     if len(found) < 2:
@@ -67,7 +78,12 @@ def pointer_type(natives: Iterable[str]) -> str | None:
 
 
 def keeps_apart(natives: set[str], kind: Kind) -> bool:
-    """Whether a column of these types, read as its kind, is the same as if it were shown as a pointer."""
+    """Whether a column, read as its kind, is the same as if it were shown as a pointer.
+
+    Args:
+        natives: The types that it has as an id: those of the source itself, not those it is read in.
+        kind: What it is declared to hold.
+    """
     return pointer_type(natives) == CANONICAL[kind] and not natives & _EXACT.keys()
 
 
@@ -87,10 +103,8 @@ def as_id(column: str, native: str, form: str) -> str:
         return f"CASE WHEN {exact} THEN TRY_CAST({column} AS {form}) END"
     if native in _EXACT:
         return f"CASE WHEN NOT isnan({column}) THEN {column} END"
-    if (
-        native == OBJECT
-    ):  # a type of its own, so that it is never compared with text or bytes of another source
-        return f'CASE WHEN {column} IS NOT NULL THEN struct_pack("python object" := {column}) END'
+    if native in _FIELDS:
+        return f'CASE WHEN {column} IS NOT NULL THEN struct_pack("{_FIELDS[native][0]}" := {column}) END'
     return column if native == form else f"TRY_CAST({column} AS {form})"
 
 

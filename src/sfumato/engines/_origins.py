@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.engines._csv import read_header
-from sfumato.engines._frames import Frame, read_arrow_files, read_parquet_files
-from sfumato.engines._ids import OBJECT
+from sfumato.engines._frames import Frame, Picked, read_arrow_files, read_parquet_files
+from sfumato.engines._ids import OBJECT, ZONED
 from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole
 from sfumato.engines._paths import key_columns, listed, literal
 from sfumato.engines._prepared import METADATA, Note, read_note
@@ -84,8 +84,9 @@ def origins_of(
             places = [_place(each, names, located.shown) for each in (*values, *ids)]
             found = [None if place is None else columns[place] for place in places]
             _check_stored(found, scan.generated, located.shown)
-            exact = [_exact(each, scan.vague) for each in found[len(values) :]]
-            origins.append(Origin(scan, tuple(found[: len(values)]), tuple(exact)))
+            exact = [_exact(each, scan.vague) for each in found]
+            shown_ids = [None if each is None else _as_id(each) for each in exact[len(values) :]]
+            origins.append(Origin(scan, tuple(exact[: len(values)]), tuple(shown_ids)))
     return origins
 
 
@@ -101,7 +102,11 @@ def _check_stored(columns: Sequence[Column | None], generated: frozenset[str], s
 def _exact(column: Column | None, vague: frozenset[str]) -> Column | None:
     if column is None or column.name.casefold() not in vague:
         return column
-    return replace(column, native=_VAGUE)
+    return replace(column, own=_VAGUE)
+
+
+def _as_id(column: Column) -> Column:
+    return column if column.own is None else replace(column, native=column.own)
 
 
 def _prepared(
@@ -117,12 +122,14 @@ def _prepared(
     note.check(kinds, ids[0], shown)
     unit = Column(note.unit, UNIT_COLUMN, note.ids)
     names = [column.name for column in columns]
+    exact = {name.casefold() for name in note.exact}
     found = [columns[_position(each, names, shown)] for each in values]
+    found = [each if each.name.casefold() in exact else replace(each, own=_VAGUE) for each in found]
     shown_ids = [unit]
     for each in ids[1:]:
         if each.casefold() == note.unit.casefold():
             shown_ids.append(unit)
-        elif each.casefold() in {name.casefold() for name in note.exact}:
+        elif each.casefold() in exact:
             shown_ids.append(columns[_position(each, names, shown)])
         else:
             raise SourceUnusable(
@@ -172,14 +179,13 @@ def _picked(connection: Any, frame: Frame, values: list[str], ids: list[str]) ->
     made: list[Column] | None = None
     try:
         picked = frame.read(there[:split], there[split:])
-        relation = connection.from_arrow(picked.scannable)
+        relation, at = connection.from_arrow(picked.scannable), (*picked.values, *picked.ids)
         made = [
             Column(frame.names[i], relation.columns[j], str(relation.types[j]), not picked.checked)
-            for i, j in zip(there, (*picked.values, *picked.ids), strict=True)
+            for i, j in zip(there, at, strict=True)
         ]
-        for i, j in enumerate(picked.ids, split):
-            if j in picked.objects or j in picked.vague:
-                made[i] = replace(made[i], native=OBJECT if j in picked.objects else _VAGUE)
+        made = [replace(each, own=_own(each.native, picked, j)) for each, j in zip(made, at, strict=True)]
+        made[split:] = map(_as_id, made[split:])
     except Exception:  # its text may hold data
         made = None
     if made is None:
@@ -192,6 +198,15 @@ def _picked(connection: Any, frame: Frame, values: list[str], ids: list[str]) ->
     seen = stamps_of(frame.files) if frame.remembers else None
     scan = Scan("", frame=picked.scannable, files=frame.files, seen=seen)
     return Origin(scan, tuple(found[: len(values)]), tuple(found[len(values) :]))
+
+
+def _own(native: str, picked: Picked, place: int) -> str | None:
+    """The type of a column as an id, where it is not the one that DuckDB is given."""
+    if place in picked.objects:
+        return OBJECT
+    if place in picked.vague:
+        return _VAGUE
+    return ZONED + native if place in picked.zoned else None
 
 
 def columns_of(connection: Any, scan: Scan, shown: str) -> tuple[Column, ...]:

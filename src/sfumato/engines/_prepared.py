@@ -117,6 +117,6 @@ def _understood(data: Any) -> Note | None:
     if data["format"] not in (FORMAT, FORMAT_GROUPS):
         return None
     groups = tuple(map(str, data["groups"])) if data["format"] == FORMAT_GROUPS else ()
-    exact = tuple(map(str, data.get("exact", ())))
+    exact = tuple(map(str, data.get("apart", ())))  # "exact" was said of columns that are not
     note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]), groups, exact=exact)
     return note if set(groups) <= set(note.columns) else None

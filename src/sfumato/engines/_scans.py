@@ -21,12 +21,14 @@ class Column:
         inner: What DuckDB calls it.
         native: Its type, as DESCRIBE writes it.
         unchecked: Whether it is text that may not be UTF-8.
+        own: The type that it has as an id, which is the source's own; None: `native`.
     """
 
     name: str
     inner: str
     native: str
     unchecked: bool = False
+    own: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

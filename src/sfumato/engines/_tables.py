@@ -154,7 +154,7 @@ def plan_table(
     exact = tuple(
         public
         for i, (public, kind) in enumerate(columns.items())
-        if keeps_apart({each.native for origin in origins if (each := origin.values[i])}, kind)
+        if keeps_apart({each.own or each.native for origin in origins if (each := origin.values[i])}, kind)
     )
     return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact)
 

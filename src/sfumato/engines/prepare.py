@@ -221,7 +221,7 @@ def _note(table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequen
         "unit": table.unit.column,
         "columns": {name: column.kind for name, column in table.schema.items()},
         "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
-        "exact": list(exact),
+        "apart": list(exact),
         **({"groups": list(groups)} if groups else {}),
     }
     return json.dumps(note, ensure_ascii=False)

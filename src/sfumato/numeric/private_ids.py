@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidValue
-from sfumato.numeric.private_values import column_of, same, whole_of
+from sfumato.numeric.private_values import column_of, ratio_of, same, whole_of
 
 __all__ = ["Ids", "Key", "ids_of"]
 
 Key: TypeAlias = int | str | bytes | tuple[str, str]
-"""What an id is compared by: a whole number, text, bytes, or for others the name of the type and the repr."""
+"""What an id is compared by: a whole number, text, bytes, or for others what they are and how shown."""
 
 _NONE = -1
 
@@ -30,8 +30,9 @@ class Ids:
 
     Privacy:
         Claim: whether two rows have the same id, and which of two ids comes first, depends on those two ids
-        alone. 1, 1.0 and True are one id, and so are equal numbers of any type; text is never a number. What
-        is missing (None, NaN, NaT, NA) or cannot be compared (a list) is no id.
+        alone. 1, 1.0 and True are one id, and so are equal real numbers of any type, like 0.5 and 1/2;
+        a Decimal of more than 400 digits before or after the point is one with equal Decimals only. Text is
+        never a number. What is missing (None, NaN, NaT, NA) or cannot be compared (a list) is no id.
     """
 
     codes: NDArray[np.int64]
@@ -107,6 +108,8 @@ def _key(value: Any) -> Key | None:
         return whole
     if value is None or not isinstance(value, Hashable) or not same(value, value):
         return None
+    if (ratio := ratio_of(value)) is not None:
+        return "number", ratio
     try:
         hash(value)
         return type(value).__name__, repr(value)

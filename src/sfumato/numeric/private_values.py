@@ -34,6 +34,7 @@ __all__ = [
     "float_of",
     "floats_each",
     "floats_of",
+    "ratio_of",
     "same",
     "table_of",
     "truths_of",
@@ -168,12 +169,38 @@ def whole_of(value: Any) -> int | None:
         return int(value)
     if not isinstance(value, float | np.floating | Decimal | Fraction):
         return None
+    if isinstance(value, Decimal) and not value:
+        return 0  # with any exponent
     if isinstance(value, Decimal) and not (value.is_finite() and abs(value.adjusted()) < _LONGEST):
         return None
     try:
         whole = int(value)
         return whole if whole == value else None
     except (ValueError, OverflowError):
+        return None
+
+
+def ratio_of(value: Any) -> str | None:
+    """One real number that is not whole, exactly and the same for equal ones; None for what is none.
+
+    It is a ratio in lowest terms, in hexadecimal digits (Python refuses to write very long decimal ones), or
+    "inf". A Decimal too long to be spelt out is shown by its digits and its exponent.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    if not isinstance(value, float | np.floating | Decimal | Fraction):
+        return None
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) >= _LONGEST:
+        sign, digits, exponent = value.as_tuple()
+        written = "".join(map(str, digits)).lstrip("0")
+        short = written.rstrip("0")
+        return f"{'-' * sign}{short}e{int(exponent) + len(written) - len(short)}"
+    try:
+        above, below = value.as_integer_ratio()
+        return f"{int(above):x}/{int(below):x}"
+    except OverflowError:
+        return "inf" if value > 0 else "-inf"
+    except ValueError:  # NaN
         return None
 
 

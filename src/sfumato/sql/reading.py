@@ -85,7 +85,10 @@ _ARITHMETIC = {"add": operator.add, "subtract": operator.sub, "multiply": operat
 
 
 def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
-    """Arithmetic of written decimals, exact as SQL has it: 0.06 + 0.01 is 0.07; None for anything else."""
+    """Arithmetic of written decimals, exact as SQL has it: 0.06 + 0.01 is 0.07; None for anything else.
+
+    None too for a result beyond all floats: the engine works that out, as it does for columns.
+    """
     numbers = [each.value for each in arguments if isinstance(each, Literal) and each.kind == "float"]
     if function not in _ARITHMETIC or len(arguments) != 2 or not numbers:
         return None
@@ -94,7 +97,10 @@ def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
         if not isinstance(each, Literal) or each.kind not in ("integer", "float"):
             return None
         parts.append(Fraction(repr(each.value)))
-    return literal(float(_ARITHMETIC[function](*parts)))
+    try:
+        return literal(float(_ARITHMETIC[function](*parts)))
+    except OverflowError:
+        return None
 
 
 def arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:
