@@ -387,8 +387,9 @@ def missed(mechanism: str, shrunk: float = 1.0) -> float:
         quote = asked.sql(text).quote(epsilon=4, delta="1e-3", mechanism=mechanism)
         read = asked.vault._read(quote.measured, 0)
     (tool,) = instruments(quote.measured)
-    for _ in range(60):
-        answer = answered(quote, lambda place, over: read)
+    for number in range(120):
+        with seeded(f"{mechanism} {number}"):
+            answer = answered(quote, lambda place, over: read)
         noises = tuple(replace(each, scale=each.scale * shrunk) for each in answer.noises)
         ends = Release(quote, replace(answer, noises=noises), cast(Any, None), free=True).interval(0.9)
         (exact_ones,) = on_lines(read, lines_of(quote.measured, answer.groups or ()))
@@ -400,8 +401,8 @@ def missed(mechanism: str, shrunk: float = 1.0) -> float:
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_bars_of_all_rows_hold(mechanism: str) -> None:
     """Rows of other keys have no bias of selection, and found ones none in their sums."""
-    assert missed(mechanism) < 0.11
-    assert missed(mechanism, shrunk=0.4) > 0.11
+    assert missed(mechanism) < 0.15  # 0.1, and four times how much the mean of 120 answers spreads
+    assert missed(mechanism, shrunk=0.4) > 0.15
 
 
 def test_the_quote_says_what_there_will_be_and_an_error_cannot_be_asked_for() -> None:

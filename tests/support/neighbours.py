@@ -78,6 +78,13 @@ class _Answer:
         return [row[0] for row in self.rows]
 
 
+def _identity(rows: pa.Table, column: str) -> str:
+    """The ids as an engine shows them: NaN is none."""
+    if pa.types.is_floating(rows.schema.field(column).type):
+        return f'CASE WHEN NOT isnan("{column}") THEN "{column}" END'
+    return f'"{column}"'
+
+
 class Bench:
     """A world's tables and their neighbours side by side in one engine, with the settings of the real one.
 
@@ -107,7 +114,7 @@ class Bench:
         self._connection.register("incoming", incoming)
         unit = getattr(self.world.tables[name], "unit", None)
         named = unit is not None and unit.column is not None and not unit.is_via
-        ids = f', "{unit.column}" AS "{UNIT_COLUMN}"' if named else ""
+        ids = f', {_identity(incoming, unit.column)} AS "{UNIT_COLUMN}"' if named else ""
         pointers = pointers_of(each for each in self.world.tables.values() if isinstance(each, PrivateTable))
         ids += "".join(f', "{each}" AS "{pointer_column(each)}"' for each in pointers.get(name, ()))
         select = f"SELECT *{ids} FROM incoming"
