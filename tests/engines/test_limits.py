@@ -79,6 +79,14 @@ def no_callbacks():
     gc.callbacks[:] = kept
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Ctrl-C is heard, also where whoever started the tests ignores it, as a shell does in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.usefixtures("no_callbacks")
 def test_ctrl_c_cancels_the_read_and_the_next_one_works(make):
     one = make(timeout=60)  # a lost signal fails the test instead of hanging it

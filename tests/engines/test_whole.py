@@ -149,3 +149,35 @@ def test_no_text_in_the_middle_of_a_file_hides_rows_unless_it_is_refused(tmp_pat
     assert refused > 15
     assert passed > 15
     assert hidden > 5  # the twin: without the check these rows were lost
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter", "inside"),
+    [
+        ('a,b\n1,"x"\n', b",", False),
+        ('a,b\n1,5" wide\n', b",", False),  # a quote within a field is a sign like any other
+        ('a,b\n1,5" wide\n2,"x', b",", True),
+        ('a,b\n1,"x ""y"" z"', b",", False),
+        ('a,b\n"","",""\n', b",", False),
+        ('"a\nb",c\n"1\n\n""2""\n",3\n', b",", False),
+        ('"a\nb",c\n"1\n\n""2""\n",3\n,"', b",", True),
+        ('\ufeff"a","b"\n1,2\n', b",", False),
+        ('\ufeff"a,b"\n1,2\n', b"\t", False),
+        ('a\tb\n1\t"x\ty"\n', b"\t", False),
+        ('a|b\r\n1|"x\r\ny"\r\n', b"|", False),
+        ('a|b\r\n1|"x\r\ny\r\n', b"|", True),
+        ('a,b\r1,"x"\r2,"y\r', b",", True),
+        ('a,b\n1,"x\ny" \n2,3\n', b",", False),
+        ('a;b\n1;"x,""', b";", True),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 4, 1000])
+def test_open_quotes_are_seen(text, delimiter, inside, block, monkeypatch, tmp_path):
+    monkeypatch.setattr(whole, "_BLOCK", block)
+    path = tmp_path / ("t.tsv" if delimiter == b"\t" else "t.csv")
+    path.write_bytes(text.encode())
+    if not inside:
+        check_whole(path)
+        return
+    with pytest.raises(SourceUnusable, match="a quote that is not closed"):
+        check_whole(path)

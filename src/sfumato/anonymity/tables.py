@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.anonymity._quotes import check_closed
 from sfumato.engines._run import run
 from sfumato.engines._scans import Column, quoted
 from sfumato.engines._types import kind_of
@@ -215,9 +214,6 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
     is_csv = isinstance(located, Files) and located.format == "csv"
     if is_csv or part.scan.frame is not None:
         made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
-
-    if isinstance(located, Files) and is_csv:
-        check_closed(located)
 
     def work() -> tuple[str, list[str | None]]:
         inside = f"(SELECT {', '.join(part.select) or '1'} FROM {part.scan.prepare(cursor, name)})"

@@ -84,7 +84,7 @@ def extraction(
     is hit with probability at most e^epsilon times that, plus delta: compare with the model trained without
     that document.
 
-    Power: the leak is a model that names a share `leak` of the secrets, at least one, whatever the others.
+    Power: the leak is a model that names a share `leak` of what is hidden, at least one, whatever the others.
 
     Args:
         train: (documents, seed) → model.
@@ -94,7 +94,7 @@ def extraction(
         candidates: All that a secret may be; all different.
         copies: How often a canary's document says it, separated by blanks: it stays one document.
         top: How far down its list a secret counts as named.
-        leak: The share of secrets in the leak that has to be noticed (power).
+        leak: The share of what is hidden in the leak that has to be noticed (power).
         target: What is attacked, in words.
         seed: Of what is hidden, of its places among the documents, and of the order of equal scores.
 
@@ -145,7 +145,7 @@ def extraction(
     )
     words = f"a model that has learned {one_in(share, 'secret')} by heart"
     return stated(
-        found, lambda: counted_power(found, share, words), advice="hide more secrets, among more candidates"
+        found, lambda: counted_power(found, share, words), advice="hide more of them, among more candidates"
     )
 
 
