@@ -114,8 +114,8 @@ def _optimisers() -> tuple[str, ...]:
 
 
 def _statement(one: sf.Session, text: str) -> Any:
-    from sfumato.plan.measure import measured_of
-    from sfumato.sql.lower import lower
+    from sfumato.plan.prices.recipe import measured_of
+    from sfumato.sql.write.lower import lower
 
     query = one.sql(text)
     table = one.tables["visits"]

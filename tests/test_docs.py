@@ -62,7 +62,7 @@ def test_every_accountant_is_in_the_guide():
 
 
 def test_every_sql_function_is_in_the_guide():
-    from sfumato.plan.functions import FUNCTIONS
+    from sfumato.plan.expressions.functions import FUNCTIONS
 
     guide = (ROOT / "docs/sql.md").read_text()
     for name in FUNCTIONS:

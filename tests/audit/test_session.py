@@ -14,7 +14,7 @@ from sfumato.audit.session import query_pair
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import PartitionSelection
-from sfumato.plan.extras import PricedQuantiles
+from sfumato.plan.prices.extras import PricedQuantiles
 from sfumato.testing import seeded
 
 SURE = 1 - 1e-7
@@ -147,7 +147,7 @@ def test_several_tables_are_a_side():
 
 def halved(monkeypatch):
     """The classical bug: noise for half of what one unit can change."""
-    from sfumato.plan import price
+    from sfumato.plan.prices import price
 
     true = price.sensitivity_in
 

@@ -203,7 +203,7 @@ def test_the_screen_and_the_file_agree_about_a_csv(cli, data):
 def test_functions_are_listed_as_in_the_guide_and_as_they_are_parsed(cli):
     from pathlib import Path
 
-    from sfumato.plan.functions import FUNCTIONS
+    from sfumato.plan.expressions.functions import FUNCTIONS
 
     listed = cli("functions", "--json").json["functions"]
     assert [each["name"] for each in listed] == list(FUNCTIONS)

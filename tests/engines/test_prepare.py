@@ -25,12 +25,12 @@ from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import Cancelled, InvalidParameter, SourceUnusable
-from sfumato.plan.measure import measured_of
-from sfumato.plan.sensitivity import sensitivities
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.session.query import Query
 from sfumato.session.reading import align
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
 SCHEMA = {

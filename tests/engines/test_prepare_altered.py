@@ -16,13 +16,13 @@ from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_C
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import EngineFailed, SourceUnusable
-from sfumato.plan.measure import measured_of
-from sfumato.plan.nodes import Measurement
-from sfumato.plan.sensitivity import sensitivities, sensitivity
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Measurement
+from sfumato.plan.questions.sensitivity import sensitivities, sensitivity
 from sfumato.session.reading import reading
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
-from sfumato.sql.ranks import guard
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
+from sfumato.sql.write.ranks import guard
 from sfumato.testing import exact
 
 SCHEMA = {"country": sf.Enum("FR", "DE", "IT"), "city": sf.Text(), "age": sf.Int(0, 9)}

@@ -20,8 +20,8 @@ from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_C
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, SourceUnusable
-from sfumato.sql import choice
-from sfumato.sql.typed import Typed
+from sfumato.sql.write import choice
+from sfumato.sql.write.typed import Typed
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
 SCHEMA = {"country": sf.Text(), "amount": sf.Float(0, 10), "day": sf.Date(), "age": sf.Int(0, 99)}

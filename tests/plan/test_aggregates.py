@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.aggregates import AGGREGATES, PAIRS, range_of, ways_of
-from sfumato.plan.aggregates import argument_of as bounded
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.facts import column_facts, facts_of, refine
-from sfumato.plan.functions import evaluate
-from sfumato.plan.nodes import AggregateCall, Measurement
+from sfumato.plan.expressions.facts import column_facts, facts_of, refine
+from sfumato.plan.expressions.functions import evaluate
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.questions.aggregates import AGGREGATES, PAIRS, range_of, ways_of
+from sfumato.plan.questions.aggregates import argument_of as bounded
+from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 
 COLUMNS = {

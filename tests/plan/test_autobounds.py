@@ -14,8 +14,11 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.plan import autobounds
-from sfumato.plan.autobounds import (
+from sfumato.plan.expressions.facts import Facts, facts_of
+from sfumato.plan.expressions.functions import evaluate
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions import autobounds
+from sfumato.plan.questions.autobounds import (
     GROUP_CELLS,
     Chosen,
     LogGrid,
@@ -23,10 +26,7 @@ from sfumato.plan.autobounds import (
     choose_groups,
     clamped_share,
 )
-from sfumato.plan.expressions import Column
-from sfumato.plan.facts import Facts, facts_of
-from sfumato.plan.functions import evaluate
-from sfumato.sql.expressions import lower_expression
+from sfumato.sql.write.expressions import lower_expression
 
 Array = NDArray[np.float64]
 GRID = LogGrid()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import QueryRefused
 from sfumato.loss import NO_LOSS
-from sfumato.plan.bundle import NOTHING, Bundle, fingerprint_of, loss_of
-from sfumato.plan.measure import recipe
-from sfumato.plan.quote import make_quote
-from sfumato.sql.parse import parse
+from sfumato.plan.prices.bundle import NOTHING, Bundle, fingerprint_of, loss_of
+from sfumato.plan.prices.quoting import make_quote
+from sfumato.plan.prices.recipe import recipe
+from sfumato.sql.read.parse import parse
 
 UNIT = sf.PrivacyUnit("u", max_groups=3, max_rows=6)
 AGGREGATES = (

@@ -14,10 +14,9 @@ from scipy import optimize
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
-from sfumato.plan import cdf
-from sfumato.plan.cdf import Tree, quantile_intervals
-from sfumato.plan.intervals import Floats
-from sfumato.plan.noise import Noise
+from sfumato.plan.intervals.cdf import Tree, quantile_intervals
+from sfumato.plan.intervals.forms import Floats, cdf
+from sfumato.plan.intervals.noise import Noise
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 

@@ -13,11 +13,20 @@ import pytest
 
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
-from sfumato.plan.estimate import Estimates, estimate
-from sfumato.plan.expressions import Call, Column, Expression, call, literal
-from sfumato.plan.measure import Estimator, Recipe
-from sfumato.plan.nodes import Aggregate, Key, Measured, Measurement, OrderItem, Output, Report, Scan
-from sfumato.plan.noise import Noise
+from sfumato.plan.answers.estimate import Estimates, estimate
+from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.recipe import Estimator, Recipe
+from sfumato.plan.questions.nodes import (
+    Aggregate,
+    Key,
+    Measured,
+    Measurement,
+    OrderItem,
+    Output,
+    Report,
+    Scan,
+)
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 

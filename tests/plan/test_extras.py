@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.plan.expressions import Column
-from sfumato.plan.extras import Distinct, QuantileSet
-from sfumato.plan.grids import Grid, grid_of
-from sfumato.plan.measure import recipe
-from sfumato.plan.slots import Slot
-from sfumato.plan.sums import Range
-from sfumato.plan.touched import Touched
-from sfumato.sql.expressions import lower_expression
-from sfumato.sql.parse import parse
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.extras import Distinct, QuantileSet
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.prices.touched import Touched
+from sfumato.plan.questions.grids import Grid, grid_of
+from sfumato.plan.questions.slots import Slot
+from sfumato.plan.questions.sums import Range
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.expressions import lower_expression
 
 ROW, USER = sf.PrivacyUnit.row(), sf.PrivacyUnit("u", max_groups=2, max_rows=5)
 OTHER = sf.PrivacyUnit("u", max_groups=2, max_rows=5, adjacency="exchange")

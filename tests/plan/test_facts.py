@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Column, call, literal
-from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, refine, resolve
-from sfumato.plan.functions import evaluate
+from sfumato.plan.expressions.facts import Facts, column_facts, domain_of, facts_of, refine, resolve
+from sfumato.plan.expressions.functions import evaluate
+from sfumato.plan.expressions.tree import Call, Column, call, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 
 COLUMNS = {

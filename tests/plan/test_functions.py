@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
-from sfumato.plan.facts import Facts, column_facts, domain_of, facts_of, resolve
-from sfumato.plan.functions import FUNCTIONS, evaluate
-from sfumato.plan.ranges import number
+from sfumato.plan.expressions.facts import Facts, column_facts, domain_of, facts_of, resolve
+from sfumato.plan.expressions.functions import FUNCTIONS, evaluate
+from sfumato.plan.expressions.ranges import number
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
-from sfumato.sql.expressions import lower_expression
+from sfumato.sql.write.expressions import lower_expression
 
 SCHEMA = {
     "i": Int(-50, 40),

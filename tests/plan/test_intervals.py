@@ -11,8 +11,15 @@ import pytest
 from scipy import integrate, special
 
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
-from sfumato.plan.intervals import Blend, Floats, mean_interval, quotient, tail_of_two, variance_interval
-from sfumato.plan.noise import Noise
+from sfumato.plan.intervals.forms import (
+    Blend,
+    Floats,
+    mean_interval,
+    quotient,
+    tail_of_two,
+    variance_interval,
+)
+from sfumato.plan.intervals.noise import Noise
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 

@@ -5,10 +5,19 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.measure import measured_of, recipe
-from sfumato.plan.nodes import Aggregate, AggregateCall, Filter, Key, Measurement, Output, Report, Scan
-from sfumato.plan.sensitivity import WEIGHT, Sensitivity, sensitivities, sensitivity, step
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.prices.recipe import measured_of, recipe
+from sfumato.plan.questions.nodes import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Key,
+    Measurement,
+    Output,
+    Report,
+    Scan,
+)
+from sfumato.plan.questions.sensitivity import WEIGHT, Sensitivity, sensitivities, sensitivity, step
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
 
 OUTSIDE = -1  # a key that is not listed

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms import Gaussian, Laplace
-from sfumato.plan.aggregates import Estimator, Part
-from sfumato.plan.columns import form_of
-from sfumato.plan.expressions import Column
-from sfumato.plan.intervals import Floats
-from sfumato.plan.moments import pair_interval, pair_value
-from sfumato.plan.nodes import Measurement, Output
-from sfumato.plan.noise import Noise
-from sfumato.plan.split import gradients, importance, shares
+from sfumato.plan.answers.moments import pair_interval, pair_value
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.intervals.forms import Floats
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.columns import form_of
+from sfumato.plan.prices.split import gradients, importance, shares
+from sfumato.plan.questions.aggregates import Estimator, Part
+from sfumato.plan.questions.nodes import Measurement, Output
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import Gaussian, Geometric, Laplace, Staircase
-from sfumato.plan.noise import Noise, risk_of
+from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.testing import assert_coverage, seeded
 
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from sfumato.plan.expressions import Call, Column, Expression, call, literal
-from sfumato.plan.functions import evaluate
-from sfumato.plan.normal import conjunction, normal
+from sfumato.plan.expressions.functions import evaluate
+from sfumato.plan.expressions.normal import conjunction, normal
+from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 
 X, Y, FLAG = Column("x"), Column("y"), Column("flag")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

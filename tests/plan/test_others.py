@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.plan.expressions import Column
-from sfumato.plan.measure import measured_of
-from sfumato.plan.nodes import Key, Measured, Measurement
-from sfumato.plan.others import (
+from sfumato.plan.answers.reconcile import reconciled_lines
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Key, Measured, Measurement
+from sfumato.plan.questions.others import (
     Line,
     labels,
     least_lines,
@@ -26,8 +27,7 @@ from sfumato.plan.others import (
     shelf_of,
     tops_of,
 )
-from sfumato.plan.reconcile import reconciled_lines
-from sfumato.plan.sensitivity import sensitivities
+from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.schema import PrivacyUnit
 from sfumato.session.reading import Reading, on_lines
 from sfumato.sql.asking import ask

@@ -7,17 +7,17 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import InvalidParameter
-from sfumato.plan.expressions import Column
-from sfumato.plan.measure import measured_of, recipe
-from sfumato.plan.nodes import Measured, Measurement, Scan
-from sfumato.plan.prepared import fits_groups, ready
-from sfumato.plan.price import instrument
-from sfumato.plan.sensitivity import Sensitivity, rows_in_group, sensitivity, step
-from sfumato.plan.touched import Touched
-from sfumato.plan.unbounded import groups_of
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.recipe import measured_of, recipe
+from sfumato.plan.prices.touched import Touched
+from sfumato.plan.questions.nodes import Measured, Measurement, Scan
+from sfumato.plan.questions.prepared import fits_groups, ready
+from sfumato.plan.questions.sensitivity import Sensitivity, rows_in_group, sensitivity, step
+from sfumato.plan.questions.unbounded import groups_of
 from sfumato.schema import Bool, Enum, Float, PrivacyUnit, PrivateTable, Text
 from sfumato.sql.asking import ask
-from sfumato.sql.lower import lower
+from sfumato.sql.write.lower import lower
 
 A = Column("a")
 UNIT = PrivacyUnit("u", max_groups=2, max_rows=6)

@@ -7,11 +7,11 @@ import pytest
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss, PrivacyLoss
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
-from sfumato.plan.price import gaussian_rho, price
-from sfumato.plan.quote import make_quote
-from sfumato.plan.sensitivity import WEIGHT, sensitivities
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.prices.price import gaussian_rho, price
+from sfumato.plan.prices.quoting import make_quote
+from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
+from sfumato.plan.questions.sensitivity import WEIGHT, sensitivities
 from sfumato.schema import Enum, Float, Int, PrivacyUnit, PrivateTable
 
 COUNTRY = Key(Column("country"), ("FR", "DE"))

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from sfumato.plan.expressions import Column
-from sfumato.plan.nodes import Key, Measured, Measurement
-from sfumato.plan.reconcile import reconciled
+from sfumato.plan.answers.reconcile import reconciled
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions.nodes import Key, Measured, Measurement
 
 A, B, C = (Column(name) for name in "abc")
 SETS = {

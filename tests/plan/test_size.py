@@ -10,12 +10,12 @@ import duckdb
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
-from sfumato.plan.facts import column_facts, domain_of, facts_of, resolve
-from sfumato.plan.functions import FUNCTIONS
-from sfumato.plan.size import check_size, check_sizes, size_of
+from sfumato.plan.expressions.facts import column_facts, domain_of, facts_of, resolve
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.size import check_size, check_sizes, size_of
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
-from sfumato.sql.expressions import lower_expression
+from sfumato.sql.write.expressions import lower_expression
 
 SCHEMA = {
     "i": Int(-50, 40),

@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.plan.aggregates import Estimator, Part
-from sfumato.plan.expressions import Column
-from sfumato.plan.measure import recipe
-from sfumato.plan.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
-from sfumato.plan.price import instruments
-from sfumato.plan.quote import make_quote
-from sfumato.plan.split import POWERS, gradients, importance, least_cost, shares
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.price import instruments
+from sfumato.plan.prices.quoting import make_quote
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.prices.split import POWERS, gradients, importance, least_cost, shares
+from sfumato.plan.questions.aggregates import Estimator, Part
+from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
 from sfumato.schema import Enum, Float, Int, PrivacyUnit, PrivateTable
 
 LAWS = ("laplace", "gaussian")

@@ -15,11 +15,11 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.engines import DuckDB
 from sfumato.ledger import Ledger
-from sfumato.plan.quote import make_quote
+from sfumato.plan.prices.quoting import make_quote
 from sfumato.session import query as asking
 from sfumato.session.vault import Vault
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 
 SHORT = pa.table({"age": [34, 71, 52, 88, 19, 67]})
 LONG = pa.table({"age": np.arange(4_000_000) % 110})

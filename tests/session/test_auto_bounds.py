@@ -10,8 +10,8 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused, SfumatoError
-from sfumato.plan.relations import rows_of
-from sfumato.plan.unbounded import groups_of
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.unbounded import groups_of
 from sfumato.session import auto
 from sfumato.testing import assert_continuous, seeded
 

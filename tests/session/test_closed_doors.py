@@ -13,7 +13,7 @@ from sqlglot import exp
 import sfumato as sf
 from sfumato import errors
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed, QueryRefused, SfumatoError
-from sfumato.plan.measure import measured_of
+from sfumato.plan.prices.recipe import measured_of
 from sfumato.session.vault import Vault
 from tables import SCHEMA, make, rows
 

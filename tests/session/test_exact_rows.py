@@ -13,8 +13,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan import measure
-from sfumato.plan.whole import whole_ways
+from sfumato.plan.prices import recipe as measure
+from sfumato.plan.questions.whole import whole_ways
 from sfumato.testing import assert_coverage, exact, seeded
 
 AGES = np.random.default_rng(21).integers(0, 101, 10_000)

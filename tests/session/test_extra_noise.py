@@ -11,11 +11,11 @@ import sfumato as sf
 from sfumato.engines import DuckDB
 from sfumato.errors import AccessDenied, BudgetExceeded, Cancelled, EngineFailed, LedgerUnusable, SfumatoError
 from sfumato.ledger import Ledger
-from sfumato.plan import quote as quoting
-from sfumato.plan.bundle import NOTHING
-from sfumato.plan.extras import PricedQuantiles
-from sfumato.plan.noise import Noise
-from sfumato.plan.touched import PricedTouched
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices import quoting
+from sfumato.plan.prices.bundle import NOTHING
+from sfumato.plan.prices.extras import PricedQuantiles
+from sfumato.plan.prices.touched import PricedTouched
 from sfumato.session.payload import Answer
 from sfumato.session.vault import Vault
 from sfumato.testing import seeded

@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan.sensitivity import sensitivities
+from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.session.query import Query
 
 SCHEMA = {

@@ -13,9 +13,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.plan.others import lines_of, picks_of
-from sfumato.plan.price import instruments
-from sfumato.plan.sensitivity import sensitivities
+from sfumato.plan.prices.price import instruments
+from sfumato.plan.questions.others import lines_of, picks_of
+from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.session.payload import Answer
 from sfumato.session.query import answered
 from sfumato.session.reading import on_lines

@@ -156,7 +156,7 @@ def test_nothing_of_the_parsers_log_gets_out(session, capfd, caplog):
 
 
 def test_the_parser_would_have_logged_what_is_refused(session, caplog, monkeypatch):
-    monkeypatch.setattr("sfumato.sql.quiet._reading", _Never())
+    monkeypatch.setattr("sfumato.sql.text.quiet._reading", _Never())
     with pytest.raises(QueryRefused):
         session.sql(_SEEDS[1])
     assert caplog.records

@@ -13,14 +13,14 @@ from sqlglot import exp, parse_one
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Budget
 from sfumato.plan import builder as sf
-from sfumato.plan.expressions import Call, Column, Literal, call, literal
-from sfumato.plan.nodes import AggregateCall
+from sfumato.plan.expressions.tree import Call, Column, Literal, call, literal
+from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.schema import Bool, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
 from sfumato.session import Session
-from sfumato.sql.aggregates import is_aggregate, parse_aggregate
-from sfumato.sql.parse import parse
-from sfumato.sql.relation import table_relation
-from sfumato.sql.scope import Scope
+from sfumato.sql.read.aggregates import is_aggregate, parse_aggregate
+from sfumato.sql.read.parse import parse
+from sfumato.sql.read.relation import table_relation
+from sfumato.sql.read.scope import Scope
 
 SCHEMA = {
     "country": Enum("FR", "DE"),

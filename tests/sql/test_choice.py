@@ -14,10 +14,10 @@ from sqlglot import exp
 
 import sfumato as sf
 from sfumato.engines.base import UNIT_COLUMN
-from sfumato.plan.measure import measured_of
-from sfumato.sql import choice
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write import choice
+from sfumato.sql.write.lower import lower
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
 SUBSETS = dict.fromkeys(itertools.combinations(range(6), 3), 1 / 20)

@@ -6,9 +6,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.plan.measure import measured_of
-from sfumato.plan.relations import rows_of
-from sfumato.sql.parse import parse
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.relations import rows_of
+from sfumato.sql.read.parse import parse
 
 UNIT = sf.PrivacyUnit("user_id", max_groups=2, max_rows=5)
 TABLES = {

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.sql.dialects import Asked, understand
-from sfumato.sql.intervals import interval_call
-from sfumato.sql.text import read
+from sfumato.sql.text.dialects import Asked, understand
+from sfumato.sql.text.intervals import interval_call
+from sfumato.sql.text.statement import read
 
 FULL = """
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(

@@ -10,9 +10,10 @@ import sqlglot
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Call, Column, Literal, call, from_wire, literal, to_wire
+from sfumato.plan.expressions.tree import Call, Column, Literal, call, from_wire, literal, to_wire
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
-from sfumato.sql.expressions import lower_expression, parse_expression
+from sfumato.sql.read.expressions import parse_expression
+from sfumato.sql.write.expressions import lower_expression
 
 COLUMNS = {
     "Age": Int(0, 100),

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import sfumato as sf
-from sfumato.plan.measure import recipe
+from sfumato.plan.prices.recipe import recipe
 from sfumato.sql.asking import ask
-from sfumato.sql.lower import lower
+from sfumato.sql.write.lower import lower
 
 SCHEMA = {"city": sf.Enum("Lyon", "Nice"), "note": sf.Text(), "day": sf.Date(), "n": sf.Int(0, 3)}
 

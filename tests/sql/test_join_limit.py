@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.sql.sources import MOST_JOINED, MOST_PARTNERS
+from sfumato.sql.write.sources import MOST_JOINED, MOST_PARTNERS
 from sfumato.testing import exact
 
 PER_UNIT = "SELECT a.u, LEAST(COUNT(*), 10000000) AS n FROM t a JOIN t b ON a.u = b.u GROUP BY a.u"

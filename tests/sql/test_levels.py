@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
 from sfumato.testing import exact
 
 SCHEMA = {

@@ -17,13 +17,13 @@ from sqlglot import exp
 
 from sfumato.engines import UNIT_COLUMN
 from sfumato.errors import InvalidParameter
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.nodes import Key, Measured, Measurement
-from sfumato.plan.sensitivity import WEIGHT, sensitivities
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.questions.nodes import Key, Measured, Measurement
+from sfumato.plan.questions.sensitivity import WEIGHT, sensitivities
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
-from sfumato.sql.fixed_point import fixed_point
-from sfumato.sql.lower import lower
-from sfumato.sql.typed import Typed
+from sfumato.sql.write.fixed_point import fixed_point
+from sfumato.sql.write.lower import lower
+from sfumato.sql.write.typed import Typed
 
 SCHEMA = {
     "country": Enum("FR", "DE", "IT"),
@@ -277,7 +277,7 @@ def test_planted_bugs_are_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
         ),
     }
     name, broken = planted[bug]
-    monkeypatch.setattr(f"sfumato.sql.lower.{name}", broken)
+    monkeypatch.setattr(f"sfumato.sql.write.lower.{name}", broken)
     assert mismatches(UNIT_CHOICES[3], (COUNTRY,))
 
 

@@ -11,11 +11,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sfumato.plan.measure import recipe
-from sfumato.plan.sensitivity import step
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions.sensitivity import step
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 
 TABLE = PrivateTable(
     "visits",

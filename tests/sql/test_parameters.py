@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.sql.dialects import understand
-from sfumato.sql.parameters import Values
-from sfumato.sql.text import read
+from sfumato.sql.text.dialects import understand
+from sfumato.sql.text.parameters import Values
+from sfumato.sql.text.statement import read
 
 
 def filled(text: str, values: Values) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.measure import measured_of
-from sfumato.plan.nodes import AggregateCall, OrderItem, Report
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import AggregateCall, OrderItem, Report
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 
 SCHEMA = {
     "country": Enum("FR", "DE"),

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.measure import measured_of
-from sfumato.plan.nodes import Filter, Report
-from sfumato.plan.relations import rows_of
-from sfumato.plan.sources import (
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Filter, Report
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.sources import (
     AggregateCall,
     Block,
     Joined,
@@ -25,7 +25,7 @@ from sfumato.plan.sources import (
     Windowed,
 )
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, PublicTable, Text
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

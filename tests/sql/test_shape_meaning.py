@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from sfumato.engines import pointer_column
-from sfumato.plan.measure import recipe
-from sfumato.plan.relations import rows_of
-from sfumato.plan.sensitivity import step
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.sensitivity import step
 from sfumato.schema import (
     Bool,
     Date,
@@ -27,8 +27,8 @@ from sfumato.schema import (
     Text,
     pointers_of,
 )
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 
 MANY = 4096
 VISITS = PrivateTable(

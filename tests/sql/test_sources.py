@@ -21,9 +21,9 @@ from tests.support.source_meaning import meaning
 from sfumato.engines import UNIT_COLUMN, pointer_column
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan.expressions import Column, call, literal
-from sfumato.plan.relations import rows_of, source_facts
-from sfumato.plan.sources import (
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.questions.relations import rows_of, source_facts
+from sfumato.plan.questions.sources import (
     AggregateCall,
     Block,
     Joined,
@@ -36,7 +36,7 @@ from sfumato.plan.sources import (
     Windowed,
 )
 from sfumato.schema import Int, PrivacyUnit, PrivateTable, pointers_of
-from sfumato.sql.sources import id_types, lower_source
+from sfumato.sql.write.sources import id_types, lower_source
 
 Rows = list[tuple[Any, dict[str, Any]]]
 POINTERS = pointers_of(each for each in TABLES.values() if isinstance(each, PrivateTable))

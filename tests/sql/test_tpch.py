@@ -13,7 +13,7 @@ from tests.support.tpch import Rows, session, tpch
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions import Column
+from sfumato.plan.expressions.tree import Column
 
 HERE = Path(__file__).parent
 TEXTS = {

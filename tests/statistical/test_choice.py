@@ -22,13 +22,13 @@ from scipy import stats
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
-from sfumato.plan.expressions import Column
-from sfumato.plan.measure import measured_of
-from sfumato.plan.nodes import Measured
-from sfumato.plan.sensitivity import WEIGHT
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Measured
+from sfumato.plan.questions.sensitivity import WEIGHT
 from sfumato.schema import ColumnType, Date, Enum, Int, PrivacyUnit, PrivateTable, Text
-from sfumato.sql.lower import lower
-from sfumato.sql.parse import parse
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
 from sfumato.testing.statistics import ALPHA, assert_discrete
 
 GROUPS, CHOSEN, UNITS = 6, 3, 4000

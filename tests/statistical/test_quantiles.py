@@ -8,8 +8,8 @@ import pytest
 
 from sfumato.audit import lower_bound
 from sfumato.mechanisms import Laplace, Quantiles, quantiles
-from sfumato.plan.cdf import Tree, quantile_intervals
-from sfumato.plan.noise import Noise
+from sfumato.plan.intervals.cdf import Tree, quantile_intervals
+from sfumato.plan.intervals.noise import Noise
 from sfumato.testing import assert_discrete, seeded
 from sfumato.testing.statistics import bernoulli_finding
 

@@ -17,9 +17,9 @@ from random_queries import make_query
 from random_tables import make_world
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Budget
-from sfumato.plan.aggregates import AGGREGATES
-from sfumato.plan.functions import FUNCTIONS
-from sfumato.plan.measure import recipe
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions.aggregates import AGGREGATES
 from sfumato.schema import PrivateTable
 from sfumato.session import Session
 from sfumato.testing.queries import exact_units

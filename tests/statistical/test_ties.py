@@ -27,12 +27,12 @@ from random_sources import ARROW, TABLES, Data, make_data
 from random_sources import _Maker as Sources
 from sfumato.engines import UNIT_COLUMN, engine
 from sfumato.engines.base import pointer_column
-from sfumato.plan.expressions import Column, Expression, call, literal
-from sfumato.plan.facts import Facts
-from sfumato.plan.functions import FUNCTIONS
-from sfumato.plan.sources import Source
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.tree import Column, Expression, call, literal
+from sfumato.plan.questions.sources import Source
 from sfumato.schema import pointers_of
-from sfumato.sql import source_nodes, sources
+from sfumato.sql.write import sources, typed
 from sfumato.testing import exact
 from ties import FLOATS, PLAIN, TEXTS, bits_of, examine_ties
 
@@ -57,7 +57,7 @@ def seeing(monkeypatch):
 @pytest.fixture
 def formless(monkeypatch):
     """Values stay as they come."""
-    monkeypatch.setattr(source_nodes, "one_form", lambda value, kind: value)
+    monkeypatch.setattr(typed, "one_form", lambda value, kind: value)
 
 
 # ── the case that was found: ten units with a thousand rows of each sign, and one that is large ──

@@ -21,19 +21,19 @@ from sfumato.engines import prepare
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import EngineFailed, QueryRefused
-from sfumato.plan import sensitivity as claims
-from sfumato.plan.expressions import Call, Column, Literal
-from sfumato.plan.measure import recipe
-from sfumato.plan.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
-from sfumato.plan.others import Line, lines_of, picks_of
-from sfumato.plan.relations import rows_of
-from sfumato.plan.sensitivity import Sensitivity
-from sfumato.plan.unbounded import bounded, sizes_of, unbounded
+from sfumato.plan.expressions.tree import Call, Column, Literal
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions import sensitivity as claims
+from sfumato.plan.questions.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
+from sfumato.plan.questions.others import Line, lines_of, picks_of
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.sensitivity import Sensitivity
+from sfumato.plan.questions.unbounded import bounded, sizes_of, unbounded
 from sfumato.schema import PrivacyUnit, PrivateTable, pointers_of
 from sfumato.session.reading import Reading, on_lines, reading
 from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
-from sfumato.sql.lower import CELL, UNITS
+from sfumato.sql.write.lower import CELL, UNITS
 
 __all__ = ["Bench", "Outcome", "examine", "examine_form"]
 

@@ -21,11 +21,11 @@ import pytest
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
-from sfumato.plan import sensitivity as claims
-from sfumato.plan.nodes import Measurement
-from sfumato.plan.sensitivity import WEIGHT, Sensitivity
+from sfumato.plan.questions import sensitivity as claims
+from sfumato.plan.questions.nodes import Measurement
+from sfumato.plan.questions.sensitivity import WEIGHT, Sensitivity
 from sfumato.schema import PrivacyUnit
-from sfumato.sql import lower as lowering
+from sfumato.sql.write import lower as lowering
 
 __all__ = ["MUTANTS", "Mutant"]
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.plan.expressions import Column, Expression, Literal, call, literal
-from sfumato.plan.facts import Facts, refine
-from sfumato.plan.relations import block_facts, source_facts
-from sfumato.plan.sources import (
+from sfumato.plan.expressions.facts import Facts, refine
+from sfumato.plan.expressions.tree import Column, Expression, Literal, call, literal
+from sfumato.plan.questions.relations import block_facts, source_facts
+from sfumato.plan.questions.sources import (
     AggregateCall,
     Block,
     Joined,

@@ -19,18 +19,18 @@ from sqlglot import exp
 from query_mutants import MUTANTS, Mutant, Patch
 from sfumato.engines import prepare
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
-from sfumato.plan import sensitivity as claims
-from sfumato.plan.expressions import Column
-from sfumato.plan.nodes import Measured, Measurement
-from sfumato.plan.sensitivity import Sensitivity
-from sfumato.plan.sources import Joined
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions import sensitivity as claims
+from sfumato.plan.questions.nodes import Measured, Measurement
+from sfumato.plan.questions.sensitivity import Sensitivity
+from sfumato.plan.questions.sources import Joined
 from sfumato.schema import PrivacyUnit
 from sfumato.session import reading as readings
 from sfumato.session import vault as vaults
-from sfumato.sql import choice, sources
-from sfumato.sql import lower as lowering
-from sfumato.sql.lower import UNITS
-from sfumato.sql.pieces import count
+from sfumato.sql.write import choice, sources
+from sfumato.sql.write import lower as lowering
+from sfumato.sql.write.lower import UNITS
+from sfumato.sql.write.pieces import count
 
 __all__ = ["SHAPE_MUTANTS", "ShapeMutant"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from tests.support.random_sources import TABLES, Data, same
 
-from sfumato.plan.expressions import Call, Column, Expression, Literal
-from sfumato.plan.facts import Facts, refine
-from sfumato.plan.relations import argument_facts, block_facts, source_facts
-from sfumato.plan.sources import (
+from sfumato.plan.expressions.facts import Facts, refine
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+from sfumato.plan.questions.relations import argument_facts, block_facts, source_facts
+from sfumato.plan.questions.sources import (
     AggregateCall,
     Block,
     Joined,

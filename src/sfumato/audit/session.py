@@ -21,7 +21,7 @@ from sfumato.ledger.budget import Accountant
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, delta_of, positive
-from sfumato.plan.quote import Quote
+from sfumato.plan.prices.quoting import Quote
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.session import Query, Session
 from sfumato.session.noise import privatise

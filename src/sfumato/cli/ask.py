@@ -44,7 +44,7 @@ from sfumato.render import key, shown, with_bar
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session import Release
 
 __all__ = ["Format", "query", "quote"]

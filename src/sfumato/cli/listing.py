@@ -12,7 +12,7 @@ from sfumato.cli.options import JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, table, width
 
 if TYPE_CHECKING:
-    from sfumato.plan.functions import Function
+    from sfumato.plan.expressions.functions import Function
 
 __all__ = ["functions", "spelling"]
 
@@ -82,7 +82,7 @@ def functions(
     json_: JsonOption = False,
 ) -> None:
     """Which SQL functions a question may use."""
-    from sfumato.plan.functions import FUNCTIONS
+    from sfumato.plan.expressions.functions import FUNCTIONS
 
     wanted = (word or "").lower()
     listed = [

@@ -113,7 +113,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _groups(table: PrivateTable) -> str:
     """What of a unit counts in the grouping that the file is for."""
-    from sfumato.plan.sensitivity import rows_in_group
+    from sfumato.plan.questions.sensitivity import rows_in_group
 
     few = min(table.unit.max_groups, table.unit.max_rows)
     groups = "1 group of each unit" if few == 1 else f"{few} groups of each unit"

@@ -113,7 +113,7 @@ class Question:
         from sqlglot import exp
 
         from sfumato.sql.asking import ask
-        from sfumato.sql.dialects import understand
+        from sfumato.sql.text.dialects import understand
 
         asked = understand(self.text, self.parameters)
         if self.pricing["epsilon"] is None and self.pricing["error"] is None and asked.epsilon is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.ledger import Budget, Ledger, Receipt, Verification
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session import Session
 
 __all__ = ["Facts", "Paid", "facts", "foreseen", "many"]

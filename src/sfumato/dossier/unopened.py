@@ -14,7 +14,7 @@ from sfumato.engines import Engine
 from sfumato.engines.base import Source, SourceKind
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
-from sfumato.sql.sources import id_types
+from sfumato.sql.write.sources import id_types
 
 __all__ = ["Unopened"]
 

@@ -110,8 +110,8 @@ def prepare(
         place of a row is its place among those of its unit and group in the order of the ranks above. What
         is one group is what an open GROUP BY makes one: NaN is NULL, and so is a day without four digits.
         Conditions: DuckDB's `hash` is a function of its arguments; and the file is as it was written, which
-        no reader believes (`sql.ranks.guard`). Not needed for the claim: that the ranks are uniform, for
-        which the hash is taken twice (once, it is nearly linear in its arguments).
+        no reader believes (`sql.write.ranks.guard`). Not needed for the claim: that the ranks are uniform,
+        for which the hash is taken twice (once, it is nearly linear in its arguments).
 
     Raises:
         InvalidParameter: for a path of another kind or in use, a table whose units are rows or are named in

@@ -8,17 +8,26 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.aggregates import argument_of
-from sfumato.plan.existing import existing
-from sfumato.plan.expressions import Call, Column, Expression, Literal, columns_of
-from sfumato.plan.facts import Facts, domain_of, facts_of, refine, resolve
-from sfumato.plan.functions import FUNCTIONS
-from sfumato.plan.measure import measured_of
-from sfumato.plan.names import in_sql, unused
-from sfumato.plan.nodes import LEVEL, Aggregate, AggregateCall, Filter, Key, OrderItem, Output, Report
-from sfumato.plan.normal import conjunction, normal
-from sfumato.plan.relations import Readable, Rows, as_rows
-from sfumato.plan.unbounded import unbounded
+from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, refine, resolve
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.names import in_sql, unused
+from sfumato.plan.expressions.normal import conjunction, normal
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.aggregates import argument_of
+from sfumato.plan.questions.existing import existing
+from sfumato.plan.questions.nodes import (
+    LEVEL,
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Key,
+    OrderItem,
+    Output,
+    Report,
+)
+from sfumato.plan.questions.relations import Readable, Rows, as_rows
+from sfumato.plan.questions.unbounded import unbounded
 
 __all__ = ["Assembly", "settled"]
 

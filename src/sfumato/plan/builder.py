@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, show
 from sfumato.plan.assemble import Assembly, settled
-from sfumato.plan.expressions import Call, Column, Expression, Literal, call, literal
-from sfumato.plan.nodes import AggregateCall, AggregateName, Output, Report
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
+from sfumato.plan.questions.nodes import AggregateCall, AggregateName, Output, Report
 from sfumato.schema import Keys, PrivateTable
 
 __all__ = [

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.mechanisms import Laplace
-from sfumato.plan.autobounds import choose_bounds, choose_groups, clamped_share
-from sfumato.plan.nodes import AggregateCall, Measured, Report
-from sfumato.plan.noise import Noise
-from sfumato.plan.price import instrument
-from sfumato.plan.relations import Rows
-from sfumato.plan.sensitivity import rows_in_group
-from sfumato.plan.unbounded import FALLBACK, GRID, bounded, groups_of, sizes_of, unbounded, with_groups
-from sfumato.plan.words import written
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.words import written
+from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share
+from sfumato.plan.questions.nodes import AggregateCall, Measured, Report
+from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.plan.questions.unbounded import (
+    FALLBACK,
+    GRID,
+    bounded,
+    groups_of,
+    sizes_of,
+    unbounded,
+    with_groups,
+)
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:

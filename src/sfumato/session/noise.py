@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.plan.extras import PricedDistinct, PricedExtra, PricedQuantiles
-from sfumato.plan.others import lines_of, tops_of
-from sfumato.plan.touched import PricedTouched
+from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.prices.touched import PricedTouched
+from sfumato.plan.questions.others import lines_of, tops_of
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
-    from sfumato.plan.price import AnyNoise
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.price import AnyNoise
+    from sfumato.plan.prices.quoting import Quote
 
 __all__ = ["privatise", "privatise_extra", "select", "select_on_levels"]
 

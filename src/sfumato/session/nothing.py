@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.quoting import Quote
 
 __all__ = ["why_nothing"]
 

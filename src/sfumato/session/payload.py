@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import LedgerUnusable
-from sfumato.plan.noise import Noise
+from sfumato.plan.intervals.noise import Noise
 
 if TYPE_CHECKING:
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.quoting import Quote
 
 __all__ = ["Answer"]
 
@@ -34,7 +34,8 @@ class Answer:
         delta: The price.
         mechanism: Which noise.
         groups: The keys of the groups that were selected, where they are not public; None otherwise. On
-            several levels, each begins with the number of the level that it was selected on (`plan.others`).
+            several levels, each begins with the number of the level that it was selected on
+            (`plan.questions.others`).
         units: Their noisy numbers of units.
         extras: What was released for each extra question, and its part of the price.
     """

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.numeric.exact import Rational, positive
-from sfumato.plan.nodes import Bounding
-from sfumato.plan.prepared import ready
-from sfumato.plan.quote import Quote, make_quote
-from sfumato.plan.relations import rows_of
-from sfumato.plan.unbounded import FALLBACK, bounded, unbounded
-from sfumato.plan.words import exact as shown_exact
+from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.plan.prices.words import exact as shown_exact
+from sfumato.plan.questions.nodes import Bounding
+from sfumato.plan.questions.prepared import ready
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.unbounded import FALLBACK, bounded, unbounded
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
@@ -24,7 +24,7 @@ from sfumato.session.release import Release
 from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
-    from sfumato.plan.nodes import Report
+    from sfumato.plan.questions.nodes import Report
     from sfumato.session.session import Session
 
 __all__ = ["Query", "answered"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.plan.others import Line, places_in, shelf_of
-from sfumato.sql.lower import CELL, UNITS
+from sfumato.plan.questions.others import Line, places_in, shelf_of
+from sfumato.sql.write.lower import CELL, UNITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.plan.nodes import Measured
+    from sfumato.plan.questions.nodes import Measured
 
 __all__ = ["Reading", "align", "on_lines", "reading"]
 
@@ -82,7 +82,7 @@ def on_lines(found: Reading, lines: Sequence[Line]) -> tuple[list[int], ...]:
 
     Privacy:
         Each group, selected or not, is added to at most one line of each level, whole: with the lines fixed,
-        a unit moves a level by no more than `plan.sensitivity.sensitivity_in` says.
+        a unit moves a level by no more than `plan.questions.sensitivity.sensitivity_in` says.
     """
     shelf, added = shelf_of(lines), tuple([0] * len(lines) for _ in found.columns)
     for row, group in enumerate(found.groups):

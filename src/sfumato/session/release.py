@@ -13,21 +13,21 @@ import pyarrow as pa
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational
-from sfumato.plan.estimate import Estimates, estimate
-from sfumato.plan.expressions import Column
-from sfumato.plan.extras import PricedExtra
-from sfumato.plan.facts import facts_of
-from sfumato.plan.nodes import Key
-from sfumato.plan.noise import risk_of
-from sfumato.plan.outside import Outside, Selected, outside_of
-from sfumato.plan.touched import PricedTouched, Share
+from sfumato.plan.answers.estimate import Estimates, estimate
+from sfumato.plan.answers.outside import Outside, Selected, outside_of
+from sfumato.plan.expressions.facts import facts_of
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.intervals.noise import risk_of
+from sfumato.plan.prices.extras import PricedExtra
+from sfumato.plan.prices.touched import PricedTouched, Share
+from sfumato.plan.questions.nodes import Key
 from sfumato.render import html_table, key, shown, text_table, with_bar
 from sfumato.schema import PrivacyUnit
 from sfumato.session.nothing import why_nothing
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
-    from sfumato.plan.quote import Quote
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session.payload import Answer
 
 __all__ = ["Release"]

@@ -30,12 +30,12 @@ from sfumato.schema import (
 from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
-from sfumato.sql.parameters import Values
-from sfumato.sql.sources import id_types
+from sfumato.sql.text.parameters import Values
+from sfumato.sql.write.sources import id_types
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
-    from sfumato.plan.nodes import Report
+    from sfumato.plan.questions.nodes import Report
 
 __all__ = ["Session", "declaration_of"]
 

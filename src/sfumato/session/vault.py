@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
-from sfumato.plan.bundle import fingerprint_of
+from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.session.reading import Reading, reading
-from sfumato.sql.lower import lower
-from sfumato.sql.ranks import guard
+from sfumato.sql.write.lower import lower
+from sfumato.sql.write.ranks import guard
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.ledger import Receipt
-    from sfumato.plan.nodes import Measured
+    from sfumato.plan.questions.nodes import Measured
 
 __all__ = ["Vault"]
 

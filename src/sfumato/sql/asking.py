@@ -10,18 +10,18 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.measure import measured_of
-from sfumato.plan.names import in_sql
-from sfumato.plan.nodes import Bar, Report
-from sfumato.plan.relations import Rows, rows_of
-from sfumato.plan.unbounded import unbounded
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Bar, Report
+from sfumato.plan.questions.relations import Rows, rows_of
+from sfumato.plan.questions.unbounded import unbounded
 from sfumato.schema import PrivacyUnit
-from sfumato.sql.dialects import Asked, understand
-from sfumato.sql.intervals import interval_call
-from sfumato.sql.parameters import Values
-from sfumato.sql.parse import parse_tree
-from sfumato.sql.quiet import quiet
+from sfumato.sql.read.parse import parse_tree
 from sfumato.sql.refusals import nearest, refuse
+from sfumato.sql.text.dialects import Asked, understand
+from sfumato.sql.text.intervals import interval_call
+from sfumato.sql.text.parameters import Values
+from sfumato.sql.text.quiet import quiet
 
 __all__ = ["Asking", "ask"]
 

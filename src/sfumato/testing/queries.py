@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from sfumato.numeric.exact import float_up
-from sfumato.plan.expressions import Column, columns_of
-from sfumato.plan.extras import Distinct
-from sfumato.plan.measure import Recipe, recipe
-from sfumato.plan.nodes import LEVEL, Measurement
-from sfumato.plan.others import labels, picks_of
-from sfumato.plan.price import instrument
-from sfumato.plan.relations import rows_of
-from sfumato.plan.sensitivity import sensitivities, sensitivity
-from sfumato.plan.slots import Slot
+from sfumato.plan.expressions.tree import Column, columns_of
+from sfumato.plan.prices.extras import Distinct
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.recipe import Recipe, recipe
+from sfumato.plan.questions.nodes import LEVEL, Measurement
+from sfumato.plan.questions.others import labels, picks_of
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.sensitivity import sensitivities, sensitivity
+from sfumato.plan.questions.slots import Slot
 from sfumato.schema import PrivacyUnit
 from sfumato.session.reading import Reading, on_lines
 from sfumato.testing.stream import require_test
 
 if TYPE_CHECKING:
-    from sfumato.plan.nodes import Measured
+    from sfumato.plan.questions.nodes import Measured
     from sfumato.session import Query
 
 __all__ = ["Exact", "exact", "exact_units"]

@@ -1,0 +1,1 @@
+"""From noisy measurements to the values that are shown, with their intervals."""

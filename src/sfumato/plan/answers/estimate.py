@@ -1,0 +1,371 @@
+"""From noisy measurements to the numbers that are shown, with an interval for the noise of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational
+from sfumato.plan.answers.boxes import Affine, Box, Scope
+from sfumato.plan.answers.moments import pair_interval
+from sfumato.plan.answers.outside import Outside
+from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
+from sfumato.plan.answers.values import as_whole, limits_of, value_of
+from sfumato.plan.expressions.facts import facts_of
+from sfumato.plan.expressions.functions import evaluate
+from sfumato.plan.expressions.ranges import Facts
+from sfumato.plan.expressions.tree import Column, Expression, columns_of, literal
+from sfumato.plan.intervals.forms import Floats, mean_interval, variance_interval
+from sfumato.plan.intervals.noise import Noise, risk_of
+from sfumato.plan.prices.recipe import Estimator, Recipe
+from sfumato.plan.prices.words import written
+from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
+from sfumato.plan.questions.others import labels
+from sfumato.plan.questions.slots import Slot
+
+__all__ = ["Estimates", "Values", "estimate"]
+
+Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
+"""One column of an answer, masked where it is NULL."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """The answer to a report: its columns, and for each number an interval for the noise.
+
+    An interval holds the value *before noise* (the exact aggregates of the data as they were measured:
+    clamped, weighted, over the rows that have a public key) with probability at least the confidence, for
+    each cell by itself and whatever the data are. It says nothing about other data that could have been
+    collected, nor about what clamps and weights took away. It is not simultaneous over cells, and it is as of
+    before HAVING, ORDER BY and LIMIT choose rows: among the rows with the greatest values, more than the
+    stated part err upwards.
+
+    Where a value before noise does not exist (an average over no rows), every convention for it is covered.
+
+    Attributes:
+        columns: By name and in the report's order: int64 for whole numbers, float64 for others, objects for
+            keys and text, bool and datetime64 for what conditions and dates give; masked where NULL.
+        rows: Which of the question's combinations the rows are.
+        intervals: The names of the columns that have an interval: numbers with noise in them.
+    """
+
+    columns: Mapping[str, Values]
+    rows: NDArray[np.int64]
+    intervals: tuple[str, ...]
+    _expressions: Mapping[str, Expression] = field(repr=False)
+    _scope: Scope = field(repr=False)
+
+    def value(self, name: str) -> Values:
+        """One column."""
+        if name not in self.columns:
+            raise InvalidParameter(f"The answer has no column {name[:60]!r}.")
+        return self.columns[name]
+
+    def interval(self, name: str, confidence: Rational = 0.95) -> Box:
+        """The lower and upper ends of one column's intervals, the value between them; NaN where it is NULL.
+
+        Raises:
+            InvalidParameter: for keys and for columns that are not numbers, and unless 0 < confidence < 1.
+        """
+        shown = self.value(name)
+        if name not in self.intervals:
+            raise InvalidParameter(
+                f"Column {name[:60]!r} has no error bar: it is not a number with noise in it."
+            )
+        low, high = self._scope.interval(self._expressions[name], risk_of(confidence))
+        at = np.ma.filled(shown.astype(np.float64), np.nan)
+        missing = np.isnan(at)
+        return np.where(missing, np.nan, np.fmin(low, at)), np.where(missing, np.nan, np.fmax(high, at))
+
+    def half_width(self, name: str, confidence: Rational = 0.95) -> Floats:
+        """How far the value before noise may be from the shown one: the longer side of the interval."""
+        low, high = self.interval(name, confidence)
+        at = np.ma.filled(self.value(name).astype(np.float64), np.nan)
+        return np.maximum(high - at, at - low)
+
+
+def estimate(
+    recipe: Recipe,
+    report: Report,
+    noises: Sequence[Noise],
+    noisy: Sequence[ArrayLike],
+    outside: Mapping[int, Outside] | None = None,
+) -> Estimates:
+    """The answer to a report from its noisy measurements: post-processing, at no cost.
+
+    Means are center + S/max(n, 1) held within the declared range, and its middle where n ≤ 0; variances
+    likewise, with n − 1 for samples; covariances and correlations are 0 there. Where n is public it stands
+    for itself. Rows are filtered, sorted (ties in the report's own order of keys) and cut by the released
+    values.
+
+    Args:
+        recipe: What was measured, and how each aggregate follows.
+        report: What is shown.
+        noises: The law of each measurement's noise.
+        noisy: The measurements in natural units, best as they were drawn, before rounding to whole numbers:
+            one array each, aligned with `recipe.measured.combinations`.
+        outside: The results of the extra questions by number, aligned likewise; −1 is the selection's.
+
+    Raises:
+        InvalidParameter: if these do not fit together.
+    """
+    arrays = [np.asarray(each) for each in noisy]
+    size = len(recipe.measured.combinations)
+    if not len(arrays) == len(noises) == len(recipe.measured.measurements):
+        raise InvalidParameter("An estimate takes one array and one noise for each measurement.")
+    if any(array.shape != (size,) for array in arrays):
+        raise InvalidParameter("Every measurement has one number for each combination of keys.")
+    order = np.asarray(recipe.row_order, dtype=np.int64)
+    arrays = [array[order] for array in arrays]
+    others = {} if outside is None else outside
+    agreed = arrays
+    if recipe.measured.levels:
+        agreed = _agreed(recipe, arrays)
+        # Intervals are around the measurements. With Gaussian noise, the estimates that agree have Gaussian
+        # errors of no more variance (Gauss, Markov), and intervals of the same width hold around them.
+        if all(noise.law == "gaussian" for noise in noises):
+            arrays = _agreed(recipe, arrays, rounded=False)
+    results = _results(recipe, agreed, order, others)
+    results |= _left_out(recipe, report, len(order))
+    if recipe.lines:
+        results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
+    kept = _kept(report, results, _arranged(recipe, results, len(order)))
+    results = {name: column[kept] for name, column in results.items()}
+    chosen = [array[kept] for array in arrays]
+    scope = _scope(recipe, chosen, tuple(noises), results, others, order[kept])
+    kinds = {name: _facts(name, recipe) for name in results}
+    columns, bars = {}, []
+    for output in report.columns:
+        facts = facts_of(output.expression, kinds)
+        columns[output.name] = _shown(output.expression, facts, results, len(kept))
+        if facts.numeric and scope.noisy_in(output.expression):
+            bars.append(output.name)
+    expressions = {output.name: output.expression for output in report.columns}
+    return Estimates(columns, order[kept], tuple(bars), expressions, scope)
+
+
+def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True) -> list[NDArray[Any]]:
+    """Numbers of several levels that add up."""
+    if recipe.measured.is_open:
+        return [*reconciled_lines(recipe.measured, recipe.lines, arrays, rounded=rounded)]
+    return [*reconciled(recipe.measured, arrays, rounded=rounded)]
+
+
+def _left_out(recipe: Recipe, report: Report, size: int) -> dict[str, Values]:
+    """What GROUPING asks about: `g0`, …, 1 in the rows of levels that leave a key out, 0 in others."""
+    shown = [each.expression for each in report.columns] + [each.expression for each in report.order]
+    shown += [] if report.having is None else [report.having]
+    asked = {name for each in shown for name in columns_of(each) if name.startswith("g")}
+    levels = _levels(recipe, size) if asked else []
+    found: dict[str, Values] = {}
+    for name in sorted(asked):
+        key = recipe.key_order[int(name[1:])]
+        found[name] = np.ma.MaskedArray(np.array([key not in level for level in levels], dtype=np.int64))
+    return found
+
+
+def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
+    """The level of each row, as the keys that it has."""
+    measured = recipe.measured
+    if recipe.lines:
+        return [line.level for line in recipe.lines]
+    if not measured.levels:
+        return [tuple(range(len(measured.keys)))] * size
+    counts = [math.prod(len(measured.keys[key].values or ()) for key in each) for each in measured.levels]
+    return [level for level, count in zip(measured.levels, counts, strict=True) for _ in range(count)]
+
+
+def _key_names(recipe: Recipe, report: Report) -> list[str]:
+    """What the question's keys are called in the result; those that are not shown, as they are written."""
+    shown = {each.expression: each.name for each in reversed(report.columns)}
+    names = {at: shown.get(Column(f"k{i}")) for i, at in enumerate(recipe.key_order)}
+    return [names[at] or written(key.expression) for at, key in enumerate(recipe.measured.keys)]
+
+
+def _results(
+    recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64], outside: Mapping[int, Outside]
+) -> dict[str, Values]:
+    """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
+    found: dict[str, Values] = {}
+    for i, at in enumerate(recipe.key_order):
+        values = np.empty(len(order), dtype=object)
+        values[:] = [recipe.measured.combinations[row][at] for row in order]
+        found[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
+    for i, estimator in enumerate(recipe.aggregates):
+        if isinstance(estimator, Slot):
+            found[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
+            continue
+        found[f"a{i}"] = np.ma.MaskedArray(value_of(estimator, recipe.measured, arrays))
+    return found
+
+
+def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
+    """All rows in the report's own order: by its first key, then its second; level after level.
+
+    Found groups and levels are measured in the order of the question, which knows no first key; found groups
+    of several levels stand in the right order already.
+    """
+    measured = recipe.measured
+    if recipe.lines or not (measured.is_open or measured.levels):
+        return np.arange(size)
+    keys = [results[f"k{i}"] for i in range(len(recipe.key_order))]
+    codes = [_place(key, measured.keys[at].values) for key, at in zip(keys, recipe.key_order, strict=True)]
+    if measured.levels:
+        masks = list(zip(*(np.ma.getmaskarray(key) for key in keys), strict=True))
+        first = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
+        codes.insert(0, np.array([first[mask] for mask in masks], dtype=np.float64))
+    return np.lexsort(codes[::-1])
+
+
+def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
+    """Where each value stands: in the declared list, or by itself; NULL is last."""
+    if listed is None:
+        return _code(values, OrderItem(Column("")))
+    places = {value: place for place, value in enumerate(dict.fromkeys(listed))}
+    return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
+
+
+def _kept(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that are shown, in order."""
+    size = len(rows)
+    if report.having is not None:
+        holds = np.ma.filled(_over(report.having, results, size), False)
+        rows = rows[np.asarray(holds, dtype=bool)[rows]]
+    if report.order:
+        codes = [_code(_over(item.expression, results, size), item)[rows] for item in report.order]
+        rows = rows[np.lexsort(codes[::-1])]
+    end = None if report.limit is None else report.offset + report.limit
+    return rows[report.offset : end]
+
+
+def _code(values: Values, item: OrderItem) -> Floats:
+    """Numbers that sort like the values: their rank, with NULL at the end that was asked for."""
+    mask = np.ma.getmaskarray(values)
+    code = np.full(len(values), -np.inf if item.nulls_first else np.inf)
+    ranks = np.unique(values.data[~mask], return_inverse=True)[1].reshape(-1).astype(np.float64)
+    code[~mask] = -ranks if item.descending else ranks
+    return code
+
+
+def _over(expression: Expression, results: Mapping[str, Values], size: int) -> Values:
+    """The expression on every row, also where it names no column."""
+    found = evaluate(expression, results or {"": np.zeros(size)})
+    return found if len(found) == size else np.ma.MaskedArray(np.broadcast_to(found, (size,)))
+
+
+def _facts(name: str, recipe: Recipe) -> Facts:
+    """The kind of a result; nothing is said about the values."""
+    if name == LEVEL:
+        return Facts("text", nullable=False)
+    if name.startswith("g"):
+        return Facts("integer", nullable=False)
+    if name.startswith("a"):
+        return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
+    at = recipe.key_order[int(name[1:])]
+    values = recipe.measured.keys[at].values
+    if values is None:  # found in the data: their kind is that of the first that is not NULL
+        values = tuple(row[at] for row in recipe.measured.combinations if row[at] is not None)
+    return Facts(literal(values[0]).kind if values else None)
+
+
+def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:
+    if isinstance(expression, Column):
+        return results[expression.name]
+    found = _over(expression, results, size)
+    if facts.kind == "integer" and found.dtype.kind == "f":
+        return np.ma.MaskedArray(as_whole(np.ma.filled(found, 0.0)), mask=np.ma.getmaskarray(found))
+    return found
+
+
+def _scope(
+    recipe: Recipe,
+    arrays: list[NDArray[Any]],
+    noises: tuple[Noise, ...],
+    results: Mapping[str, Values],
+    outside: Mapping[int, Outside],
+    rows: NDArray[np.int64],
+) -> Scope:
+    """What intervals are computed from."""
+    floats = tuple(array.astype(np.float64) for array in arrays)
+    laws = tuple(_law(noise, array) for noise, array in zip(noises, floats, strict=True))
+    forms = {
+        f"a{i}": _form(each, len(floats))
+        for i, each in enumerate(recipe.aggregates)
+        if isinstance(each, Estimator) and each.parts and each.affine is not None
+    }
+
+    def solve(name: str, risk: float) -> Box:
+        estimator = recipe.aggregates[int(name[1:])]
+        if isinstance(estimator, Slot):
+            low, high = outside[estimator.extra].interval(estimator.place, risk)
+            return low[rows], high[rows]
+        return _solved(estimator, scope, forms.get(name), risk=risk)
+
+    known = {
+        f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Estimator) and not each.parts
+    }
+    public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
+    keys = {name: _key_array(column) for name, column in public.items()}
+    scope = Scope(floats, noises, laws, keys, forms, solve)
+    return scope
+
+
+def _law(noise: Noise, array: Floats) -> Noise:
+    """The noise of what was handed over: with the slack of rounding only where numbers were rounded."""
+    return noise if noise.rounding and bool((array == np.rint(array)).all()) else noise.unrounded
+
+
+def _form(estimator: Estimator, count: int) -> Affine:
+    assert estimator.affine is not None
+    constant, weights = estimator.affine
+    form = np.zeros((count, 1))
+    for part, weight in zip(estimator.parts, weights, strict=True):
+        form[part] += float(weight)
+    return Affine(np.array([float(constant)]), form)
+
+
+def _key_array(column: Values) -> NDArray[Any]:
+    """A key as an array of its own type."""
+    values = column.data
+    first = values[0] if len(values) else None
+    if isinstance(first, int | float) and not isinstance(first, bool):
+        return values.astype(np.float64)
+    return values
+
+
+def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: float) -> Box:
+    """The interval of one aggregate."""
+    if form is not None:
+        low, high = scope.spread(form, risk)
+        lower, upper = limits_of(estimator)  # none of counts and sums
+        return np.clip(low, lower, upper), np.clip(high, lower, upper)
+    parts = [scope.noisy[part] for part in estimator.parts]
+    own = tuple(scope.laws[part] for part in estimator.parts)
+    if estimator.kind in ("covar", "corr"):
+        return pair_interval(estimator, parts, own, risk=risk)
+    lower, upper = limits_of(estimator)
+    center, half = float(estimator.center), float(estimator.half)
+    if estimator.kind == "mean":
+        low, high = mean_interval(
+            parts[0], parts[1], (own[0], own[1]), lower=lower - center, upper=upper - center, risk=risk
+        )
+        return np.clip(low + center, lower, upper), np.clip(high + center, lower, upper)
+    low, high = variance_interval(
+        parts[0],
+        parts[1],
+        parts[2],
+        (own[0], own[1], own[2]),
+        half=half,
+        shift=float(estimator.shift),
+        sample=estimator.sample,
+        risk=risk,
+    )
+    if estimator.kind == "std":
+        low, high = np.sqrt(low), np.sqrt(high)
+    return np.clip(low, lower, upper), np.clip(high, lower, upper)

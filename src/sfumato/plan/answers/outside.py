@@ -1,0 +1,94 @@
+"""The results of extra questions: values and intervals, as `plan.answers.estimate` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.answers.boxes import Box
+from sfumato.plan.intervals.cdf import quantile_intervals
+from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.prices.touched import PricedTouched
+
+__all__ = ["Outside", "Selected", "outside_of"]
+
+
+class Outside(Protocol):
+    """What an extra question gave, one row a group."""
+
+    def value(self, place: int) -> NDArray[Any]:
+        """The released numbers of one of its results."""
+        ...
+
+    def interval(self, place: int, risk: float) -> Box:
+        """Ends that hold the number before noise with probability at least 1 − risk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Quantiles:
+    priced: PricedQuantiles
+    cells: NDArray[np.int64]
+    nodes: NDArray[np.float64]
+
+    def value(self, place: int) -> NDArray[Any]:
+        extra = self.priced.extra
+        found = extra.grid.value(self.cells[:, place])
+        return np.rint(found).astype(np.int64) if extra.whole else found
+
+    def interval(self, place: int, risk: float) -> Box:
+        extra, priced = self.priced.extra, self.priced
+        low, high = quantile_intervals(priced.tree, self.nodes, priced.noise, extra.levels[place], risk)
+        return extra.grid.ends(low, high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Distinct:
+    priced: PricedDistinct
+    noisy: NDArray[Any]
+
+    def value(self, place: int) -> NDArray[Any]:
+        del place
+        return self.noisy
+
+    def interval(self, place: int, risk: float) -> Box:
+        del place
+        wide = self.priced.noise.width(risk)
+        return np.maximum(self.noisy - wide, 0.0), self.noisy + wide
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selected:
+    """The noisy numbers of units in the groups that were selected.
+
+    Attributes:
+        selection: What selected them.
+        noisy: Their noisy numbers of units.
+    """
+
+    selection: PartitionSelection
+    noisy: NDArray[np.int64]
+
+    def value(self, place: int) -> NDArray[Any]:
+        """The same for all places."""
+        del place
+        return self.noisy
+
+    def interval(self, place: int, risk: float) -> Box:
+        """Given that the group was selected: the bias of survivors is in it."""
+        del place
+        low, high = self.selection.interval(self.noisy, 1 - risk)
+        return low.astype(np.float64), high.astype(np.float64)
+
+
+def outside_of(priced: PricedExtra, arrays: Sequence[NDArray[Any]]) -> Outside:
+    """The results of an extra question from what was released for it."""
+    assert not isinstance(priced, PricedTouched)
+    if isinstance(priced, PricedQuantiles):
+        return _Quantiles(priced, arrays[0].astype(np.int64), arrays[1].astype(np.float64))
+    return _Distinct(priced, arrays[0])

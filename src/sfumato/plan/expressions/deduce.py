@@ -1,0 +1,283 @@
+"""What the declared bounds of columns say about an expression, and its normal form."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import QueryRefused
+from sfumato.numeric.exact import float_down, float_up
+from sfumato.plan.expressions.functions import FUNCTIONS, evaluate, overload
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.ranges import Facts, constant, day_of, days_of, truth
+from sfumato.plan.expressions.size import check_size, check_text
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
+
+__all__ = ["column_facts", "domain_of", "facts_by_name", "facts_of", "resolve"]
+
+LIMIT = 100_000
+_PRODUCT = 4096  # how many combinations of listed values are tried out
+_LETTERS = 2_000_000  # and how long their texts are together
+
+
+def column_facts(column: ColumnType) -> Facts:
+    """What the declared type of a column says about it.
+
+    Bounds of a float column are widened to the next doubles outside, since the engine holds doubles.
+    """
+    return _COLUMNS[type(column)](column)
+
+
+def facts_by_name(columns: Mapping[str, ColumnType] | Mapping[str, Facts]) -> dict[str, Facts]:
+    """The facts of columns that are given with their types or their facts."""
+    return {
+        name: known if isinstance(known, Facts) else column_facts(known) for name, known in columns.items()
+    }
+
+
+def _int(column: Any) -> Facts:
+    if column.lower is None:
+        return Facts("integer", column.nullable)
+    return Facts("integer", column.nullable, Fraction(column.lower), Fraction(column.upper), Fraction(1))
+
+
+def _float(column: Any) -> Facts:
+    if column.lower is None:
+        return Facts("float", column.nullable)
+    lower, upper = Fraction(float_down(column.lower)), Fraction(float_up(column.upper))
+    return Facts("float", column.nullable, lower, upper)
+
+
+def _enum(column: Any) -> Facts:
+    if column.kind == "text":
+        return Facts("text", column.nullable, values=column.values)
+    lower, upper = Fraction(min(column.values)), Fraction(max(column.values))
+    return Facts("integer", column.nullable, lower, upper, Fraction(1), column.values)
+
+
+def _date(column: Any) -> Facts:
+    if column.start is None:
+        return Facts("date", column.nullable)
+    return Facts("date", column.nullable, days_of(column.start), days_of(column.end), Fraction(1))
+
+
+_COLUMNS: dict[type[ColumnType], Callable[[Any], Facts]] = {
+    Int: _int,
+    Float: _float,
+    Enum: _enum,
+    Date: _date,
+    Text: lambda column: Facts("text", column.nullable),
+    Bool: lambda column: truth(nullable=column.nullable),
+}
+
+
+def facts_of(expression: Expression, columns: Mapping[str, Facts]) -> Facts:
+    """What is known about the values of an expression over columns of which this is known.
+
+    Raises:
+        QueryRefused: for an unknown column or function, and for arguments of the wrong kind or number.
+    """
+    check_size(expression)
+    return _typed(expression, columns)[1]
+
+
+def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
+    """The same expression in normal form, with every function named after the kinds of its arguments.
+
+    `day + 1` becomes `add_days`, the difference of dates `days_between`, a text compared with a date a date;
+    nested AND and OR are flat, and the constants of IN are sorted.
+
+    Raises:
+        QueryRefused: as `facts_of` does.
+    """
+    check_size(expression)
+    resolved = _typed(expression, columns)[0]
+    check_size(resolved)
+    return resolved
+
+
+def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
+    if isinstance(expression, Column):
+        if expression.name not in columns:
+            fix = _nearest(expression.name, {in_sql(each): None for each in columns}, "Columns")
+            raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
+        return expression, columns[expression.name]
+    if isinstance(expression, Literal):
+        _check(expression)
+        return expression, constant(expression.value, expression.kind)
+    if expression.function not in FUNCTIONS:
+        fix = _nearest(expression.function, FUNCTIONS, "Functions")
+        raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
+    parts = [_typed(each, columns) for each in expression.arguments]
+    kinds = {facts.kind for _, facts in parts}
+    if "date" in kinds and "text" in kinds and expression.function in _COMPARING:
+        parts = [_as_day(part, facts) for part, facts in parts]
+    name, order = overload(expression.function, tuple(facts.kind for _, facts in parts))
+    parts = [parts[place] for place in order]
+    if name == "in" and parts:
+        parts = [parts[0], *sorted(dict(parts[1:]).items(), key=_sorting)]
+    resolved = Call(name, tuple(part for part, _ in parts))
+    facts = _applied(resolved, [facts for _, facts in parts])
+    if name in ("and", "or"):
+        resolved = Call(name, tuple(_flat(resolved)))
+    arranged = Call(name, FUNCTIONS[name].arranged(resolved.arguments))
+    return (resolved, facts) if arranged == resolved else _typed(arranged, columns)
+
+
+_COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in"} | {
+    "is_distinct",
+    "is_not_distinct",
+}
+
+
+def _sorting(option: tuple[Expression, Facts]) -> tuple[str, Any]:
+    value = option[0].value if isinstance(option[0], Literal) else None
+    return ("", value) if isinstance(value, int | float) else (type(value).__name__, str(value))
+
+
+def _flat(expression: Call) -> Iterator[Expression]:
+    for each in expression.arguments:
+        if isinstance(each, Call) and each.function == expression.function:
+            yield from each.arguments  # flat already
+        else:
+            yield each
+
+
+def _as_day(part: Expression, facts: Facts) -> tuple[Expression, Facts]:
+    if not isinstance(part, Literal) or not isinstance(part.value, str):
+        return part, facts
+    try:
+        day = datetime.date.fromisoformat(part.value)
+    except ValueError:
+        raise QueryRefused(
+            f"A date is compared with {part.value[:20]!r}, which is no date.", "Write days as '2024-01-31'."
+        ) from None
+    return Literal(day, "date"), constant(day, "date")
+
+
+def _applied(expression: Call, arguments: list[Facts]) -> Facts:
+    function = FUNCTIONS[expression.function]
+    least, most = function.arity
+    if not least <= len(arguments) <= (most if most is not None else math.inf):
+        count = str(least) if least == most else f"{least} to {most}" if most else f"at least {least}"
+        raise QueryRefused(f"{function.name.upper()} takes {count} arguments, not {len(arguments)}.")
+    for position in function.literals:
+        if position < len(arguments) and not isinstance(expression.arguments[position], Literal):
+            name = function.name.upper()
+            raise QueryRefused(f"Argument {position + 1} of {name} must be a constant.", "Write it out.")
+    return _listed(expression, arguments, function.rule(*arguments))
+
+
+def _check(constant: Literal) -> None:
+    value = constant.value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise QueryRefused("A constant must be finite.", "Use a large number instead.")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise QueryRefused("A whole number must fit in 64 bits.", "Write it as a fraction, such as 1e20.")
+    if isinstance(value, str):
+        check_text(value)
+
+
+def _nearest(name: str, known: Mapping[str, Any], what: str) -> str:
+    found = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1)
+    spelt = {each.lower(): each for each in known}
+    if found:
+        return f"Did you mean {spelt[found[0]]}?"
+    return f"{what}: {', '.join(sorted(known)[:20])}{', …' if len(known) > 20 else ''}."
+
+
+def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:
+    # Where all arguments are listed, so are the results: each combination is tried out. Not floats, since the
+    # last digit may differ between engines.
+    function = FUNCTIONS[expression.function]
+    if not function.listed or facts.kind in ("float", None):
+        return facts
+    if facts.values is not None and facts.kind != "boolean":
+        return facts
+    if function.compute is None or any(each.values is None or each.kind is None for each in arguments):
+        return facts
+    lists = [(*(each.values or ()), *((None,) if each.nullable else ())) for each in arguments]
+    if not 0 < math.prod(map(len, lists)) <= _PRODUCT or (function.ascii and not _ascii(lists)):
+        return facts
+    if _written(lists) > _LETTERS:
+        return facts
+    names = [f"x{i}" for i in range(len(lists))]
+    rows = list(itertools.product(*lists))
+    table = {name: _column([row[i] for row in rows], arguments[i]) for i, name in enumerate(names)}
+    result = evaluate(Call(expression.function, tuple(Column(name) for name in names)), table)
+    results = result.compressed()
+    if not len(results) or (facts.kind == "integer" and not np.isfinite(results).all()):
+        return facts
+    found = tuple(dict.fromkeys(_python(each, facts) for each in results))
+    bounded = replace(facts, values=found, nullable=bool(np.ma.getmaskarray(result).any()))
+    if facts.kind in (None, "text"):
+        return bounded
+    places = [days_of(each) if isinstance(each, datetime.date) else Fraction(each) for each in found]
+    return replace(bounded, lower=min(places), upper=max(places), step=Fraction(1))
+
+
+def _written(lists: list[tuple[Any, ...]]) -> int:
+    """How many characters there are at most in all combinations together."""
+    longest = sum(max(len(each) if isinstance(each, str) else 0 for each in values) for values in lists)
+    return longest * math.prod(map(len, lists))
+
+
+def _column(values: list[Any], facts: Facts) -> Any:
+    fillers: dict[Any, Any] = {"text": "", "boolean": False, "date": datetime.date(1970, 1, 1)}
+    dtypes: dict[Any, Any] = {"text": object, "boolean": bool, "date": "datetime64[D]"}
+    filler, dtype = fillers.get(facts.kind, 0), dtypes.get(facts.kind, np.float64)
+    filled = np.array([filler if each is None else each for each in values], dtype=dtype)
+    return np.ma.MaskedArray(filled, mask=[each is None for each in values])
+
+
+def _ascii(lists: list[tuple[Any, ...]]) -> bool:
+    return all(each.isascii() for values in lists for each in values if isinstance(each, str))
+
+
+def _python(value: Any, facts: Facts) -> Any:
+    match facts.kind:
+        case "integer":
+            return int(value)
+        case "boolean":
+            return bool(value)
+        case "date":
+            return value.astype(object) if isinstance(value, np.datetime64) else value
+    return value
+
+
+def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
+    """The finite list of values in the order of reports; None if there is none, or it is longer.
+
+    Listed values keep their order, as an Enum declares them; ranges ascend.
+
+    Raises:
+        QueryRefused: for whole numbers beyond 64 bits, which no key can be.
+    """
+    listed = facts.values or ()
+    if facts.kind == "integer" and any(abs(each) >= 2**63 for each in listed):
+        raise QueryRefused("A key is a whole number beyond 64 bits.", "Divide it by a constant.")
+    if facts.values is not None:
+        return facts.values if len(facts.values) <= limit else None
+    if facts.lower is None or facts.upper is None or facts.step is None:
+        return None
+    count = int((facts.upper - facts.lower) / facts.step) + 1
+    if count > limit:
+        return None
+    places = (facts.lower + i * facts.step for i in range(count))
+    match facts.kind:
+        case "date":
+            return tuple(day_of(each) for each in places)
+        case "boolean":
+            return tuple(bool(each) for each in places)
+        case "integer":
+            return tuple(int(each) for each in places)
+    return tuple(float(each) for each in places)

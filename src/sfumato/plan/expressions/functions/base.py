@@ -1,0 +1,172 @@
+"""What a scalar function is: how it is typed, bounded, written in SQL and computed over results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.ranges import Facts
+from sfumato.plan.expressions.tree import Expression
+from sfumato.schema import Kind
+
+__all__ = ["Function", "Rule", "Template", "Vector", "aligned", "need", "refused", "strict", "unify"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Rule: TypeAlias = Callable[..., Facts]
+Template: TypeAlias = str | Callable[[int], str]
+
+_WORDS: dict[Kind | None, str] = {
+    "integer": "a whole number",
+    "float": "a number",
+    "boolean": "a truth value",
+    "text": "text",
+    "date": "a date",
+    None: "NULL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A column of results: values, and where they are valid; elsewhere they are NULL.
+
+    Numbers are float64, truth values bool, text object (str), dates datetime64[D].
+    """
+
+    values: Array
+    valid: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One entry of the closed list of scalar functions.
+
+    Attributes:
+        name: What plans call it.
+        arity: The least and greatest number of arguments; None is any.
+        rule: Facts of the arguments to facts of the result; refuses arguments of the wrong kind. Sound: the
+            result of arguments within their facts lies within it.
+        sql: A template in DuckDB's dialect, `{0}` is the first argument; or what gives one for a number of
+            arguments. Total: no row can make the engine raise.
+        compute: The same over results, on vectors.
+        nodes: The sqlglot classes it is parsed from, each with the names of its arguments in order; a star
+            marks a list.
+        names: What else SQL calls it.
+        literals: Which arguments must be constants.
+        dialects: Templates for other dialects.
+        ascii: Whether `compute` agrees with the engine only on ASCII text.
+        listed: Whether `compute` may list the results of listed arguments.
+        guard: A template that is put around arguments where their results could harm the engine: dates beyond
+            the years 1 to 9999, text that is very long.
+        guards: Which arguments it is put around.
+        guarded: Whether results need no guard of their kind.
+        normal: The arguments in the one form that reaches an engine, if they have several.
+        doc: What it gives, in one sentence.
+    """
+
+    name: str
+    arity: tuple[int, int | None]
+    rule: Rule
+    sql: Template
+    compute: Callable[..., Vector] | None = None
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    literals: tuple[int, ...] = ()
+    dialects: Mapping[str, Template] = field(default_factory=dict)
+    ascii: bool = False
+    listed: bool = True
+    guard: str = ""
+    guards: tuple[int, ...] = ()
+    guarded: bool = False
+    normal: Callable[[tuple[Expression, ...]], tuple[Expression, ...]] | None = None
+    doc: str = ""
+
+    def arranged(self, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        """The arguments in normal form."""
+        return arguments if self.normal is None else self.normal(arguments)
+
+    def template(self, count: int, dialect: str) -> str:
+        """The template for so many arguments.
+
+        Raises:
+            QueryRefused: where this dialect has none.
+        """
+        if dialect != "duckdb" and dialect not in self.dialects:
+            raise QueryRefused(f"{self.name.upper()} has no proven form in {dialect}.", "Leave it out.")
+        chosen = self.dialects.get(dialect, self.sql)
+        return chosen if isinstance(chosen, str) else chosen(count)
+
+
+def refused(name: str, wanted: str, facts: Facts, fix: str = "") -> QueryRefused:
+    """The refusal of an argument of the wrong kind."""
+    return QueryRefused(f"{name.upper()} needs {wanted}, not {_WORDS[facts.kind]}.", fix)
+
+
+def need(name: str, kinds: tuple[Kind, ...], *arguments: Facts) -> None:
+    """Refuse arguments that are of none of these kinds; NULL passes."""
+    for each in arguments:
+        if each.kind is not None and each.kind not in kinds:
+            wanted = (
+                "numbers" if kinds == ("integer", "float") else " or ".join(_WORDS[kind] for kind in kinds)
+            )
+            to = "DOUBLE" if "float" in kinds else {"text": "TEXT", "date": "DATE"}.get(kinds[0], "")
+            choice = "OR is written out; " if name == "||" else ""
+            raise refused(name, wanted, each, f"{choice}CAST(… AS {to}) may help." if to else "")
+
+
+def unify(name: str, *arguments: Facts) -> Kind | None:
+    """The kind that all of them share; whole numbers among numbers count as numbers."""
+    kinds = {each.kind for each in arguments} - {None}
+    if len(kinds) <= 1:
+        return next(iter(kinds), None)
+    if kinds == {"integer", "float"}:
+        return "float"
+    shown = " and ".join(sorted(_WORDS[kind] for kind in kinds))
+    raise QueryRefused(f"{name.upper()} mixes {shown}.", _to_one(kinds))
+
+
+def _to_one(kinds: Collection[Kind | None]) -> str:
+    """How values of different kinds are brought together."""
+    if "boolean" in kinds:
+        return "Compare a truth value with TRUE or FALSE, or write it alone."
+    if "date" in kinds:
+        return "Write days as DATE '2024-01-31'."
+    if "text" in kinds:
+        return "Write numbers without quotes; CAST(x AS DOUBLE) reads a text as a number."
+    return "Cast them to one type."
+
+
+def aligned(*vectors: Vector) -> list[Vector]:
+    """The same with one dtype: a bare NULL has none of its own and takes that of the others."""
+    typed = [each for each in vectors if each.valid.any()]
+    dtype = (typed or list(vectors))[0].values.dtype
+    if any(each.values.dtype != dtype for each in typed):
+        raise QueryRefused("An expression over results mixes types.", "Cast them to one type.")
+    return [
+        each if each.values.dtype == dtype else Vector(np.zeros(len(each.values), dtype), each.valid)
+        for each in vectors
+    ]
+
+
+def strict(operation: Callable[..., Any]) -> Callable[..., Vector]:
+    """What computes with NULL as soon as an argument is NULL, or the result is NaN.
+
+    The operation is given plain arrays (fillers where NULL) and gives one, or a pair with a mask of validity.
+    """
+
+    def compute(*vectors: Vector) -> Vector:
+        valid = np.logical_and.reduce([each.valid for each in vectors])
+        with np.errstate(all="ignore"):
+            values = operation(*(each.values for each in vectors))
+        if isinstance(values, tuple):
+            values, sound = values
+            valid = valid & sound
+        if values.dtype.kind == "f":
+            valid = valid & ~np.isnan(values)
+        return Vector(values, valid)
+
+    return compute

@@ -1,0 +1,187 @@
+"""What a predicate says about the columns of the rows that satisfy it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.comparisons import FLIPPED, NEGATED
+from sfumato.plan.expressions.deduce import facts_of, resolve
+from sfumato.plan.expressions.ranges import Facts, days_of, hull, truth
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+
+__all__ = ["refine"]
+
+Known: TypeAlias = dict[str, Facts]
+
+
+def refine(predicate: Expression, columns: Mapping[str, Facts]) -> dict[str, Facts]:
+    """What is known about the columns of rows for which the predicate is true.
+
+    Comparisons with constants or other expressions, IN, IS NULL, and AND, OR, NOT of these narrow; anything
+    else leaves the columns as they are. Where nothing would be left, they stay as they were too.
+
+    Raises:
+        QueryRefused: if the predicate is ill-typed or no truth value.
+    """
+    facts = facts_of(predicate, columns)
+    if facts.kind not in ("boolean", None):
+        raise QueryRefused("WHERE needs a condition that is true or false.", "Compare it with something.")
+    return _narrow(resolve(predicate, columns), dict(columns), True)
+
+
+def _narrow(predicate: Expression, known: Known, holds: bool) -> Known:
+    if isinstance(predicate, Column):
+        return _only(predicate.name, known, truth(nullable=False, values=(holds,)))
+    if not isinstance(predicate, Call):
+        return known
+    arguments = predicate.arguments
+    match predicate.function:
+        case "not":
+            return _narrow(arguments[0], known, not holds)
+        case "and" | "or" as word:
+            if (word == "and") == holds:
+                for each in (*arguments, *arguments):  # twice: what one says may help another
+                    known = _narrow(each, known, holds)
+                return known
+            return _either([_narrow(each, known, holds) for each in arguments], known)
+        case "is_null":
+            return known if holds else _present(arguments[0], known)
+        case "in":
+            return _narrow_in(arguments, known, holds)
+        case word if word in FLIPPED:
+            word = word if holds else NEGATED[word]
+            known = _compare(word, arguments[0], arguments[1], known)
+            return _compare(FLIPPED[word], arguments[1], arguments[0], known)
+    return known
+
+
+def _present(expression: Expression, known: Known) -> Known:
+    if isinstance(expression, Column):
+        return {**known, expression.name: replace(known[expression.name], nullable=False)}
+    return known
+
+
+def _compare(word: str, left: Expression, right: Expression, known: Known) -> Known:
+    known = _present(left, known)
+    if not isinstance(left, Column):
+        return known
+    other = facts_of(right, known)
+    facts = known[left.name]
+    if word == "equal":
+        return _only(left.name, known, other)
+    if facts.values is not None and other.single is not None:
+        kept = tuple(each for each in facts.values if _TESTS[word](each, other.single))
+        return {**known, left.name: _relisted(facts, kept)}
+    if facts.kind in ("text", "boolean") or word == "not_equal":
+        return known
+    strictly = word in ("less", "greater")
+    if word in ("less", "less_equal"):
+        return {**known, left.name: _cut(facts, -math.inf, other.high, strictly)}
+    return {**known, left.name: _cut(facts, other.low, math.inf, strictly)}
+
+
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "not_equal": lambda a, b: a != b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+}
+
+
+def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: bool) -> Facts:
+    # A grid is cut to its points; without one, whole numbers still are.
+    lower, upper = max(facts.low, low), min(facts.high, high)
+    step = facts.step or (Fraction(1) if facts.whole else None)
+    anchor = facts.lower if facts.lower is not None else Fraction(0)
+    if step is not None and isinstance(lower, Fraction) and lower == low:
+        place = (lower - anchor) / step
+        lower = anchor + step * (math.floor(place) + 1 if strictly else math.ceil(place))
+    if step is not None and isinstance(upper, Fraction) and upper == high:
+        place = (upper - anchor) / step
+        upper = anchor + step * (math.ceil(place) - 1 if strictly else math.floor(place))
+    if lower > upper:
+        return facts
+    low_, high_ = (None if isinstance(each, float) else each for each in (lower, upper))
+    values = facts.values
+    if values is not None:
+        kept = tuple(each for each in values if lower <= _place(each) <= upper)
+        values = kept or values
+    return replace(facts, lower=low_, upper=high_, step=None if low_ is None else step, values=values)
+
+
+def _place(value: Any) -> Fraction:
+    return days_of(value) if isinstance(value, datetime.date) else Fraction(value)
+
+
+def _relisted(facts: Facts, kept: tuple[Any, ...]) -> Facts:
+    if not kept:
+        return facts
+    if facts.kind == "text":
+        return replace(facts, values=kept)
+    places = [_place(each) for each in kept]
+    return replace(facts, values=kept, lower=min(places), upper=max(places))
+
+
+def _only(name: str, known: Known, other: Facts) -> Known:
+    facts = replace(known[name], nullable=False)
+    if other.values is not None and other.values:
+        allowed = set(other.values)
+        if facts.values is not None:
+            return {**known, name: _relisted(facts, tuple(each for each in facts.values if each in allowed))}
+        kept = tuple(dict.fromkeys(_as(each, facts) for each in other.values if _possible(each, facts)))
+        return {**known, name: _relisted(facts, kept)}
+    if facts.kind in ("text", "boolean"):
+        return {**known, name: facts}
+    return {**known, name: _cut(facts, other.low, other.high, False)}
+
+
+def _as(value: Any, facts: Facts) -> Any:
+    return int(value) if facts.kind == "integer" else float(value) if facts.kind == "float" else value
+
+
+def _possible(value: Any, facts: Facts) -> bool:
+    if facts.kind == "text":
+        return True
+    place = _place(value)
+    if not facts.low <= place <= facts.high:
+        return False
+    return not facts.whole or place.denominator == 1
+
+
+def _narrow_in(arguments: tuple[Expression, ...], known: Known, holds: bool) -> Known:
+    value, *options = arguments
+    known = _present(value, known)
+    if not isinstance(value, Column):
+        return known
+    listed = [each.value for each in options if isinstance(each, Literal) and each.value is not None]
+    facts = known[value.name]
+    if holds:
+        kind = facts.kind
+        return _only(value.name, known, Facts(kind, False, values=tuple(listed)))
+    if facts.values is None:
+        return known
+    return {**known, value.name: _relisted(facts, tuple(each for each in facts.values if each not in listed))}
+
+
+def _either(options: list[Known], before: Known) -> Known:
+    return {name: _union([each[name] for each in options], facts) for name, facts in before.items()}
+
+
+def _union(options: list[Facts], before: Facts) -> Facts:
+    facts = hull(options, before.kind, nullable=any(each.nullable for each in options))
+    if facts.values is None:
+        return facts
+    # In the declared order, if there is one.
+    ordered = (
+        sorted(facts.values)
+        if before.values is None
+        else [each for each in before.values if each in facts.values]
+    )
+    return replace(facts, values=tuple(ordered))

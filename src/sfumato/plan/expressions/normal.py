@@ -1,0 +1,139 @@
+"""One form for expressions that mean the same, so that the same question is recognised in another dress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sfumato.plan.expressions.comparisons import FLIPPED, NEGATED
+from sfumato.plan.expressions.tree import Call, Expression, Literal, to_wire
+
+__all__ = ["conjunction", "normal"]
+
+
+def normal(expression: Expression) -> Expression:
+    """The same values on every row, written in one way.
+
+    AND and OR are flat, sorted and without repetitions; the arguments of commutative functions are sorted;
+    comparisons have the constant on the right; IN lists are sorted; NOT goes into comparisons and cancels.
+    """
+    if not isinstance(expression, Call):
+        return expression
+    made = Call(expression.function, tuple(normal(each) for each in expression.arguments))
+    rule = _RULES.get(made.function)
+    return made if rule is None else rule(made)
+
+
+def conjunction(predicates: Iterable[Expression]) -> Expression | None:
+    """The one condition that all of these hold; None if nothing is asked for."""
+    made = normal(Call("and", tuple(predicates)))
+    return None if made == _TRUE else made
+
+
+_TRUE = Literal(True, "boolean")
+
+
+def _order(expression: Expression) -> str:
+    return json.dumps(to_wire(expression))
+
+
+def _sorted(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
+    return tuple(sorted(arguments, key=_order))
+
+
+def _listed(options: Iterable[Expression]) -> tuple[Expression, ...]:
+    """Constants in their own order where they have one: keys that a query lists are reported so."""
+    constants = tuple(options)
+    kinds = {each.kind for each in constants if isinstance(each, Literal)}
+    if len(kinds) == 1 and None not in kinds:
+        return tuple(sorted(constants, key=_value))
+    return _sorted(constants)
+
+
+def _value(constant: Expression) -> Any:
+    return constant.value if isinstance(constant, Literal) else None
+
+
+def _commutative(made: Call) -> Expression:
+    return Call(made.function, _sorted(made.arguments))
+
+
+def _flat(made: Call) -> tuple[Expression, ...]:
+    terms: list[Expression] = []
+    for each in made.arguments:
+        same = isinstance(each, Call) and each.function == made.function
+        terms += each.arguments if same and isinstance(each, Call) else [each]
+    return tuple(dict.fromkeys(terms))
+
+
+def _and(made: Call) -> Expression:
+    terms = [each for each in _flat(made) if each != _TRUE]
+    if not terms:
+        return _TRUE
+    return terms[0] if len(terms) == 1 else Call("and", _sorted(terms))
+
+
+def _or(made: Call) -> Expression:
+    """Equalities of one expression with constants are one IN."""
+    listed: dict[Expression, list[Expression]] = {}
+    terms: list[Expression] = []
+    for each in _flat(made):
+        match each:
+            case Call("equal", (value, Literal() as option)) if option.value is not None:
+                listed.setdefault(value, []).append(option)
+            case Call("in", (value, *options)):
+                listed.setdefault(value, []).extend(options)
+            case _:
+                terms.append(each)
+    terms += [_in(Call("in", (value, *options))) for value, options in listed.items()]
+    return terms[0] if len(terms) == 1 else Call("or", _sorted(terms))
+
+
+def _in(made: Call) -> Expression:
+    value, *options = made.arguments
+    listed = _listed(dict.fromkeys(options))
+    if len(listed) == 1:
+        return Call("equal", (value, listed[0]))
+    return Call("in", (value, *listed))
+
+
+def _not(made: Call) -> Expression:
+    match made.arguments[0]:
+        case Call("not", (inner,)):
+            return inner
+        case Call(function, arguments) if function in NEGATED and len(arguments) == 2:
+            return normal(Call(NEGATED[function], arguments))
+    return made
+
+
+def _compared(made: Call) -> Expression:
+    left, right = made.arguments
+    constant = isinstance(left, Literal), isinstance(right, Literal)
+    if constant == (True, False) or (constant == (False, False) and made.function.startswith("greater")):
+        return Call(FLIPPED[made.function], (right, left))
+    return made
+
+
+def _equal(made: Call) -> Expression:
+    left, right = made.arguments
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        sure = left == right and left.value is not None and made.function == "equal"
+        return _TRUE if sure else made
+    if isinstance(left, Literal) or (not isinstance(right, Literal) and _order(right) < _order(left)):
+        return Call(made.function, (right, left))
+    return made
+
+
+_RULES: dict[str, Callable[[Call], Expression]] = {
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "in": _in,
+    "equal": _equal,
+    "not_equal": _equal,
+    "is_distinct": _commutative,
+    "is_not_distinct": _commutative,
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), _compared),
+    **dict.fromkeys(("add", "multiply", "least", "greatest"), _commutative),
+}

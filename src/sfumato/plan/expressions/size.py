@@ -1,0 +1,143 @@
+"""How large an expression becomes in an engine, and what is refused for it before anything is paid.
+
+An engine repeats an argument wherever a template names it, so nested calls grow by multiplication; and text
+that is put together takes memory that only some rows need. Both must be bounded by the question alone: a
+failure that depends on the rows would tell about them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.functions import FUNCTIONS, guard_of
+from sfumato.plan.expressions.functions.text import CUT
+from sfumato.plan.expressions.tree import Call, Expression, Literal
+from sfumato.render import is_text
+
+__all__ = ["Size", "check_size", "check_sizes", "check_text", "size_of"]
+
+_LENGTH = 10_000  # characters of a text constant
+_NODES, _TEXTS, _DEPTH = 4000, 64, 100
+_FIX = "Ask for less in one question, or compute the column before."
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What an expression needs in an engine.
+
+    Attributes:
+        nodes: The parts of the statement, every repetition counted.
+        texts: How many texts of up to 10,000 characters are made for a row.
+        depth: The levels of nesting.
+    """
+
+    nodes: int = 1
+    texts: int = 0
+    depth: int = 0
+
+
+def check_size(expression: Expression) -> None:
+    """Refuse an expression that would take an engine long to read, or much memory for a row.
+
+    Privacy:
+        Claim: how much memory a row needs beyond its own size is bounded by the question alone. Every
+        function that makes a text reads the first 10,000 characters of its arguments only, and at most 64
+        of these are read for one expression.
+
+    Raises:
+        QueryRefused: if it is too large.
+    """
+    size = size_of(expression)
+    if size.depth > _DEPTH:
+        raise QueryRefused("The expression is nested too deeply.", f"At most {_DEPTH} levels are supported.")
+    if size.nodes > _NODES:
+        raise QueryRefused("The expression is too large.", _FIX)
+    if size.texts > _TEXTS:
+        raise QueryRefused(f"The expression makes more than {_TEXTS} texts for each row.", _FIX)
+
+
+def check_sizes(expressions: Iterable[Expression]) -> None:
+    """The same for all expressions of a question together, which may need twice as much.
+
+    Raises:
+        QueryRefused: if they are too large.
+    """
+    sizes = [size_of(each) for each in expressions]
+    if sum(each.nodes for each in sizes) > 2 * _NODES or sum(each.texts for each in sizes) > 2 * _TEXTS:
+        raise QueryRefused("The question is too large.", _FIX)
+
+
+def size_of(expression: Expression) -> Size:
+    """Its size; parts that occur several times are looked at once, however often they occur."""
+    known: dict[int, Size] = {}
+    for each in _bottom_up(expression):
+        if isinstance(each, Call):
+            known[id(each)] = _called(each, [known[id(part)] for part in each.arguments])
+        else:
+            known[id(each)] = Size(nodes=0 if isinstance(each, Literal) else 1)
+    return known[id(expression)]
+
+
+def _bottom_up(expression: Expression) -> Iterator[Expression]:
+    seen: set[int] = set()
+    waiting: list[tuple[Expression, bool]] = [(expression, False)]
+    while waiting:
+        each, ready = waiting.pop()
+        if ready:
+            yield each
+        elif id(each) not in seen:
+            seen.add(id(each))
+            waiting.append((each, True))
+            if isinstance(each, Call):
+                waiting += [(part, False) for part in each.arguments]
+
+
+def _called(expression: Call, parts: list[Size]) -> Size:
+    function = FUNCTIONS.get(expression.function)
+    chain = expression.function in ("and", "or")
+    depth = max((part.depth + _deeper(chain, each, expression) for part, each in _pairs(parts, expression)),
+                default=0)  # fmt: skip
+    if function is None:
+        return Size(1 + sum(part.nodes for part in parts), sum(part.texts for part in parts), depth)
+    if expression.function == "in" and parts:  # constants in a list take little
+        return Size(2 + parts[0].nodes + len(parts) // 8, parts[0].texts, depth)
+    own, uses = _template(function.template(len(parts), "duckdb"))
+    nodes, texts = own, 1 if function.guarded and not function.guard else 0
+    for position, (part, each) in enumerate(_pairs(parts, expression)):
+        times = uses.get(position, 0)
+        if guard := guard_of(function, position, each):
+            more, inner = _template(guard)
+            part = Size(more + inner[0] * part.nodes, inner[0] * part.texts)
+        nodes += times * part.nodes
+        texts += times * part.texts + (position in function.guards and function.guard == CUT)
+    return Size(nodes, texts, depth)
+
+
+def _pairs(parts: list[Size], expression: Call) -> Iterator[tuple[Size, Expression]]:
+    return zip(parts, expression.arguments, strict=True)
+
+
+def _deeper(chain: bool, part: Expression, whole: Call) -> int:
+    # A chain of ANDs is flat in the end.
+    return 0 if chain and isinstance(part, Call) and part.function == whole.function else 1
+
+
+@functools.lru_cache(maxsize=1024)
+def _template(text: str) -> tuple[int, dict[int, int]]:
+    """How many parts a template has of its own, and how often it names each argument."""
+    uses: dict[int, int] = {}
+    for place in re.findall(r"\{(\d+)\}", text):
+        uses[int(place)] = uses.get(int(place), 0) + 1
+    return len(re.findall(r"\w+\(|[<>=|+*/%-]+|CASE|BETWEEN|IN|AND|OR|NOT|'[^']*'", text)) or 1, uses
+
+
+def check_text(text: str) -> None:
+    """Refuse text that no engine can hold, or that is very long."""
+    if len(text) > _LENGTH:
+        raise QueryRefused(f"A text constant is longer than {_LENGTH} characters.", "Shorten it.")
+    if "\x00" in text or not is_text(text):
+        raise QueryRefused("A text constant holds a character that no text can hold.", "Leave it out.")

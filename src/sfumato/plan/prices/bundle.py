@@ -1,0 +1,146 @@
+"""How the price of a report is shared: by its main question, the extra ones and the selection of groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.errors import QueryRefused
+from sfumato.loss import NO_LOSS, PrivacyLoss, compose
+from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.extras import PricedExtra
+from sfumato.plan.prices.price import Priced
+from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.split import Mechanics
+from sfumato.plan.prices.touched import Touched
+from sfumato.plan.questions.nodes import Measured
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
+
+_DIAGNOSIS = Fraction(1, 20)  # of a price goes into the share of units that were touched
+
+NOTHING = Priced("laplace", Fraction(0), Fraction(0), (), (), (), (), NO_LOSS)
+"""The price of a main question that measures nothing."""
+
+
+def fingerprint_of(questions: Sequence[Measured]) -> str:
+    """A digest of questions that are asked together: that of the one question if there is only one."""
+    if len(questions) == 1:
+        return questions[0].fingerprint
+    text = json.dumps([each.fingerprint for each in questions])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The parts of one price: every aggregate has the same claim on it, and so has the selection of groups.
+
+    A twentieth goes before that into the share of units that were clamped or cut, if it is asked for.
+
+    Attributes:
+        found: What is measured.
+        main: The part of the main question.
+        extras: That of each extra question.
+        selection: That of the selection; 0 where groups are public.
+    """
+
+    found: Recipe
+    main: Fraction
+    extras: tuple[Fraction, ...]
+    selection: Fraction
+
+    @classmethod
+    def of(cls, found: Recipe) -> Bundle:
+        """Shares by the number of aggregates."""
+        main = len(dict.fromkeys(each for each in found.estimators if each.parts))
+        claims = [each.results for each in found.extras]
+        selection = int(found.measured.is_open)
+        total = main + sum(claims) + selection
+        diagnosed = any(isinstance(each, Touched) for each in found.extras)
+        rest = 1 - _DIAGNOSIS if diagnosed else Fraction(1)
+        return cls(
+            found,
+            Fraction(main, total) * rest,
+            tuple(
+                _DIAGNOSIS if isinstance(extra, Touched) else Fraction(each, total) * rest
+                for extra, each in zip(found.extras, claims, strict=True)
+            ),
+            Fraction(selection, total) * rest,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the main question is all there is."""
+        return self.main == 1
+
+    def refuse_target(self) -> None:
+        """Refuse a wanted error where it cannot be known beforehand."""
+        if not self.is_plain:
+            raise QueryRefused(
+                "How far off quantiles, distinct counts and groups that are not public will be depends on "
+                "the data, so that a price for a wanted error cannot be named beforehand.",
+                "Give an epsilon instead of an error.",
+            )
+
+    def main_delta(self, law: Mechanics, delta: Fraction) -> Fraction:
+        """What of delta the main question may use: half where groups are selected as well."""
+        return delta / 2 if self.selection and law == "gaussian" else delta
+
+    def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> PartitionSelection | None:
+        """What selects the groups at this price, if they must be.
+
+        Privacy:
+            Where groups are looked for on several levels, those of all levels are one list, in which a unit
+            counts in as many groups as on each of them together.
+
+        Raises:
+            QueryRefused: without a delta.
+        """
+        if not self.selection:
+            return None
+        if not delta:
+            raise QueryRefused(
+                "The values of this GROUP BY are not public, and finding them needs a delta above 0.",
+                f"List the values in the query, WHERE {self._found_key()} IN ('a', 'b'), or have the steward "
+                "open the budget with a delta, such as 1e-6.",
+            )
+        unit = PrivacyUnit.from_dict(dict(self.found.measured.unit))
+        return PartitionSelection(
+            epsilon * self.selection,
+            delta / 2 if self.main and law == "gaussian" else delta,
+            groups=(1 if unit.column is None else unit.max_groups) * max(1, len(self.found.finding)),
+            exchange=unit.adjacency == "exchange",
+        )
+
+    def _found_key(self) -> str:
+        """The first key whose values are not public, as a query writes it."""
+        found = (key.expression for key in self.found.measured.keys if key.values is None)
+        first = next(found, None)
+        return in_sql(first.name) if isinstance(first, Column) else "x"
+
+    def priced_extras(self, epsilon: Fraction, *, adds: bool = True) -> tuple[PricedExtra, ...]:
+        """The extra questions with their prices, for a budget that adds up pure prices or not."""
+        pairs = zip(self.found.extras, self.extras, strict=True)
+        return tuple(each.priced(epsilon * share, adds=adds) for each, share in pairs)
+
+
+def loss_of(main: Priced, extras: Sequence[PricedExtra], selection: PartitionSelection | None) -> PrivacyLoss:
+    """What is debited for all of them.
+
+    Privacy:
+        All parts are about the same units, so their losses compose. The groups that were selected are public
+        for whatever is asked of them afterwards (adaptive composition: Dwork, Roth 2014, Thm. 3.16 and B.1):
+        for each fixed list of groups the main and the extra questions have their own guarantees, and a group
+        that a neighbouring table does not have counts as empty there.
+    """
+    if not extras and selection is None:
+        return main.loss
+    parts = [main.loss] if main.mechanisms else []
+    parts += [each.loss for each in extras] + ([] if selection is None else [selection.loss])
+    return compose(parts)

@@ -1,0 +1,240 @@
+"""Aggregates that need a question of their own beside the sums: quantiles and distinct values.
+
+A report is one question about sums and counts (`Recipe.measured`) and such others, each with its part of the
+price. They are read one after the other for one receipt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import Geometric, Laplace, Quantiles
+from sfumato.plan.expressions.facts import Facts, facts_of
+from sfumato.plan.expressions.tree import Expression, to_wire
+from sfumato.plan.intervals.cdf import Tree
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.touched import PricedTouched, Touched
+from sfumato.plan.questions.aggregates import argument_of
+from sfumato.plan.questions.grids import Grid, grid_of
+from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
+from sfumato.plan.questions.slots import Slot
+from sfumato.plan.questions.sums import Range, range_of
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
+
+"""The aggregates that are measured by a question of their own."""
+
+_MANY = 2**14  # groups that may be found: their cells must fit together
+_LEVELS = {"min": Fraction(0), "max": Fraction(1)}
+_NAMES = {"min": "MIN", "max": "MAX", "quantile": "QUANTILE"}
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileSet:
+    """Quantiles of one argument: the weights of its cells are read, and cells are selected.
+
+    Attributes:
+        measured: The question, with one measurement of `cells`.
+        grid: The public cells.
+        levels: Which quantiles, ascending.
+        whole: Whether the numbers are whole.
+    """
+
+    measured: Measured
+    grid: Grid
+    levels: tuple[Fraction, ...]
+    whole: bool
+
+    @property
+    def results(self) -> int:
+        """How many columns it gives."""
+        return len(self.levels)
+
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedQuantiles:
+        """Its mechanisms at this price."""
+        return PricedQuantiles(self, epsilon, adds)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedQuantiles:
+    """A quantile set with its price.
+
+    Privacy:
+        Claim: the selected cells and the noisy tree together carry `loss`, a pure ε. The cells are selected
+        at most of it (`mechanisms.Quantiles`), the tree of counts is released at the rest of it by
+        Laplace noise for its L1 sensitivity: each of its levels is a partition, so a unit of weight R moves
+        it by at most levels·R, or 2·levels·R under exchange.
+
+    Attributes:
+        extra: What is asked.
+        epsilon: Its price.
+        adds: Whether the budget that pays adds up pure prices; one that composes them more tightly is charged
+            less for levels that are priced apart.
+    """
+
+    extra: QuantileSet
+    epsilon: Fraction
+    adds: bool = True
+
+    @property
+    def selection(self) -> Quantiles:
+        """What selects the cells of all groups."""
+        unit = PrivacyUnit.from_dict(dict(self.extra.measured.unit))
+        exchange = unit.adjacency == "exchange"
+        weight = self._weight // (2 if exchange else 1)
+        price = self.epsilon * (1 - self._bars)
+        return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)
+
+    @property
+    def tree(self) -> Tree:
+        """The counts that error bars come from."""
+        return Tree(self.extra.grid.cells)
+
+    @property
+    def bars(self) -> Laplace:
+        """The noise of the tree, on its integers."""
+        return Laplace(self.epsilon * self._bars, self.tree.levels * self._weight)
+
+    @property
+    def noise(self) -> Noise:
+        """The law of that noise in natural units."""
+        return Noise.of(self.bars, self.unit)
+
+    @property
+    def unit(self) -> Fraction:
+        """What one integer is worth."""
+        return instrument(self.extra.measured.measurements[0], self.extra.measured).unit
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What is debited for it."""
+        return self.selection.loss + self.bars.loss
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured and with which noise, in words."""
+        few = ", ".join(f"{float(level):.4g}" for level in self.extra.levels)
+        return f"quantiles {few} among {self.extra.grid.cells} cells", "exact selection, laplace bars"
+
+    @property
+    def _bars(self) -> Fraction:
+        """The part of the price that goes into error bars: a third of what each level has."""
+        return Fraction(1, 1 + 3 * len(self.extra.levels))
+
+    @property
+    def _weight(self) -> int:
+        """How far neighbouring tables differ in the cells of all groups together."""
+        return instrument(self.extra.measured.measurements[0], self.extra.measured).sensitivity.l1
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The number of distinct values of an argument in each group."""
+
+    measured: Measured
+
+    @property
+    def results(self) -> int:
+        """One column."""
+        return 1
+
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedDistinct:  # noqa: ARG002
+        """Its mechanism at this price, the same for every budget."""
+        return PricedDistinct(self, epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedDistinct:
+    """A count of distinct values with its price: geometric noise for the sensitivity of `values`."""
+
+    extra: Distinct
+    epsilon: Fraction
+
+    @property
+    def mechanism(self) -> Geometric:
+        """What draws its noise."""
+        return Geometric(self.epsilon, self._sensitivity)
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise."""
+        return Noise.of(self.mechanism)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What is debited for it."""
+        return self.mechanism.loss
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured and with which noise, in words."""
+        most = self._sensitivity
+        many = "1 value" if most == 1 else f"{most:,} values"
+        return f"distinct values, a unit vouches for {many}", f"geometric, scale {self.noise.scale:.3g}"
+
+    @property
+    def _sensitivity(self) -> int:
+        return instrument(self.extra.measured.measurements[0], self.extra.measured).sensitivity.l1
+
+
+Extra: TypeAlias = QuantileSet | Distinct | Touched
+PricedExtra: TypeAlias = PricedQuantiles | PricedDistinct | PricedTouched
+
+
+def extras_of(
+    calls: Sequence[AggregateCall], columns: Mapping[str, Facts], base: Measured
+) -> tuple[tuple[Extra, ...], dict[AggregateCall, Slot]]:
+    """The extra questions of a report, and where each aggregate is among their results.
+
+    Args:
+        calls: The aggregates that need them.
+        columns: What is known about the columns.
+        base: The question about the same rows and keys, without measurements.
+
+    Raises:
+        QueryRefused: if an argument has no range.
+    """
+    sets: dict[Expression, list[AggregateCall]] = {}
+    distinct: dict[Expression, list[AggregateCall]] = {}
+    ranges: dict[Expression, Range] = {}
+    for each in calls:
+        argument = argument_of(each, columns)
+        assert argument is not None
+        if each.function == "count_values":
+            facts_of(argument, columns)
+            distinct.setdefault(argument, []).append(each)
+            continue
+        name = "MEDIAN" if each.level == Fraction(1, 2) else _NAMES[each.function]
+        known = range_of(name, argument, columns)
+        ranges[known.argument] = known
+        sets.setdefault(known.argument, []).append(each)
+    extras: list[Extra] = []
+    slots: dict[AggregateCall, Slot] = {}
+    for argument in sorted(sets, key=_written):
+        known = ranges[argument]
+        grid = grid_of(known, _MANY if base.is_open else len(base.combinations))
+        levels = tuple(sorted({_level(each) for each in sets[argument]}))
+        cells = Measurement("cells", grid.index(argument), 0, grid.cells - 1, marks=tuple(map(str, levels)))
+        extra = QuantileSet(replace(base, measurements=(cells,)), grid, levels, known.whole)
+        slots |= {each: Slot(len(extras), levels.index(_level(each)), known.whole) for each in sets[argument]}
+        extras.append(extra)
+    for argument in sorted(distinct, key=_written):
+        values = Measurement("values", argument)
+        slots |= {each: Slot(len(extras), 0, True) for each in distinct[argument]}
+        extras.append(Distinct(replace(base, measurements=(values,))))
+    return tuple(extras), slots
+
+
+def _level(each: AggregateCall) -> Fraction:
+    return _LEVELS.get(each.function, Fraction(1, 2)) if each.level is None else each.level
+
+
+def _written(expression: Expression) -> str:
+    return json.dumps(to_wire(expression))

@@ -1,0 +1,199 @@
+"""A quote as a value: what an answer costs, how far off it will be, and why, in figures and in words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import PartitionSelection
+from sfumato.numeric.exact import Rational, probability
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.bundle import fingerprint_of
+from sfumato.plan.prices.columns import form_of
+from sfumato.plan.prices.extras import PricedExtra
+from sfumato.plan.prices.price import AnyNoise
+from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.split import Mechanics
+from sfumato.plan.prices.words import exact, figure, keys_in_words
+from sfumato.plan.questions.nodes import Measured, Report
+from sfumato.plan.questions.relations import Rows
+from sfumato.render import html_table, text_table
+
+__all__ = ["ColumnQuote", "MeasurementQuote", "Quote"]
+
+_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnQuote:
+    """What can be said about a result column beforehand.
+
+    Attributes:
+        name: The column.
+        half_width: The half-width of its error bar where that does not depend on the data; 0 for keys.
+        expected: About what it will be where it does, from the declared size of the table.
+        told: The same in words.
+        public: Whether it has no noise at all, like a key.
+    """
+
+    name: str
+    half_width: float | None
+    expected: float | None
+    told: str
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementQuote:
+    """What is measured, in words, with its share of the price and its noise."""
+
+    told: str
+    share: float
+    noise: str
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Quote:
+    """What an answer costs and how far off it will be. Making one spends nothing.
+
+    Attributes:
+        report: The plan.
+        recipe: What is measured and how the aggregates follow.
+        rows: What is read, and whose it is.
+        epsilon: The price, exact.
+        delta: Its other half; 0 where the noise is pure.
+        mechanism: "laplace" or "gaussian".
+        mechanisms: What draws each measurement's noise, on its integers.
+        units: What one integer of each measurement is worth in natural units.
+        noises: The laws of the noise in natural units.
+        loss: What the ledger debits.
+        confidence: At which half-widths are shown.
+        columns: What can be said about each result column.
+        measurements: What is measured, in words.
+        why: Why this noise was chosen.
+        extras: The questions beside the main one, each with its price.
+        selection: What selects the groups, where they are not public.
+        notes: What is estimated, and on what the figures rest.
+        first: What is paid on top of `epsilon`, before, for bounds that are bought.
+    """
+
+    report: Report
+    recipe: Recipe
+    rows: Rows
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: Mechanics
+    mechanisms: tuple[AnyNoise, ...]
+    units: tuple[Fraction, ...]
+    noises: tuple[Noise, ...]
+    loss: PrivacyLoss
+    confidence: Fraction
+    columns: tuple[ColumnQuote, ...]
+    measurements: tuple[MeasurementQuote, ...]
+    why: str
+    notes: tuple[str, ...]
+    extras: tuple[PricedExtra, ...] = ()
+    selection: PartitionSelection | None = None
+    first: Fraction = Fraction(0)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that is asked: of the main question alone where there is no other."""
+        return fingerprint_of(self.recipe.questions)
+
+    @property
+    def measured(self) -> Measured:
+        """The part of the plan that reads data."""
+        return self.recipe.measured
+
+    def error(self, confidence: Rational | None = None) -> dict[str, float | None]:
+        """The half-width of each result column, 0 for keys; None where it depends on the data."""
+        level = self.confidence if confidence is None else probability(confidence, "confidence")
+        forms = (form_of(each, self.recipe.aggregates) for each in self.report.columns)
+        return {form.name: form.width(self.noises, level) for form in forms}
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
+        """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
+        facts = [("price", self._price()), ("noise", self.why)]
+        facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
+        lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
+        tables = (
+            text_table(each, width=width, spell=spell)
+            for each in (self._measured_table(), self._error_table())
+        )
+        notes = [line for note in self.notes for line in _wrapped("- ", spell(note), width)]
+        return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
+
+    def _repr_html_(self) -> str:
+        caption = f"{self._price()}. {self.why} {' '.join(self.notes)}"
+        return html_table(self._measured_table()) + html_table(self._error_table(), caption=caption)
+
+    def _price(self) -> str:
+        """All that is paid, and for what."""
+        whole = f"epsilon {exact(self.epsilon + self.first)}"
+        whole += f", delta {exact(self.delta)}" if self.delta else " (pure, delta 0)"
+        parts = f": {exact(self.first)} for bounds, once, and {exact(self.epsilon)} for the answer"
+        return whole + parts if self.first else whole
+
+    def _measured_table(self) -> dict[str, list[str]]:
+        return {
+            "measured in each group": [each.told for each in self.measurements],
+            "share": [f"{each.share:.0%}" for each in self.measurements],
+            "noise": [each.noise for each in self.measurements],
+            "error": [
+                "depends on the data" if each.half_width is None else f"± {figure(each.half_width)}"
+                for each in self.measurements
+            ],
+        }
+
+    def _error_table(self) -> dict[str, list[str]]:
+        noisy = [each for each in self.columns if not each.public]
+        return {
+            "column": [each.name for each in noisy],
+            f"error at {float(self.confidence):.6g} confidence": [each.told for each in noisy],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the price and its parts, errors by column (None: it depends on the data), notes."""
+        return {
+            "table": self.measured.table,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "epsilon_for_bounds": float(self.first),
+            "epsilon_exact": str(self.epsilon),
+            "delta_exact": str(self.delta),
+            "mechanism": self.mechanism,
+            "why": self.why,
+            "groups": self.measured.groups,
+            "confidence": float(self.confidence),
+            "measurements": [
+                {"measured": each.told, "share": each.share, "noise": each.noise, "error": each.half_width}
+                for each in self.measurements
+            ],
+            "columns": [
+                {
+                    "name": each.name,
+                    "error": each.half_width,
+                    "expected_error": each.expected,
+                    "told": each.told,
+                }
+                for each in self.columns
+            ],
+            "notes": list(self.notes),
+            "fingerprint": self.fingerprint,
+        }
+
+
+def _wrapped(start: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=" " * len(start))

@@ -1,0 +1,334 @@
+"""The price of a question and its expected error: pure, free, and worked out before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
+from sfumato.numeric.exact import Rational, delta_of, positive, probability
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.bundle import NOTHING, Bundle, loss_of
+from sfumato.plan.prices.columns import Form, form_of
+from sfumato.plan.prices.extras import PricedQuantiles, QuantileSet
+from sfumato.plan.prices.price import Priced, instrument, price, whole_price
+from sfumato.plan.prices.quote import ColumnQuote, MeasurementQuote, Quote
+from sfumato.plan.prices.recipe import Recipe, recipe
+from sfumato.plan.prices.split import Mechanics, gradients, importance, shares
+from sfumato.plan.prices.target import cheapest, wanted
+from sfumato.plan.prices.words import (
+    count_notes,
+    exact,
+    figure,
+    measurement_in_words,
+    noise_in_words,
+    selection_note,
+    unit_notes,
+)
+from sfumato.plan.questions.nodes import Measured, Report
+from sfumato.plan.questions.relations import Readable, Rows, as_rows
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
+
+_MARGIN = 1e-9  # better by less is a tie, and a tie goes to the pure price
+
+
+def make_quote(
+    report: Report,
+    table: Readable,
+    *,
+    epsilon: Rational | None = None,
+    delta: Rational | None = None,
+    error: Mapping[str, Rational] | Rational | None = None,
+    confidence: Rational = 0.95,
+    mechanism: str | None = None,
+    why: str | None = None,
+    adds: bool = True,
+) -> Quote:
+    """What answering a report would cost and how far off the answer would be.
+
+    Args:
+        report: The plan.
+        table: The table that it is about, or the rows.
+        epsilon: The price; or give `error` instead.
+        delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The
+            quote's own delta is 0 if Laplace noise was chosen.
+        error: Half-widths by column, or one for all, in place of `epsilon`: the least epsilon that reaches
+            them is found, to six digits.
+        confidence: At which half-widths hold and are shown.
+        mechanism: "laplace" or "gaussian", to force one.
+        why: In one sentence, why that one was forced; by default that it was asked for.
+        adds: Whether the budget that pays adds up pure prices, rather than composing them more tightly.
+
+    Raises:
+        InvalidParameter: for unusable numbers, unknown columns in `error`, both or none of epsilon and error.
+        QueryRefused: if something has no bounds, or an error is asked for that depends on the data.
+    """
+    if (epsilon is None) == (error is None):
+        both = "" if epsilon is None else "; not both"
+        raise InvalidParameter(f'Give a price, epsilon=0.5, or the error you want, error={{"n": 50}}{both}.')
+    read = as_rows(table)
+    found = recipe(report, read)
+    level = probability(confidence, "confidence")
+    available = Fraction(0) if delta is None else delta_of(delta)
+    laws = _allowed(mechanism, available)
+    forms = [form_of(each, found.aggregates) for each in report.columns]
+    # How many of the rows pass a condition is private, whatever the declared size.
+    whole = read.size is not None and report.child.predicate is None
+    groups = found.measured.groups
+    rows = read.size / groups if whole and read.size is not None and groups else None
+    bundle = Bundle.of(found)
+    if epsilon is not None:
+        cost = positive(epsilon, "epsilon")
+        if bundle.main:
+            options = _feasible(
+                lambda law: _at_price(found, law, cost * bundle.main, bundle.main_delta(law, available)), laws
+            )
+            chosen, reason = _by_error(options, found, level)
+        else:
+            chosen, reason = NOTHING, "As said below: no sums are measured."
+    else:
+        assert error is not None
+        bundle.refuse_target()
+        target = wanted(error, forms, level, None if report.child.keys else rows)
+        options = _feasible(
+            lambda law: cheapest(
+                found.measured, forms, target, law, delta=available, shares=_shares(found, law)
+            ),
+            laws,
+        )
+        chosen, reason = _by_price(options)
+        cost = chosen.epsilon
+    if mechanism is not None:
+        reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
+    told = _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
+    return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available, adds=adds)
+
+
+def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
+    if mechanism not in (None, "laplace", "gaussian"):
+        raise InvalidParameter(f'mechanism is "laplace" or "gaussian", not {str(mechanism)[:40]!r}.')
+    if mechanism == "gaussian" and not delta:
+        raise InvalidParameter(
+            "Gaussian noise needs a delta above 0: give delta=1e-6, or take Laplace noise."
+        )
+    laws: list[Mechanics] = ["laplace", "gaussian"] if delta else ["laplace"]
+    return [law for law in laws if mechanism in (None, law)]
+
+
+def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) -> list[Priced]:
+    """What can be drawn of the laws that may be; the reason of the first where none can."""
+    found, reasons = [], []
+    for law in laws:
+        try:
+            found.append(make(law))
+        except (InvalidParameter, NotCertified, QueryRefused) as reason:
+            reasons.append(reason)
+    if not found:
+        raise reasons[0]
+    return found
+
+
+def _shares(found: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
+    measured = found.measured
+    # An aggregate that is asked for twice does not count twice.
+    parts, yardsticks = zip(*dict.fromkeys(zip(found.parts, found.yardsticks, strict=True)), strict=True)
+    costs = importance(parts, yardsticks, lambda each: instrument(each, measured).size(law), law)
+    return shares([costs[each] for each in measured.measurements], law)
+
+
+def _at_price(found: Recipe, law: Mechanics, epsilon: Fraction, delta: Fraction) -> Priced:
+    whole = whole_price(law, epsilon, delta)
+    portions = [whole * share for share in _shares(found, law)]
+    return price(found.measured, law, epsilon=epsilon, delta=delta, portions=portions)
+
+
+def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) -> tuple[Priced, str]:
+    """The noise with the smaller error, on average over the aggregates (in ratios); ties are pure."""
+    first = options[0]
+    if len(options) == 1:
+        return first, _only(first)
+    laplace, gaussian = (_typical(each, found, confidence) for each in options)
+    if gaussian < laplace - _MARGIN:
+        ratio = math.exp(gaussian - laplace)
+        return options[1], f"Gaussian: its error is about {ratio:.0%} of what Laplace noise would give."
+    ratio = math.exp(laplace - gaussian)
+    return (
+        first,
+        f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; no delta is used.",
+    )
+
+
+def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
+    """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
+    # As if all noise were continuous, and several Laplace ones together as wide as one (they are a bit less).
+    risk = float(1 - confidence)
+    wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
+    logs = []
+    for each in found.estimators:
+        if not each.parts:  # public
+            continue
+        terms = zip(each.parts, gradients(each), strict=True)
+        logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
+    return math.fsum(logs) / max(1, len(logs))
+
+
+def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
+    chosen = min(options, key=lambda each: each.epsilon)  # the first of equals is Laplace
+    if len(options) == 1:
+        return chosen, _only(chosen)
+    other = next(each for each in options if each is not chosen)
+    return chosen, (
+        f"{chosen.law.capitalize()}: the least price for this error; {other.law.capitalize()} noise would "
+        f"take epsilon {exact(other.epsilon)}."
+    )
+
+
+def _only(priced: Priced) -> str:
+    if priced.law == "gaussian":
+        return "Gaussian: at this price no other noise can be drawn."
+    return "Laplace: a pure price, with no delta."
+
+
+def _told(
+    report: Report,
+    read: Rows,
+    found: Recipe,
+    priced: Priced,
+    *,
+    forms: Sequence[Form],
+    rows: float | None,
+    confidence: Fraction,
+    why: str,
+) -> Quote:
+    measured = found.measured
+    columns = tuple(_column(form, priced, confidence, rows) for form in forms)
+    whole = whole_price(priced.law, priced.epsilon, priced.delta)
+    measurements = tuple(
+        MeasurementQuote(
+            measurement_in_words(each, _spoken(read.unit, read)),
+            float(portion / whole),
+            noise_in_words(noise),
+            noise.quantile(confidence),
+        )
+        for each, portion, noise in zip(measured.measurements, priced.portions, priced.noises, strict=True)
+    )
+    return Quote(
+        report=report,
+        recipe=found,
+        rows=read,
+        epsilon=priced.epsilon,
+        delta=priced.delta,
+        mechanism=priced.law,
+        mechanisms=priced.mechanisms,
+        units=priced.units,
+        noises=priced.noises,
+        loss=priced.loss,
+        confidence=confidence,
+        columns=columns,
+        measurements=measurements,
+        why=why,
+        notes=_notes(read, found, columns),
+    )
+
+
+def _spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
+    """The unit under the name that people know it by, also where another table names it."""
+    if unit.column is None or read.owner is None:
+        return unit
+    limits = {"max_groups": unit.max_groups, "max_rows": unit.max_rows, "adjacency": unit.adjacency}
+    return PrivacyUnit.from_dict({"column": read.owner, **limits})
+
+
+def _bundled(
+    quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction, *, adds: bool
+) -> Quote:
+    """The quote with what is asked beside the main question."""
+    extras, selection = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
+    why = quote.why if selection is None else quote.why.replace("; no delta is used", "; it uses no delta")
+    lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
+    for each, share in zip(extras, bundle.extras, strict=True):
+        what, noise = each.told
+        lines.append(MeasurementQuote(what, float(share), noise, None))
+    notes = list(quote.notes)
+    if selection is not None:
+        what, noise = "groups that enough units share", f"kept above {selection.threshold}"
+        lines.append(
+            MeasurementQuote(what, float(bundle.selection), noise, selection.error(quote.confidence))
+        )
+        notes.append(selection_note(selection, quote.measured))
+    if any(isinstance(each, PricedQuantiles) for each in extras):
+        notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
+    return replace(
+        quote,
+        epsilon=epsilon,
+        delta=main.delta + (Fraction(0) if selection is None else selection.delta),
+        loss=loss_of(main, extras, selection),
+        measurements=tuple(lines),
+        why=why,
+        notes=tuple(notes),
+        extras=extras,
+        selection=selection,
+    )
+
+
+def _would_help(columns: Sequence[ColumnQuote], measured: Measured) -> bool:
+    """Whether a declared size would let an error be estimated: that of an average over public groups."""
+    sums = any(each.kind == "sum" for each in measured.measurements)
+    return sums and not measured.is_open and any(each.half_width is None for each in columns)
+
+
+def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
+    width = form.width(priced.noises, confidence)
+    if width is not None:
+        told = "public" if form.public else f"± {figure(width)}"
+        return ColumnQuote(form.name, width, None, told, form.public)
+    expected = form.width(priced.noises, confidence, rows)
+    told = "depends on the data"
+    if expected is not None and rows is not None:
+        told += f": about ± {figure(expected)} in groups of {rows:,.0f}"
+    return ColumnQuote(form.name, None, expected, told)
+
+
+def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
+    measured = found.measured
+    kinds = {each.kind for each in measured.measurements}
+    notes = unit_notes(
+        read,
+        _spoken(PrivacyUnit.from_dict(dict(measured.unit)), read),
+        bounding=measured.bounding,
+        keyed=bool(measured.keys),
+        rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
+        units="units" in kinds,
+    )
+    if measured.bounding == "grouped" and any(isinstance(each, QuantileSet) for each in found.extras):
+        most = dict(measured.unit)["max_rows"]
+        notes.append(f"For quantiles at most {most} of its rows count, in all groups together.")
+    if measured.levels:
+        notes.append(
+            "Levels are made to agree afterwards: the bars of the answer reach from the agreed value to the "
+            "far end of what was measured, and can be wider than those above."
+        )
+    if measured.keys and not measured.is_open:
+        notes.append(
+            "Every listed key is reported, empty ones too; rows with another key or none are left out."
+        )
+    if {"rows", "present"} <= kinds:
+        notes.append(
+            "What may be missing is counted apart from the rows, for a share of the price: have columns "
+            "declared as not nullable where nothing is ever missing."
+        )
+    if read.count is not None:
+        notes += count_notes(read.count, found.estimators, measured)
+    if any(each.expected is not None for each in columns):
+        notes.append(
+            f"Expected errors take the declared size, {read.size:,}, as rows spread evenly over the groups."
+        )
+    elif (
+        read.is_plain and read.size is None and measured.predicate is None and _would_help(columns, measured)
+    ):
+        notes.append("A declared size of the table would let errors that depend on the data be estimated.")
+    return tuple(notes)

@@ -1,0 +1,368 @@
+"""From a report to the integers that are read for it, and back.
+
+The question that a report asks is put in a normal form here, so that the same question in another dress
+(other names, another order of keys or aggregates) is recognised.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.facts import Facts, refine
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.size import check_sizes
+from sfumato.plan.expressions.tree import Column, Expression, to_wire
+from sfumato.plan.prices.extras import Extra, extras_of
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.split import importance, least_cost
+from sfumato.plan.prices.touched import Touched, touched_of
+from sfumato.plan.questions.aggregates import EXTERNAL, Estimator, EstimatorKind, Part, ways_of
+from sfumato.plan.questions.group_bounds import per_group
+from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
+from sfumato.plan.questions.others import Line, least_lines, lines_of, questions_of
+from sfumato.plan.questions.prepared import fits_groups
+from sfumato.plan.questions.relations import Readable, Rows, as_rows
+from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.plan.questions.slots import Slot
+from sfumato.plan.questions.whole import whole_ways
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
+
+_MOST_ROWS = 1_000_000
+_NOT_ADDED = EXTERNAL | {"count_distinct"}
+_HEAVIEST = 2**60  # times 2**30 of weight: 2**37 units of this weight fit in 128 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is measured for a report and how its aggregates follow.
+
+    Attributes:
+        measured: The question: keys, combinations and measurements in canonical order.
+        aggregates: One estimator for each aggregate of the report (`a0`, …), in its order; or where it is
+            found among the results of an extra question.
+        key_order: The report's key `k{i}` is the question's key `key_order[i]`.
+        row_order: The report's row r (before HAVING, ORDER BY and LIMIT) is the question's combination
+            `row_order[r]`.
+        yardsticks: For each aggregate with an estimator, how it would be measured if it were the only one.
+        extras: The questions beside it.
+        lines: The rows of several levels whose groups were found, aligned with the combinations.
+    """
+
+    measured: Measured
+    aggregates: tuple[Estimator | Slot, ...]
+    key_order: tuple[int, ...]
+    row_order: tuple[int, ...]
+    yardsticks: tuple[Part, ...]
+    extras: tuple[Extra, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The aggregates of the main question as they are measured."""
+        return tuple(Part(self.measured.measurements, each) for each in self.estimators)
+
+    @property
+    def estimators(self) -> tuple[Estimator, ...]:
+        """The estimators alone."""
+        return tuple(each for each in self.aggregates if isinstance(each, Estimator))
+
+    @property
+    def questions(self) -> tuple[Measured, ...]:
+        """All that is read: the main question unless it is empty, the extra ones, and what finds groups."""
+        main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()
+        return main + tuple(each.measured for each in self.extras) + self.finding
+
+    @property
+    def finding(self) -> tuple[Measured, ...]:
+        """What is read to find the groups of several levels that no level has together."""
+        return questions_of(self.measured) if self.measured.is_open and self.measured.levels else ()
+
+    def over(self, combinations: tuple[tuple[Any, ...], ...]) -> Recipe:
+        """The same recipe once the groups of an open question are known; on several levels, the picks."""
+        lines: tuple[Line, ...] = ()
+        if self.measured.levels:
+            lines = lines_of(self.measured, combinations)
+            combinations = tuple(line.shown(len(self.measured.keys)) for line in lines)
+        measured = replace(self.measured, combinations=combinations)
+        extras = tuple(
+            each
+            if isinstance(each, Touched)
+            else replace(each, measured=replace(each.measured, combinations=combinations))
+            for each in self.extras
+        )
+        order = tuple(range(len(combinations)))
+        return replace(self, measured=measured, row_order=order, extras=extras, lines=lines)
+
+
+def recipe(report: Report, table: Readable) -> Recipe:
+    """The measurements of a report and the way back from them.
+
+    Raises:
+        QueryRefused: if an aggregate's argument has no range, or there are too many groups.
+    """
+    node, read = report.child, as_rows(table)
+    if not node.aggregates:
+        raise QueryRefused("Nothing is measured here.", "Ask for an aggregate, such as COUNT(*).")
+    columns = _known(read, node.predicate)
+    order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
+    base, row_order = _question(node, read, order)
+    unit = PrivacyUnit.from_dict(dict(base.unit))
+    slots: dict[AggregateCall, Slot] = {}
+    if base.is_open and not base.levels:
+        slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
+    if base.levels:
+        _check_levels(node, base)
+    outside = [each for each in dict.fromkeys(node.aggregates) if each.function in EXTERNAL]
+    extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
+    slots |= placed
+    inside = [each for each in node.aggregates if each not in slots]
+    count = read.count if node.predicate is None and not node.keys else None
+    ways = {each: _ways(each, columns, unit, count) for each in inside}
+    found = _choose(ways, lambda each: instrument(each, base).size("laplace")) if ways else {}
+    needed = {part.measurements[index] for part in found.values() for index in part.estimator.parts}
+    _check_weight(needed, unit)
+    measurements = tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire())))
+    measured = replace(base, measurements=measurements)
+    if not (needed or extras or base.is_open):
+        raise QueryRefused(
+            f"Nothing has to be measured here: {read.name} has exactly {count:,} rows, which is public.",
+            "Ask for something else beside the count.",
+        )
+    if node.touched and (diagnosis := touched_of(measured)) is not None:
+        extras = (*extras, diagnosis)
+    questions = (measured, *(extra.measured for extra in extras))
+    read_for = dict.fromkeys(each for question in questions for each in question.measurements)
+    asked = (
+        node.predicate,
+        *(key.expression for key in measured.keys),
+        *(each.argument for each in read_for),
+    )
+    check_sizes(each for each in asked if each is not None)
+    places = {each: index for index, each in enumerate(measured.measurements)}
+    aggregates = tuple(
+        slots[each] if each in slots else _placed(found[each], places) for each in node.aggregates
+    )
+    key_order = tuple(order.index(index) for index in range(len(order)))
+    yardsticks = tuple(ways[each][0] for each in inside)
+    return Recipe(measured, aggregates, key_order, row_order, yardsticks, extras)
+
+
+def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measured, tuple[int, ...]]:
+    """The question about these rows and keys, without measurements yet; and where the report's rows are."""
+    unit = _limited(read.unit, node.limits)
+    keys = tuple(node.keys[index] for index in order)
+    is_open = any(key.values is None for key in keys)
+    levels = tuple(tuple(order.index(key) for key in sorted(level)) for level in node.levels)
+    rows: tuple[tuple[Any, ...], ...] = ()
+    row_order: tuple[int, ...] = ()
+    if is_open:
+        _check_count(least_lines(keys, levels), "Group by fewer keys.")
+    elif levels:
+        levels = tuple(tuple(sorted(level)) for level in levels)
+        rows, row_order = _stacked(node, order, levels)
+    else:
+        rows, row_order = _sorted_rows(node, order)
+    bounding = _bounding(node, unit, is_open=is_open)
+    if bounding in ("choose", "grouped") and unit.max_groups > unit.max_rows:
+        unit = _limited(unit, (unit.max_rows, unit.max_rows))
+    measured = Measured(
+        table=read.name,
+        version=read.version,
+        unit=tuple(unit.to_dict().items()),
+        predicate=node.predicate,
+        keys=keys,
+        combinations=rows,
+        measurements=(),
+        source=None if read.is_plain else read.source,
+        bounding=bounding,
+        levels=levels,
+    )
+    return measured, row_order
+
+
+def _bounding(node: Aggregate, unit: PrivacyUnit, *, is_open: bool) -> Bounding:
+    """How units are held within their limits: as asked, where that fits what is asked for."""
+    if unit.column is None:
+        return "reweight"
+    if node.bounding == "grouped" and fits_groups(node):
+        return "grouped"
+    chosen = is_open or any(each.bounds is not None and each.bounds[0] == "group" for each in node.aggregates)
+    if chosen and node.bounding == "reweight":
+        raise QueryRefused(
+            "Weights fit public groups and bounds for each row; this question needs a choice of groups.",
+            "Leave bounding out, or list the keys and give bounds for each row.",
+        )
+    if chosen or node.bounding == "choose":
+        return "choose"
+    counts_units = any(each.function == "count_distinct" for each in node.aggregates)
+    return "prepared" if node.bounding == "prepared" and not counts_units else "reweight"
+
+
+def _stacked(
+    node: Aggregate, order: Sequence[int], levels: Sequence[tuple[int, ...]]
+) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
+    """The groups of all levels, one level after the other, with None for keys that a level leaves out."""
+    lists = [tuple(dict.fromkeys(node.keys[index].values or ())) for index in order]
+    count = sum(math.prod(len(lists[key]) for key in level) for level in levels)
+    _check_count(count, "Group by fewer keys.")
+    rows: list[tuple[Any, ...]] = []
+    for level in levels:
+        columns = [values if key in level else (None,) for key, values in enumerate(lists)]
+        rows += itertools.product(*columns)
+    return tuple(rows), tuple(range(len(rows)))
+
+
+def _check_count(count: int, fix: str) -> None:
+    if count > _MOST_ROWS:
+        raise QueryRefused(
+            f"This has {count:,} groups, more than the {_MOST_ROWS:,} that one query may report.", fix
+        )
+
+
+def _check_levels(node: Aggregate, base: Measured) -> None:
+    """Levels are added up from the finest groups, which fits sums over weighted rows or chosen groups."""
+    fits = base.bounding == "reweight" or base.is_open  # where groups are found, a unit counts in few of them
+    if not fits or any(each.function in _NOT_ADDED for each in node.aggregates):
+        raise QueryRefused(
+            "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
+            "Ask distinct counts and quantiles for each grouping by itself.",
+        )
+
+
+def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:
+    """The unit with the question's own limits; as many rows a group as declared, unless it says how many."""
+    groups, rows = limits
+    if unit.column is None or limits == (None, None):
+        return unit
+    many = unit.max_groups if groups is None else groups
+    many = many if rows is None else min(many, rows)
+    most = many * max(1, unit.max_rows // unit.max_groups) if rows is None else rows
+    return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
+
+
+def _without_choice(base: Measured) -> Bounding:
+    """What holds units in the questions beside: over all groups together, as if none were chosen."""
+    if base.bounding == "grouped":
+        return "reweight" if base.is_open else "prepared"
+    return "reweight" if base.bounding == "choose" else base.bounding
+
+
+def _counts_units(each: AggregateCall, unit: PrivacyUnit) -> bool:
+    """Whether an aggregate is the number of units, where each counts once in each of its groups."""
+    if each.bounds is not None:
+        return False
+    if each.function == "count_distinct":
+        return True
+    alone = unit.column is None or rows_in_group(unit) == 1
+    return each.function == "count" and each.argument is None and alone
+
+
+def _check_weight(needed: Iterable[Measurement], unit: PrivacyUnit) -> None:
+    heaviest = max((each.magnitude for each in needed), default=0)
+    if unit.column is not None and heaviest * unit.max_rows > _HEAVIEST:
+        raise QueryRefused(
+            "One unit could weigh more than sums of 128 bits are sure to hold.",
+            "Declare tighter bounds for the column, or a smaller max_rows.",
+        )
+
+
+def _placed(part: Part, places: Mapping[Measurement, int]) -> Estimator:
+    parts = tuple(places[part.measurements[index]] for index in part.estimator.parts)
+    return replace(part.estimator, parts=parts)
+
+
+def measured_of(report: Report, table: Readable) -> Measured:
+    """The part of a report that reads data."""
+    return recipe(report, table).measured
+
+
+def _known(rows: Rows, predicate: Expression | None) -> Mapping[str, Facts]:
+    return rows.columns if predicate is None else refine(predicate, rows.columns)
+
+
+def _ways(
+    each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit, count: int | None
+) -> tuple[Part, ...]:
+    if each.function == "count_distinct":
+        own = None if unit.column is None else Column(unit.column)
+        if each.argument not in (None, own):
+            raise QueryRefused(
+                "COUNT(DISTINCT …) is for the column whose values are the privacy units.",
+                f"Write COUNT(DISTINCT {in_sql(unit.column)})."
+                if unit.column
+                else "Count rows with COUNT(*).",
+            )
+        each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
+    if each.bounds is not None and each.bounds[0] == "group":
+        return (per_group(each, columns, unit),)
+    whole = None if count is None else whole_ways(each, columns, count)
+    return ways_of(each, columns) if whole is None else whole
+
+
+def _written(expression: Expression) -> str:
+    return json.dumps(to_wire(expression))
+
+
+def _sorted_rows(
+    node: Aggregate, order: Sequence[int]
+) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
+    """The combinations in canonical order, and where each row of the report is among them."""
+    if node.combinations is None:
+        lists = [key.values or () for key in node.keys]
+        count = math.prod(map(len, lists))
+        rows: Iterable[tuple[Any, ...]] = itertools.product(*lists)
+    else:
+        count, rows = len(node.combinations), node.combinations
+    _check_count(count, "Group by fewer keys, or list the combinations that matter.")
+    listed = [tuple(row[index] for index in order) for row in rows]
+    if any(value != value for row in listed for value in row):
+        raise QueryRefused("NaN cannot be a key.", "Leave it out of the list.")
+    # A group that is listed twice is measured once: two draws of its noise would cost twice.
+    try:
+        ranked = sorted(set(listed))
+    except TypeError:  # values of several types in one column
+        ranked = sorted(set(listed), key=lambda row: [(type(value).__name__, str(value)) for value in row])
+    places = {row: place for place, row in enumerate(ranked)}
+    return tuple(ranked), tuple(places[row] for row in listed)
+
+
+def _choose(
+    ways: Mapping[AggregateCall, tuple[Part, ...]], size: Callable[[Measurement], float]
+) -> dict[AggregateCall, Part]:
+    """For each aggregate one of the ways to measure it, so that all together come out best.
+
+    Aggregates of the same argument are looked at together, one argument after the other in a fixed order.
+    The choice is made for Laplace noise whatever is drawn in the end: it is part of the question, not of its
+    price.
+    """
+    calls = sorted(ways, key=_call_written)
+    chosen = {each: ways[each][0] for each in calls}
+    yardsticks = list(chosen.values())
+
+    def cost(parts: Mapping[AggregateCall, Part]) -> float:
+        found = importance([parts[each] for each in calls], yardsticks, size, "laplace")
+        return least_cost(found.values(), "laplace")
+
+    alike: dict[Expression | None, list[AggregateCall]] = {}
+    for each in calls:
+        if len(ways[each]) > 1:
+            alike.setdefault(each.argument, []).append(each)
+    for group in alike.values():
+        best = cost(chosen)
+        for picks in itertools.product(*(ways[each] for each in group)):
+            tried = chosen | dict(zip(group, picks, strict=True))
+            if (found := cost(tried)) < best * (1 - 1e-9):
+                best, chosen = found, tried
+    return chosen
+
+
+def _call_written(each: AggregateCall) -> str:
+    return json.dumps(each.to_wire())

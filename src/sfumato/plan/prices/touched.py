@@ -1,0 +1,189 @@
+"""How many units clamps, weights and the choice of groups touched: the cut that error bars do not cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import Geometric
+from sfumato.plan.expressions.normal import conjunction
+from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
+from sfumato.plan.expressions.tree import Literal as Constant
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.questions.nodes import Measured, Measurement, PerUnit, Source
+from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.plan.questions.sources import AggregateCall
+from sfumato.schema import PrivacyUnit
+
+__all__ = ["PricedTouched", "Share", "Touched", "touched_of"]
+
+_ROWS, _OUTSIDE, _GROUPS, _CUT, _TOTAL = "rows", "outside", "groups", "cut", "total"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the units, with an interval for the noise."""
+
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.share:.1%} ({self.low:.1%} to {self.high:.1%})"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The number of units, and of those that were clamped or cut."""
+
+    measured: Measured
+
+    @property
+    def results(self) -> int:
+        """No column of the report."""
+        return 0
+
+    def priced(self, epsilon: Fraction, *, adds: bool = True) -> PricedTouched:  # noqa: ARG002
+        """Its mechanisms at this price, the same for every budget."""
+        return PricedTouched(self, epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedTouched:
+    """The two counts with their price.
+
+    Privacy:
+        Claim: both together carry `loss`. There is one row for each unit (`PerUnit`), so each count moves by
+        at most 1 when a unit comes or goes, and by at most 2 under exchange; each is released at half of ε.
+    """
+
+    extra: Touched
+    epsilon: Fraction
+
+    @property
+    def mechanism(self) -> Geometric:
+        """What draws the noise of each count."""
+        found = instrument(self.extra.measured.measurements[0], self.extra.measured)
+        return Geometric(self.epsilon / 2, found.sensitivity.l1)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What is debited for both."""
+        return self.mechanism.loss * 2
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured and with which noise, in words."""
+        noise = Noise.of(self.mechanism)
+        return "units, and those clamped or cut", f"geometric, scale {noise.scale:.3g}"
+
+    def share(self, units: int, touched: int, risk: float) -> Share:
+        """The part of the units that were touched: both counts lie within their noise, half the risk each."""
+        wide = Noise.of(self.mechanism).width(risk / 2)
+        least, most = max(0.0, touched - wide), max(0.0, touched + wide)
+        low = min(1.0, least / max(1.0, units + wide))
+        high = min(1.0, most / (units - wide)) if units > wide else 1.0
+        middle = touched / units if units > 0 else 0.0
+        return Share(float(np.clip(middle, low, high)), low, high)
+
+
+def touched_of(main: Measured) -> Touched | None:
+    """The question which units a main question touches; None where none can be: each row is a unit.
+
+    Ranks of a prepared table were given before any condition, and are not seen here: behind one nothing can
+    be said. Those of groups touch whoever has more groups, or rows in one, than count, listed or not.
+    """
+    unit, ranked = PrivacyUnit.from_dict(dict(main.unit)), main.bounding == "grouped"
+    if unit.column is None or main.bounding == "prepared" or (ranked and main.predicate is not None):
+        return None
+    predicate, outside = None if ranked else _predicate(main), _outside(main)
+    figures: list[tuple[str, AggregateCall]] = [(_ROWS, AggregateCall("count"))]
+    figures += [] if outside is None else [(_OUTSIDE, AggregateCall("count", outside))]
+    figures += _totals(main)
+    source: Source
+    if main.bounding in ("choose", "grouped") and main.keys:
+        keys = tuple((f"key {i}", key.expression) for i, key in enumerate(main.keys))
+        pairs = PerUnit(main.rows, predicate, keys, tuple(figures))
+        beyond: list[Expression] = [call("greater", Column(_ROWS), literal(rows_in_group(unit)))]
+        beyond += _beyond(main)
+        beyond += [] if outside is None else [call("greater", Column(_OUTSIDE), literal(0))]
+        flag = call("case", _any(beyond), literal(1), literal(0))
+        lines = ((_GROUPS, AggregateCall("count")), (_CUT, AggregateCall("max", flag)))
+        source = PerUnit(pairs, None, (), lines)
+        cut: list[Expression] = [
+            call("greater", Column(_GROUPS), literal(unit.max_groups)),
+            call("greater", Column(_CUT), literal(0)),
+        ]
+    else:
+        source = PerUnit(main.rows, predicate, (), tuple(figures))
+        cut = [call("greater", Column(_ROWS), literal(unit.max_rows)), *_beyond(main)]
+        cut += [] if outside is None else [call("greater", Column(_OUTSIDE), literal(0))]
+    counted = call("case", _any(cut), literal(1), Constant(None, None))
+    row = PrivacyUnit.row(adjacency=unit.adjacency)
+    question = replace(
+        main,
+        unit=tuple(row.to_dict().items()),
+        predicate=None,
+        keys=(),
+        combinations=((),),
+        measurements=(Measurement("rows"), Measurement("present", counted)),
+        source=source,
+        bounding="reweight",
+        levels=(),
+    )
+    return Touched(question)
+
+
+def _any(conditions: list[Expression]) -> Expression:
+    return conditions[0] if len(conditions) == 1 else Call("or", tuple(conditions))
+
+
+def _totals(main: Measured) -> list[tuple[str, AggregateCall]]:
+    """A unit's own figures in a group, where bounds are for those."""
+    found: list[tuple[str, AggregateCall]] = []
+    for place, each in enumerate(main.measurements):
+        if each.per == "row":
+            continue
+        if each.kind == "sum":
+            function: Literal["sum", "mean"] = "sum" if each.per == "total" else "mean"
+            found.append((f"{_TOTAL} {place}", AggregateCall(function, each.argument)))
+        elif each.upper > 1:  # of 0 or 1 it is only asked whether there is any
+            found.append((f"{_TOTAL} {place}", AggregateCall("count", each.argument)))
+    return found
+
+
+def _beyond(main: Measured) -> list[Expression]:
+    """Whether such a figure lies outside its bounds."""
+    found: list[Expression] = []
+    for name, _ in _totals(main):
+        each = main.measurements[int(name.rpartition(" ")[2])]
+        low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
+        found.append(call("less", Column(name), literal(low)))
+        found.append(call("greater", Column(name), literal(high)))
+    return found
+
+
+def _predicate(main: Measured) -> Expression | None:
+    """The rows that count: those that pass the condition and have a public key."""
+    parts = [] if main.predicate is None else [main.predicate]
+    listed = [key for key in main.keys if key.values]
+    parts += [Call("in", (key.expression, *map(literal, key.values or ()))) for key in listed]
+    return conjunction(parts) if parts else None
+
+
+def _outside(main: Measured) -> Expression | None:
+    """1 for a row that a clamp changes, NULL for others; None where nothing is clamped."""
+    beyond: list[Expression] = []
+    for each in main.measurements:
+        if each.kind == "sum" and each.per == "row" and each.argument is not None:
+            low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
+            beyond.append(call("less", each.argument, literal(low)))
+            beyond.append(call("greater", each.argument, literal(high)))
+    if not beyond:
+        return None
+    return call("case", Call("or", tuple(beyond)), literal(1), Constant(None, None))

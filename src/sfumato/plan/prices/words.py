@@ -1,0 +1,211 @@
+"""A question, its noise and its price in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sfumato.mechanisms import PartitionSelection
+from sfumato.plan.expressions.tree import Column, Expression, Literal
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.nodes import LEVEL, Bounding, Key, Measured, Measurement
+from sfumato.plan.questions.others import tops_of
+from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.render import shown
+from sfumato.schema import PrivacyUnit
+
+__all__ = [
+    "count_notes",
+    "exact",
+    "figure",
+    "keys_in_words",
+    "measurement_in_words",
+    "noise_in_words",
+    "selection_note",
+    "unit_notes",
+    "written",
+]
+
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "and": "AND",
+    "or": "OR",
+}
+_LONGEST = 44
+_SYMBOLS = 400  # of an expression: beyond, nobody reads on
+
+
+def written(expression: Expression, longest: int = _LONGEST) -> str:
+    """An expression much as SQL would have it, cut to a length."""
+    text = _written(expression)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _written(expression: Expression) -> str:
+    if isinstance(expression, Column):
+        return expression.name
+    if isinstance(expression, Literal):
+        value = expression.value
+        return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else f"{value}"
+    arguments = [_written(each) for each in expression.arguments]
+    if expression.function == "multiply" and arguments[0] == arguments[-1]:
+        return f"({arguments[0]})²"
+    if expression.function in _INFIX and len(arguments) == 2:
+        sides = [f"({each})" if " " in each and each[-1] != "²" else each for each in arguments]
+        return f" {_INFIX[expression.function]} ".join(sides)[:_SYMBOLS]
+    return f"{expression.function}({', '.join(arguments)})"[:_SYMBOLS]
+
+
+def exact(value: Fraction) -> str:
+    """An exact number as a short decimal where it is one, else to six digits."""
+    short = f"{float(value):.15g}"
+    return short if Fraction(short) == value else f"{float(value):.6g}"
+
+
+def figure(value: float) -> str:
+    """A half-width to three digits, rounded up."""
+    if not math.isfinite(value) or value <= 0:
+        return "∞" if value > 0 else "0"
+    unit = Fraction(10) ** min(0, math.floor(math.log10(value)) - 2)
+    up = math.ceil(Fraction(value) * (1 - Fraction(1, 10**12)) / unit) * unit
+    return shown(int(up)) if up.denominator == 1 else f"{float(up):.15g}"
+
+
+def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
+    """What is read, in a few words."""
+    if measurement.kind == "rows":
+        return "number of rows"
+    if measurement.kind == "units":
+        return f"number of {unit.column}" if unit.column else "number of rows"
+    assert measurement.argument is not None
+    name = written(measurement.argument)
+    if measurement.kind == "present":
+        anyone = measurement.per == "total" and measurement.upper == 1
+        return f"number of {unit.column} with {name}" if anyone else f"number of rows with {name}"
+    grain = Fraction(1, 1 << measurement.bits)
+    low, high = (exact(bound * grain) for bound in (measurement.lower, measurement.upper))
+    whose = {"row": "each", "total": f"each {unit.column}'s", "average": f"the average of each {unit.column}"}
+    return f"sum of {name}, {whose[measurement.per]} in {low}..{high}"
+
+
+def noise_in_words(noise: Noise) -> str:
+    """The law of the noise and its spread."""
+    return f"{noise.law}, {'sd' if noise.law == 'gaussian' else 'scale'} {noise.scale:.3g}"
+
+
+def keys_in_words(keys: tuple[Key, ...], groups: int | None) -> str:
+    """How many groups there are, and by what."""
+    if not keys:
+        return "one, of all rows"
+    if groups is None:
+        return f"those that are found, by {', '.join(written(key.expression, 30) for key in keys)}"
+    return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
+
+
+def selection_note(selection: PartitionSelection, measured: Measured) -> str:
+    """Which groups will be reported where they are not public, and what becomes of the others."""
+    rule = (
+        f"Groups are reported that more than {selection.threshold} units share, after noise; one of "
+        f"{selection.certain} is always reported."
+    )
+    if not measured.levels:
+        return f"{rule} Others are left out, and the bars hold for those shown."
+    tops = [
+        " and ".join(written(measured.keys[key].expression, 30) for key in top) for top in tops_of(measured)
+    ]
+    return (
+        f"{rule} These are groups by {', and groups by '.join(tops)}. What others have is in rows of other "
+        "keys, one beside the groups that begin alike, so that every level has all of it; the column "
+        f"{LEVEL} says what a row is about."
+    )
+
+
+def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) -> list[str]:
+    """What the declared number of rows is used for, or why it is not."""
+    if any(each.rows is not None for each in estimators):
+        return [
+            f"The number of rows, {rows:,}, is declared and public: it is not measured, and what is asked of "
+            "all rows takes it as it is."
+        ]
+    if not any(each.kind in ("sum", "mean") for each in estimators):
+        return []
+    if measured.keys or measured.predicate is not None:
+        return [f"Of the {rows:,} rows, how many are in a group or pass a condition is private."]
+    return [
+        f"Of the {rows:,} rows, how many have a number is private: have the column declared as not nullable, "
+        "or write COALESCE(x, 0) with a value within its bounds, and no count is measured."
+    ]
+
+
+def unit_notes(
+    read: Rows, unit: PrivacyUnit, *, bounding: Bounding, keyed: bool, rows: bool, units: bool
+) -> list[str]:
+    """What one unit's rows count for: the quantity that is estimated.
+
+    Args:
+        read: Whose rows they are.
+        unit: The unit with the limits of the question.
+        bounding: How units are held within them.
+        keyed: Whether there are groups.
+        rows: Whether rows are counted or summed.
+        units: Whether units are counted.
+    """
+    notes = []
+    if unit.column is None and read.owner is not None:
+        notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
+    elif unit.column is None:
+        notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
+    elif bounding == "grouped":
+        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+        each = rows_in_group(unit)
+        count = "1 row" if each == 1 else f"{each} rows"
+        notes.append(
+            f"Each {unit.column} counts in at most {groups} and with at most {count} in each, chosen when "
+            "the table was prepared for this grouping: among all groups and before any condition, so that a "
+            "selective WHERE or a short list of keys sees fewer of them than it could."
+        )
+    elif not (rows or units):
+        pass  # nothing is weighted: what is asked says itself how a unit counts
+    elif bounding == "choose" and keyed:
+        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+        each = rows_in_group(unit)
+        weigh = "1 row" if each == 1 else f"{each} rows"
+        notes.append(
+            f"Each {unit.column} counts in at most {groups}, chosen by a keyed hash of {unit.column} and "
+            f"group, and as at most {weigh} in each; rows in others are lost, and so are rows without "
+            f"{unit.column}."
+        )
+    elif bounding == "prepared":
+        notes.append(
+            f"Of each {unit.column} at most {unit.max_rows} rows count, chosen when the table was prepared "
+            "and before any condition: a selective WHERE sees fewer of them than it could."
+        )
+    else:
+        if rows:
+            most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
+            notes.append(
+                f"Each {unit.column} counts as at most {most} in all: those with more have each of their "
+                "rows weighted down equally, those with no more count fully. Rows without "
+                f"{unit.column} are left out."
+            )
+        if units and keyed:
+            many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
+            notes.append(
+                f"A {unit.column} that is in more than {many} counts for a part of one in each of its groups."
+            )
+    if unit.adjacency == "exchange":
+        notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
+    return notes

@@ -1,0 +1,1 @@
+"""What is asked: sources of rows, aggregates over them, and how far one unit can move a measurement."""

@@ -1,0 +1,294 @@
+"""The nodes of a plan: few kinds, each with a proven rule, and the part of it that reads data.
+
+```
+Report(columns, having, order, limit)         post-processing: free
+└── Aggregate(keys, aggregates)               measured: priced
+    └── Filter(predicate)                     a row passes or not, by itself
+        └── Scan · Joined · United · PerUnit · Windowed
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from sfumato.plan.expressions.tree import Expression, to_wire
+from sfumato.plan.questions.sources import (
+    AggregateCall,
+    AggregateName,
+    Block,
+    Joined,
+    PerUnit,
+    Public,
+    Scan,
+    Source,
+    United,
+    Windowed,
+    source_to_wire,
+    tables_of,
+)
+
+__all__ = [
+    "LEVEL",
+    "Aggregate",
+    "AggregateCall",
+    "AggregateName",
+    "Bar",
+    "Block",
+    "Bounding",
+    "Filter",
+    "Joined",
+    "Key",
+    "Measured",
+    "Measurement",
+    "OrderItem",
+    "Output",
+    "PerUnit",
+    "Public",
+    "Report",
+    "Scan",
+    "Source",
+    "United",
+    "Windowed",
+]
+
+Bounding: TypeAlias = Literal["reweight", "choose", "prepared", "grouped"]
+"""How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, by
+the ranks of rows that a prepared table has, or by the ranks of groups and of rows in them that one has which
+was prepared for the grouping."""
+
+LEVEL = "level"
+"""The name of what a row of several levels is about, among keys `k0`, … and aggregates `a0`, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the predicate is true: each row is judged by itself, so a unit only loses rows."""
+
+    child: Source
+    predicate: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One grouping expression with its public values, in the order in which they are reported.
+
+    `values` is None where they are not public: then groups are reported that enough units share. Those of
+    such groups are `found` for the questions that follow, and have the one form that groups are found in.
+    """
+
+    expression: Expression
+    values: tuple[Any, ...] | None
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Aggregates over groups.
+
+    Attributes:
+        child: The rows.
+        keys: What they are grouped by.
+        aggregates: What is asked of each group.
+        combinations: Only these tuples of key values; None: all.
+        bounding: How units are held within their limits; None: as fits the keys.
+        limits: The question's own limits, `max_groups` and `max_rows`; None: those of the unit.
+        levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
+        touched: Whether the share of units that were clamped or cut is measured too.
+    """
+
+    child: Source | Filter
+    keys: tuple[Key, ...]
+    aggregates: tuple[AggregateCall, ...]
+    combinations: tuple[tuple[Any, ...], ...] | None = None
+    bounding: Bounding | None = None
+    limits: tuple[int | None, int | None] = (None, None)
+    levels: tuple[tuple[int, ...], ...] = ()
+    touched: bool = False
+
+    @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        return self.child.child if isinstance(self.child, Filter) else self.child
+
+    @property
+    def table(self) -> str:
+        """The name of the first private table that is read: all of them are about the same units."""
+        return tables_of(self.source)[0]
+
+    @property
+    def predicate(self) -> Expression | None:
+        """What a row must satisfy, if anything."""
+        return self.child.predicate if isinstance(self.child, Filter) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the result: an expression over keys (`k0`, …), aggregates (`a0`, …) and their levels."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """One ORDER BY item over keys and aggregates."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A column of the result that holds one end of another column's intervals.
+
+    Attributes:
+        position: Where it stands among all columns.
+        name: What it is called.
+        column: Whose intervals they are.
+        upper: Whether it is the upper end.
+        level: At which confidence.
+    """
+
+    position: int
+    name: str
+    column: str
+    upper: bool
+    level: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the analyst sees: post-processing of the aggregates, at no cost."""
+
+    child: Aggregate
+    columns: tuple[Output, ...]
+    having: Expression | None = None
+    order: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    bars: tuple[Bar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One integer that is read for each group: the only thing that leaves the engine.
+
+    Attributes:
+        kind: `rows` (rows of the group), `present` (rows where the argument is neither NULL nor NaN), `sum`
+            (of the argument in fixed point), `units` (distinct privacy units), `values` (distinct values of
+            the argument), `cells` (rows in each cell of a public grid, of which the argument is the number).
+        argument: What is summed, counted or must be present.
+        lower: The least value of one row in units of 2**-bits, enforced by a clamp; 0 for counts.
+        upper: The greatest one; 1 for counts, the last cell for `cells`.
+        bits: A unit is 2**-bits.
+        whole: Whether the argument is a whole number, so that the answer is rounded to one.
+        per: What the clamp is for: each row, or a unit's total or average in each group that it counts in.
+        marks: What else makes this another question: what is made of the cells.
+    """
+
+    kind: Literal["rows", "present", "sum", "units", "values", "cells"]
+    argument: Expression | None = None
+    lower: int = 0
+    upper: int = 1
+    bits: int = 0
+    whole: bool = True
+    per: Literal["row", "total", "average"] = "row"
+    marks: tuple[str, ...] = ()
+
+    @property
+    def magnitude(self) -> int:
+        """The most that one row of full weight moves it, in units."""
+        return max(abs(self.lower), abs(self.upper))
+
+    def to_wire(self) -> list[Any]:
+        """Plain data, the same for equal measurements."""
+        argument = None if self.argument is None else to_wire(self.argument)
+        parts = [self.kind, argument, self.lower, self.upper, self.bits, self.whole]
+        parts += [] if self.per == "row" else [self.per]
+        return [*parts, list(self.marks)] if self.marks else parts
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The part of a plan that reads data, normalised: what makes two queries the same question.
+
+    Attributes:
+        table: The table's name.
+        version: The declared version of its data.
+        unit: The privacy unit as plain data, since it decides the weights.
+        predicate: What a row must satisfy, if anything.
+        keys: The grouping expressions with their public values, sorted.
+        combinations: Which combinations of key values are reported, in order: the rows of the answer.
+        measurements: What is read for each of them, sorted and without repetitions.
+        source: Where the rows come from; None: they are those of the table itself.
+        bounding: How units are held within their limits.
+        levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
+            the keys that its level leaves out. Where keys are not public, they stand in the order of GROUP
+            BY, which decides what rows of other keys there are (`plan.questions.others`).
+    """
+
+    table: str
+    version: str
+    unit: tuple[tuple[str, Any], ...]
+    predicate: Expression | None
+    keys: tuple[Key, ...]
+    combinations: tuple[tuple[Any, ...], ...]
+    measurements: tuple[Measurement, ...]
+    source: Source | None = None
+    bounding: Bounding = "reweight"
+    levels: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def rows(self) -> Source:
+        """Where the rows come from."""
+        return Scan(self.table) if self.source is None else self.source
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups there are; None: that is not public."""
+        return None if self.is_open else len(self.combinations)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some key has no public list of values."""
+        return any(key.values is None for key in self.keys)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain data, the same for equal questions."""
+        more: dict[str, Any] = {}
+        if self.source is not None:
+            more["source"] = source_to_wire(self.source)
+        if self.bounding != "reweight":
+            more["bounding"] = self.bounding
+        if self.levels:
+            more["levels"] = [list(each) for each in self.levels]
+        if self.is_open:
+            more["open"] = [key.values is None for key in self.keys]
+            listed = {i: key.values for i, key in enumerate(self.keys) if key.values is not None}
+            if listed:  # combinations, which would tell them, are not known yet
+                more["listed"] = {str(i): [_shown(value) for value in each] for i, each in listed.items()}
+        return more | {
+            "table": self.table,
+            "version": self.version,
+            "unit": [list(item) for item in self.unit],
+            "predicate": None if self.predicate is None else to_wire(self.predicate),
+            "keys": [to_wire(key.expression) for key in self.keys],
+            "combinations": [[_shown(value) for value in row] for row in self.combinations],
+            "measurements": [each.to_wire() for each in self.measurements],
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the question: equal exactly for the same question about the same declared data."""
+        text = json.dumps(self.to_wire(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, bool | int | str) else str(value)

@@ -1,0 +1,201 @@
+"""The rows of ROLLUP, CUBE and GROUPING SETS where keys are not public: found groups, and "other keys" rows.
+
+Groups are selected on the levels that no other contains: for ROLLUP and CUBE those of all keys together. What
+stands on each level follows from that public list alone:
+
+```
+selected (FR, Paris), (FR, Lyon), (IT, Roma)
+
+level (country, city)     FR Lyon · FR Paris · FR other · IT Roma · IT other · other other
+level (country)           FR · IT · other
+level ()                  all rows
+```
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.questions.nodes import Key, Measured
+
+__all__ = [
+    "Group",
+    "Level",
+    "Line",
+    "Pick",
+    "Shelf",
+    "labels",
+    "least_lines",
+    "lines_of",
+    "picks_of",
+    "places_in",
+    "questions_of",
+    "shelf_of",
+    "tops_of",
+]
+
+Group: TypeAlias = tuple[Any, ...]
+"""One value for each key of a question, or of a level."""
+
+Level: TypeAlias = tuple[int, ...]
+"""The keys of a level, in the order of GROUP BY."""
+
+Pick: TypeAlias = tuple[Any, ...]
+"""A group that was selected: on which of the levels of `tops_of`, by its number, and its values there."""
+
+_EVERYTHING = "all rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a level: a group that was found, or all the others beside those.
+
+    Attributes:
+        level: The keys of its level, in the order of GROUP BY.
+        values: Those of the first of these keys. Where they are fewer than the keys, the line is about every
+            group that begins like this and goes on like no other line of its level.
+    """
+
+    level: Level
+    values: Group
+
+    @property
+    def is_other(self) -> bool:
+        """Whether this is a row of other keys."""
+        return len(self.values) < len(self.level)
+
+    @property
+    def above(self) -> Line:
+        """The line that it is a part of on the level without the last key."""
+        level = self.level[:-1]
+        return Line(level, self.values[: len(level)])
+
+    def shown(self, keys: int) -> Group:
+        """A value for each key of the question; None where it has none."""
+        found = dict(zip(self.level, self.values, strict=False))
+        return tuple(found.get(key) for key in range(keys))
+
+
+Shelf: TypeAlias = Mapping[Level, Mapping[Group, int]]
+"""Where the line of each level and its values stands."""
+
+
+def tops_of(measured: Measured) -> tuple[Level, ...]:
+    """The levels on which groups are selected: of those with a key that is not public, the widest."""
+    levels = [each for each in measured.levels if not _listed(measured.keys, each)]
+    return tuple(each for each in levels if not any(set(each) < set(other) for other in levels))
+
+
+def questions_of(measured: Measured) -> tuple[Measured, ...]:
+    """What is read to find groups, one question a level; none where it is read with the sums: by all keys."""
+    tops = tops_of(measured)
+    if not tops or len(tops[0]) == len(measured.keys):
+        return ()
+    return tuple(
+        replace(measured, keys=tuple(measured.keys[key] for key in top), levels=(), measurements=())
+        for top in tops
+    )
+
+
+def picks_of(measured: Measured, groups: Iterable[Group]) -> tuple[Pick, ...]:
+    """All that groups of all keys are on the levels where groups are selected."""
+    tops, found = tops_of(measured), list(groups)
+    return tuple(
+        dict.fromkeys((i, *(group[key] for key in top)) for i, top in enumerate(tops) for group in found)
+    )
+
+
+def lines_of(measured: Measured, selected: Sequence[Pick]) -> tuple[Line, ...]:
+    """The rows of all levels of an open question: level by level, sorted by keys, other keys last.
+
+    Values of leading keys that are public are all there, found or not, and need no others.
+
+    Privacy:
+        The lines are a function of the public list `selected` and of the question: whether anything is in a
+        line plays no part. On each level every group that the statement can give is on at most one line.
+    """
+    tops = tops_of(measured)
+    found = [dict(zip(tops[pick[0]], pick[1:], strict=True)) for pick in selected]
+    lines: list[Line] = []
+    for level in measured.levels:
+        made: list[Line] = []
+        for length in range(len(level) + 1):
+            if length == len(level) or not _listed(measured.keys, level[: length + 1]):
+                made += [Line(level, values) for values in _found(measured.keys, level[:length], found)]
+        ranks = [_ranks(measured.keys[key], (row[key] for row in found if key in row)) for key in level]
+        made.sort(key=lambda line: _place(line, ranks))
+        lines += made
+    return tuple(lines)
+
+
+def least_lines(keys: Sequence[Key], levels: Iterable[Level]) -> int:
+    """How many rows there are at least: those of public keys."""
+    public = [list(itertools.takewhile(lambda key: keys[key].values is not None, each)) for each in levels]
+    return sum(math.prod(len(keys[key].values or ()) for key in each) for each in public)
+
+
+def shelf_of(lines: Sequence[Line]) -> Shelf:
+    """Where each line stands."""
+    shelf: dict[Level, dict[Group, int]] = {}
+    for place, line in enumerate(lines):
+        shelf.setdefault(line.level, {})[line.values] = place
+    return shelf
+
+
+def places_in(shelf: Shelf, group: Group) -> list[int]:
+    """The line that a group is on, on each level: that of the longest beginning which has one."""
+    places = []
+    for level, own in shelf.items():
+        values = tuple([group[key] for key in level])
+        while values and values not in own:
+            values = values[:-1]
+        if values in own:
+            places.append(own[values])
+    return places
+
+
+def labels(lines: Iterable[Line], names: Sequence[str]) -> list[str]:
+    """What each line is about, in words: `country, city`, `country, other city`, or `all rows`.
+
+    A key that is not mentioned is left out on that level; one that is "other" stands for all values that have
+    no row of their own. Either has no value in its column, and NULL is a value like others elsewhere.
+    """
+    told = [in_sql(name) for name in names]
+    found = []
+    for line in lines:
+        known = len(line.values)
+        words = [told[key] if i < known else f"other {told[key]}" for i, key in enumerate(line.level)]
+        found.append(", ".join(words) or _EVERYTHING)
+    return found
+
+
+def _listed(keys: Sequence[Key], level: Iterable[int]) -> bool:
+    """Whether all of these keys have public values."""
+    return all(keys[key].values is not None for key in level)
+
+
+def _found(keys: Sequence[Key], level: Level, found: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
+    """The beginnings that have a line of their own: all public ones, else those of the selected groups."""
+    if _listed(keys, level):
+        return itertools.product(*(dict.fromkeys(keys[key].values or ()) for key in level))
+    return dict.fromkeys(
+        tuple(row[key] for key in level) for row in found if all(key in row for key in level)
+    )
+
+
+def _ranks(key: Key, found: Iterable[Any]) -> dict[Any, int]:
+    """The order of one key's values: as they are listed, or sorted with NULL last."""
+    values = list(dict.fromkeys(found if key.values is None else key.values))
+    if key.values is None:
+        values.sort(key=lambda value: (value is None, "" if value is None else value))
+    return {value: place for place, value in enumerate(values)}
+
+
+def _place(line: Line, ranks: Sequence[Mapping[Any, int]]) -> tuple[float, ...]:
+    known = [rank.get(value, math.inf) for rank, value in zip(ranks, line.values, strict=False)]
+    return (*known, *[math.inf] * (len(line.level) - len(known)))

@@ -1,0 +1,304 @@
+"""Aggregates of SQL as those of a plan."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.numeric.exact import as_fraction
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.tree import Expression, Literal, call, literal
+from sfumato.plan.questions.nodes import AggregateCall, AggregateName
+from sfumato.sql.read.scope import Scope
+from sfumato.sql.refusals import AGGREGATES, refuse, shown
+
+__all__ = ["is_aggregate", "parse_aggregate"]
+
+_NAMES: dict[str, AggregateName] = {
+    "avg": "mean",
+    "max": "max",
+    "mean": "mean",
+    "min": "min",
+    "stddev": "std_samp",
+    "stddevpop": "std_pop",
+    "stddevsamp": "std_samp",
+    "sum": "sum",
+    "variance": "var_samp",
+    "variancepop": "var_pop",
+}
+_PAIRS: dict[str, AggregateName] = {"corr": "corr", "covarpop": "covar_pop", "covarsamp": "covar_samp"}
+_QUANTILES = {"approxquantile", "median", "percentilecont", "percentiledisc", "quantile"}
+_SAME_WITH_DISTINCT = {"max", "min"}
+_UNKNOWN = {
+    "approx_quantile", "arbitrary", "average", "count_distinct", "countdistinct", "covariance_pop",
+    "covariance_samp", "entropy", "fsum", "geomean", "geometric_mean", "histogram", "kahan_sum", "list",
+    "mad", "nunique", "percentile", "percentile_approx", "product", "reservoir_quantile", "std",
+    "stdevp", "string_agg", "sum_no_overflow", "sumkahan", "total", "var",
+}  # fmt: skip
+_FLAGS = {"this", "big_int"}
+_UNBOUNDED = {"count_distinct", "count_values", "corr", "covar_pop", "covar_samp"}
+_WORKS = (
+    "COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, CORR and COVAR_SAMP work, with FILTER."
+)
+
+
+_NESTED = (
+    "An aggregate stands inside another.",
+    "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT user_id, MAX(x) "
+    "AS m FROM … GROUP BY user_id).",
+)
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether this reduces rows to one value, supported or not."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in _UNKNOWN | {"mean"}
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
+    """The aggregate of a plan that this node asks for; FILTER becomes CASE.
+
+    Bounds that the reader of a dialect found beside the node (`node.meta["bounds"]`) go with it.
+
+    Raises:
+        QueryRefused: if it is not supported, with what would work.
+    """
+    condition: Expression | None = None
+    if isinstance(node, exp.Filter):
+        where = node.expression.this
+        _check_flat(where, scope)
+        condition = scope.scalar(where)
+        node = node.this
+        if not is_aggregate(node) or isinstance(node, exp.Filter):
+            raise refuse("FILTER stands after an aggregate.", "Write COUNT(*) FILTER (WHERE condition).")
+    order: exp.Expr | None = None
+    if isinstance(node, exp.WithinGroup):
+        node, order = node.this, node.expression
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        raise _unsupported(node.this, type(node.this).__name__.lower())
+    return _bounded(_read(node, order, condition, scope), node)
+
+
+def _read(
+    node: exp.Expr, order: exp.Expr | None, condition: Expression | None, scope: Scope
+) -> AggregateCall:
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
+    for each in _inner(node):
+        _check_flat(each, scope)
+    if order is not None and name not in _QUANTILES - {"median"}:
+        raise refuse(f"WITHIN GROUP does not go with {_shown(node)}.", _WITHIN)
+    if name == "count":
+        return _count(node, condition, scope)
+    if name == "countif":
+        holds = scope.scalar(_argument(node))
+        return AggregateCall("count", _only(condition, _only(holds, literal(1))))
+    if name == "approxdistinct":
+        return AggregateCall("count_values", _only(condition, scope.scalar(_argument(node))))
+    if name in _QUANTILES:
+        inner, level = _quantile(node, name, order, scope)
+        return AggregateCall("quantile", _only(condition, scope.scalar(inner)), level=level)
+    if name in _PAIRS:
+        first, second = _two(node)
+        return AggregateCall(_PAIRS[name], _only(condition, scope.scalar(first)), scope.scalar(second))
+    if name not in _NAMES:
+        raise _unsupported(node, name)
+    if isinstance(node.this, exp.Distinct):
+        if name not in _SAME_WITH_DISTINCT or len(node.this.expressions) != 1:
+            raise refuse(
+                f"{_shown(node)} with DISTINCT is not supported: it depends on which rows share a value.",
+                "Leave DISTINCT out.",
+            )
+        return AggregateCall(_NAMES[name], _only(condition, scope.scalar(node.this.expressions[0])))
+    return AggregateCall(_NAMES[name], _only(condition, scope.scalar(_argument(node))))
+
+
+def _bounded(asked: AggregateCall, node: exp.Expr) -> AggregateCall:
+    bounds = node.meta.get("bounds")
+    if bounds is None:
+        return asked
+    kind, lower, upper = bounds
+    if asked.function in _UNBOUNDED:
+        raise refuse(f"{_shown(node)} takes no contribution bounds.", "Leave them out.")
+    if lower > upper:
+        raise refuse(
+            f"The contribution bounds of {_shown(node)} are in the wrong order.", "Write the lower first."
+        )
+    return replace(asked, bounds=(kind, Fraction(lower), Fraction(upper)))
+
+
+def _count(node: exp.Expr, condition: Expression | None, scope: Scope) -> AggregateCall:
+    if isinstance(node.this, exp.Distinct):
+        return _count_distinct(node.this, condition, scope)
+    counted: Expression | None = None
+    if node.this is not None and not isinstance(node.this, exp.Star):
+        inner = _argument(node)
+        if not scope.is_unit(inner):  # rows without a unit are left out anyway
+            counted = scope.scalar(inner)
+            if isinstance(counted, Literal):
+                if counted.value is None:
+                    raise refuse("COUNT(NULL) counts nothing.", "Write COUNT(*).")
+                counted = None
+    elif node.expressions:
+        raise _unsupported(node, "count")
+    if condition is not None:
+        counted = _only(condition, literal(1) if counted is None else counted)
+    return AggregateCall("count", counted)
+
+
+def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope: Scope) -> AggregateCall:
+    values = distinct.expressions
+    if len(values) != 1 or isinstance(values[0], exp.Tuple | exp.Star):
+        names = [in_sql(each.name) for each in values if isinstance(each, exp.Column)]
+        parts = names if len(names) == len(values) > 1 else ["a", "b"]
+        example = " || '/' || ".join(parts)
+        raise refuse(
+            "COUNT(DISTINCT …) takes one expression.", f"Put them together: COUNT(DISTINCT {example})."
+        )
+    if scope.is_unit(values[0]):
+        if condition is not None:
+            raise refuse(
+                "COUNT(DISTINCT …) of the privacy unit with FILTER is not supported.",
+                "Put the condition into WHERE.",
+            )
+        return AggregateCall("count_distinct")
+    counted = scope.scalar(values[0])
+    if isinstance(counted, Literal):
+        raise refuse("COUNT(DISTINCT …) of a constant counts nothing.", "Name a column.")
+    return AggregateCall("count_values", _only(condition, counted))
+
+
+# ── quantiles ──
+
+_WITHIN = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."
+
+
+def _quantile(node: exp.Expr, name: str, order: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Fraction]:
+    """The argument of a quantile and its level."""
+    if name == "median":
+        return _argument(node), Fraction(1, 2)
+    second = "expression" if name.startswith("percentile") else "quantile"
+    level = node.args.get(second)
+    extra = [each for each, value in node.args.items() if value and each not in {"this", second}]
+    if order is None:
+        if level is None or extra or _is_odd(node.this):
+            raise refuse(
+                f"{_shown(node)} takes an expression and a level between 0 and 1.",
+                f"Write QUANTILE_CONT(x, 0.5), or {_WITHIN[6:]}",
+            )
+        return node.this, _level(level)
+    if level is not None or extra:
+        raise refuse(f"With WITHIN GROUP, {_shown(node)} takes the level alone.", _WITHIN)
+    ordered = order.expressions[0] if len(order.expressions) == 1 else None
+    if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
+        raise refuse("WITHIN GROUP takes one expression to order by.", _WITHIN)
+    _check_flat(ordered.this, scope)
+    found = _level(node.this)
+    return ordered.this, 1 - found if ordered.args.get("desc") else found
+
+
+def _level(node: exp.Expr) -> Fraction:
+    if isinstance(node, exp.Array | exp.Tuple | exp.List):
+        raise refuse(
+            "A list of levels is not supported.",
+            "Ask for one column each, QUANTILE_CONT(x, 0.25) and so on; they are measured together.",
+        )
+    level = _number(node)
+    if level is None or not 0 <= level <= 1:
+        raise refuse("The level of a quantile must be a number between 0 and 1.", "Write 0.5 for the median.")
+    return level
+
+
+def _number(node: exp.Expr) -> Fraction | None:
+    """The exact value of a constant as it is written; None where it is none."""
+    if isinstance(node, exp.Paren):
+        return _number(node.this)
+    if isinstance(node, exp.Neg):
+        inner = _number(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Div):
+        above, below = _number(node.this), _number(node.expression)
+        return None if above is None or not below else above / below
+    if not isinstance(node, exp.Literal) or node.is_string or len(node.this) > 40:
+        return None
+    try:
+        return as_fraction(node.this, "level")
+    except InvalidParameter:
+        return None
+
+
+# ── the parts of a call ──
+
+
+def _argument(node: exp.Expr) -> exp.Expr:
+    arguments = _inner(node)
+    extra = [name for name, value in node.args.items() if value and name not in _FLAGS]
+    if isinstance(node, exp.Anonymous):
+        extra = []
+    if len(arguments) != 1 or extra or _is_odd(arguments[0]):
+        first = next((in_sql(each.name) for each in arguments if isinstance(each, exp.Column)), "x")
+        raise refuse(
+            f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}({first})."
+        )
+    return arguments[0]
+
+
+def _two(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    first, second = node.this, node.args.get("expression")
+    extra = [name for name, value in node.args.items() if value and name not in {"this", "expression"}]
+    if second is None or extra or _is_odd(first) or _is_odd(second):
+        raise refuse(f"{_shown(node)} takes two expressions.", f"Write {_shown(node)}(y, x).")
+    return first, second
+
+
+def _is_odd(node: exp.Expr | None) -> bool:
+    return node is None or isinstance(node, exp.Order | exp.Star | exp.HavingMax | exp.Distinct)
+
+
+def _inner(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    listed = (node.this, node.args.get("expression"), *node.expressions)
+    return [each for each in listed if isinstance(each, exp.Expr)]
+
+
+def _check_flat(node: exp.Expr, scope: Scope) -> None:
+    if any(is_aggregate(each) for each in node.walk()):
+        raise scope.relation.refused(_NESTED)
+
+
+def _only(condition: Expression | None, value: Expression) -> Expression:
+    """The value where the condition holds, else NULL, which no aggregate counts."""
+    return value if condition is None else call("case", condition, value, Literal(None, None))
+
+
+def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
+    if name in AGGREGATES:
+        reason, fix = AGGREGATES[name]
+        return refuse(reason, _with_arguments(fix, node))
+    return refuse(f"{_shown(node)} is not a supported aggregate.", _WORKS)
+
+
+def _with_arguments(fix: str, node: exp.Expr) -> str:
+    """Advice about x in the words of the call: its column, and its level if it has one."""
+    first, second = [*_inner(node), None, None][:2]
+    names = {"y": first, "x": second} if "y, x" in fix else {"x": first}
+    columns = {name: in_sql(each.name) for name, each in names.items() if isinstance(each, exp.Column)}
+    if len(columns) == len(names):
+        fix = re.sub(r"\b[xy]\b", lambda found: columns.get(found[0], found[0]), fix)
+    level = None if second is None else _number(second)
+    if level is not None and 1 < level <= 100:
+        level /= 100
+    return fix if level is None or not 0 <= level <= 1 else fix.replace("0.95", f"{float(level):.6g}")
+
+
+def _shown(node: exp.Expr) -> str:
+    if typed := node.meta.get("typed"):
+        return str(typed)[:40]
+    if isinstance(node, exp.Anonymous):
+        return shown(str(node.this)).strip("'").upper()
+    return node.sql_name()[:40] if isinstance(node, exp.Func) else type(node).__name__.upper()

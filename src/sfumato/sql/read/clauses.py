@@ -1,0 +1,191 @@
+"""The clauses that a query and its subqueries share: what SELECT names, what WHERE and GROUP BY ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sqlglot import exp
+
+from sfumato.plan.expressions.names import unused
+from sfumato.plan.expressions.tree import Expression
+from sfumato.sql.read.aggregates import is_aggregate
+from sfumato.sql.read.rewrites import inside
+from sfumato.sql.read.scope import Scope
+from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
+from sfumato.sql.shape_refusals import WINDOWS
+
+__all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected"]
+
+_FROM = {"from_", "joins", "with_"}
+
+
+def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -> None:
+    """Refuse all clauses and kinds of nodes that are not read further on; FROM is checked where it is read.
+
+    Args:
+        select: The query or subquery.
+        read: The clauses that it may have, by sqlglot's names.
+        windows: Whether window functions may stand in it.
+    """
+    for name, value in select.args.items():
+        if value and name not in read:
+            raise refuse(
+                *CLAUSES.get(name, (f"{name.strip('_').upper()} is not supported in a query.", FORM))
+            )
+    parts = [value for name, value in select.args.items() if name not in _FROM]
+    joins = [join.args.get("on") for join in select.args.get("joins") or ()]
+    for part in (*parts, joins):
+        for each in part if isinstance(part, list) else [part]:
+            if isinstance(each, exp.Expr):
+                _check_nodes(each, windows=windows)
+
+
+def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
+    for node in tree.walk():
+        if (refusal := inside(node)) is not None:
+            raise refusal
+        if isinstance(node, exp.EQ | exp.NEQ) and exp.Null in map(type, (node.this, node.expression)):
+            raise refuse("A comparison with NULL is never true.", "Write IS NULL, or IS NOT NULL.")
+        if not windows and isinstance(node, exp.Window) and _over_results(node):
+            raise refuse(*WINDOWS["results"])
+        for kind, (reason, fix) in NODES.items():
+            if isinstance(node, kind) and not (windows and kind is exp.Window):
+                raise refuse(reason, fix)
+
+
+def _over_results(window: exp.Window) -> bool:
+    """Whether a window looks at groups, not at rows."""
+    around = window.find_ancestor(exp.Select)
+    return around is not None and around.args.get("group") is not None
+
+
+def has_aggregate(tree: exp.Expr) -> bool:
+    """Whether rows are reduced somewhere in it; a window function reduces none."""
+    return any(map(is_aggregate, _outside_windows(tree)))
+
+
+def _outside_windows(tree: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(tree, exp.Window):
+        return
+    yield tree
+    for child in tree.iter_expressions():
+        yield from _outside_windows(child)
+
+
+def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tuple[str, exp.Expr]]:
+    """The names and resolved trees of SELECT's columns.
+
+    Args:
+        select: The query.
+        scope: What names mean; learns the aliases.
+        star: Whether `*` stands for all columns.
+    """
+    columns: list[tuple[str, exp.Expr]] = []
+    taken: set[str] = set()
+    for position, each in enumerate(select.expressions, start=1):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        if star and (table := _starred(inner)) is not None:
+            columns += [(unused(name, taken), tree) for name, tree in _all(inner, table, scope)]
+            continue
+        if isinstance(inner, exp.Star):
+            raise scope.starred()
+        tree = scope.resolved(inner)
+        name = each.alias if isinstance(each, exp.Alias) else derived(inner, position, scope)
+        columns.append((unused(name, taken), tree))
+        if isinstance(each, exp.Alias):
+            scope.name(each.alias, tree)
+    return columns
+
+
+def _starred(node: exp.Expr) -> str | None:
+    """The table whose columns `table.*` stands for, '' for all of them; None for anything else."""
+    if isinstance(node, exp.Star):
+        return ""
+    return node.table if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
+
+
+def _all(node: exp.Expr, table: str, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(star.args.values()):
+        raise refuse("* takes no EXCLUDE, REPLACE or RENAME here.", "Name the columns.")
+    columns = [each for each in scope.relation.columns if not each.hidden]
+    if table:
+        alias = scope.relation.aliases.get(table.lower())
+        columns = [each for each in scope.relation.columns if each.table == alias]
+        if not columns:
+            raise refuse(f"There is no table {table[:40]!r} in FROM.", "Write * for all columns.")
+    usable = [each for each in columns if each.meaning is not None or each.is_unit]
+    return [(each.name, scope.node(each)) for each in usable]
+
+
+def derived(node: exp.Expr, position: int, scope: Scope) -> str:
+    """What a column without AS is called."""
+    if isinstance(node, exp.Column):
+        declared = {each.name.lower(): each.name for each in scope.relation.columns}
+        return declared.get(node.name.lower(), node.name)
+    try:
+        text = node.sql("duckdb", normalize_functions="lower", comments=False)
+    except Exception:  # a name is not worth a failure
+        text = ""
+    return text if 0 < len(text) <= 60 else f"column_{position}"
+
+
+def condition(where: exp.Expr | None, scope: Scope) -> Expression | None:
+    """What WHERE asks of single rows."""
+    if where is None:
+        return None
+    resolved = scope.resolved(where.this)
+    if has_aggregate(resolved):
+        raise refuse(
+            "WHERE judges single rows and cannot hold an aggregate.", "Move the condition to HAVING."
+        )
+    if resolved.find(exp.Window):
+        raise refuse(
+            "WHERE comes before window functions.", "Put the condition on them into QUALIFY or outside."
+        )
+    return scope.scalar(resolved)  # that it is a condition is seen to where it is put to use
+
+
+def key_trees(group: exp.Expr | None, columns: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
+    """The resolved grouping expressions, units among them."""
+    if group is None:
+        return []
+    if group.args.get("totals"):
+        raise refuse("WITH TOTALS is not supported.", "Ask for the total as a query of its own.")
+    if not group.args.get("all") and not group.expressions:
+        raise refuse("GROUP BY names nothing.", "Name columns, or write GROUP BY ALL.")
+    if group.args.get("all"):
+        trees = [each for each in columns if not has_aggregate(each)]
+    else:
+        listed = [part for each in group.expressions for part in _parts(each)]
+        trees = [_key(each, columns, scope) for each in listed]
+    return [each for each in trees if each.find(exp.Column)]  # a constant divides nothing
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _key(node: exp.Expr, columns: list[exp.Expr], scope: Scope) -> exp.Expr:
+    tree = by_ordinal(node, columns, "GROUP BY") or scope.resolved(node)
+    if has_aggregate(tree) or tree.find(exp.Window):
+        raise refuse(
+            "GROUP BY takes columns and expressions of a row, not aggregates.",
+            "Take the aggregate out of GROUP BY.",
+        )
+    return tree
+
+
+def by_ordinal(node: exp.Expr, columns: list[exp.Expr], clause: str) -> exp.Expr | None:
+    """The column of SELECT that a number stands for; None if this is no number."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not (isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()):
+        return None
+    position = int(node.this) if len(node.this) < 10 else 0
+    if not 1 <= position <= len(columns):
+        raise refuse(
+            f"{clause} {node.this[:10]} names no column: SELECT has {len(columns)}.",
+            f"Write {'1' if len(columns) == 1 else f'a number from 1 to {len(columns)}'}, or a name.",
+        )
+    return columns[position - 1]

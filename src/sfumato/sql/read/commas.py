@@ -1,0 +1,87 @@
+"""FROM a, b WHERE a.x = b.x: the older spelling of a join, written out as one before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sfumato.sql.read.relation import Relation
+
+__all__ = ["with_joins"]
+
+
+def with_joins(select: exp.Select, item: Callable[[exp.Expr], Relation]) -> exp.Select:
+    """The query with conditions of WHERE that compare two tables in the ON of the join that they belong to.
+
+    Tables between commas are taken in an order in which each is compared with one before it. A table that is
+    compared with none keeps its comma, and is refused where it is read.
+
+    Args:
+        select: The query.
+        item: Reads one table or subquery of FROM.
+    """
+    where, joins = select.args.get("where"), select.args.get("joins") or []
+    if where is None or not any(map(_is_comma, joins)):
+        return select
+    select = select.copy()
+    clause, where, joins = select.args["from_"], select.args["where"], select.args["joins"]
+    conditions = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    nodes = [clause.this, *(join.this for join in joins)]
+    names = [_names(item(node)) for node in nodes]
+    done, ready = {0}, []
+    waiting = list(range(1, len(nodes)))
+    while waiting:
+        place = next((each for each in waiting if _fits(each, joins, names, done, conditions)), waiting[0])
+        waiting.remove(place)
+        join = joins[place - 1]
+        if _is_comma(join):
+            found = [each for each in conditions if _belongs(each, place, names, done)]
+            if found:
+                join.set("on", exp.and_(*(each.copy() for each in found), copy=False))
+                conditions = [each for each in conditions if each not in found]
+        done.add(place)
+        ready.append(join)
+    select.set("joins", ready)
+    left = exp.and_(*(each.copy() for each in conditions), copy=False) if conditions else None
+    select.set("where", None if left is None else exp.Where(this=left))
+    return select
+
+
+def _is_comma(join: exp.Join) -> bool:
+    parts = ("on", "using", "side", "kind", "method")
+    return not any(join.args.get(name) for name in parts)
+
+
+def _names(relation: Relation) -> tuple[set[str], set[str]]:
+    """What a table is called, and its columns."""
+    return {each.lower() for each in relation.aliases}, {each.name.lower() for each in relation.columns}
+
+
+def _fits(
+    place: int,
+    joins: list[exp.Join],
+    names: list[tuple[set[str], set[str]]],
+    done: set[int],
+    conditions: list[exp.Expr],
+) -> bool:
+    if not _is_comma(joins[place - 1]):
+        return True
+    return any(_belongs(each, place, names, done) for each in conditions)
+
+
+def _belongs(condition: exp.Expr, place: int, names: list[tuple[set[str], set[str]]], done: set[int]) -> bool:
+    """Whether an equality compares a table with those before it."""
+    if not isinstance(condition.unnest(), exp.EQ):
+        return False
+    places = [_place(column, names) for column in condition.find_all(exp.Column)]
+    return place in places and len(set(places)) > 1 and set(places) <= done | {place}
+
+
+def _place(column: exp.Column, names: list[tuple[set[str], set[str]]]) -> int | None:
+    """Which table a column comes from; None where that is not clear."""
+    if column.table:
+        found = [i for i, (aliases, _) in enumerate(names) if column.table.lower() in aliases]
+    else:
+        found = [i for i, (_, columns) in enumerate(names) if column.name.lower() in columns]
+    return found[0] if len(found) == 1 else None

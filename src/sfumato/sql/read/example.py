@@ -1,0 +1,77 @@
+"""The nearest query that could be answered, for one that asks for rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sfumato.sql.read.clauses import has_aggregate
+from sfumato.sql.read.expressions import unknown_function
+from sfumato.sql.read.scope import Scope
+from sfumato.sql.refusals import refuse
+
+__all__ = ["check_aggregated"]
+
+_LONGEST = 180
+_KEYS = 3
+_DROPPED = ("distinct", "having", "order", "limit", "offset")
+
+
+def check_aggregated(select: exp.Select, columns: Sequence[tuple[str, exp.Expr]], scope: Scope) -> None:
+    """Refuse a query without an aggregate, with one that has the same columns as groups.
+
+    Args:
+        select: The query.
+        columns: What it selects, resolved.
+        scope: What names mean.
+
+    Raises:
+        QueryRefused: if nothing is aggregated anywhere.
+    """
+    clauses = [select.args.get(name) for name in ("having", "order")]
+    asked = [tree for _, tree in columns] + [
+        scope.resolved(each, alias_first=True) for each in clauses if each
+    ]
+    if any(map(has_aggregate, asked)):
+        return
+    trees = [tree for _, tree in columns]
+    for node in (each for tree in trees for each in tree.find_all(exp.Column)):
+        if (unknown := unknown_function(node)) is not None:
+            raise unknown
+    try:
+        example = _example(select, trees, scope)
+    except Exception:  # an example is not worth a failure
+        example = ""
+    fits = 0 < len(example) <= _LONGEST
+    raise refuse(
+        "The query has no aggregate, and single rows are never shown.",
+        f"Write {example}." if fits else "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
+    )
+
+
+def _example(select: exp.Select, trees: Sequence[exp.Expr], scope: Scope) -> str:
+    """The same query with its columns as keys and a count; or with a figure where none can be a key."""
+    pairs = list(zip(select.expressions, trees, strict=True))
+    units = [each.unalias() for each, tree in pairs if scope.is_unit(tree)]
+    known = [
+        (each.unalias(), tree, scope.facts[tree.name])
+        for each, tree in pairs
+        if isinstance(tree, exp.Column) and tree.name in scope.facts
+    ]
+    shared = [
+        (each, facts) for each, tree, facts in known if not scope.relation.tells_unit([scope.scalar(tree)])
+    ]
+    keys = [each for each, facts in shared if facts.kind != "float"][:_KEYS]
+    numbers = [each for each, _, facts in known if facts.kind == "float" and facts.lower is not None]
+    made = select.copy()
+    for clause in _DROPPED:
+        made.set(clause, None)
+    figure: exp.Expr = exp.Count(this=exp.Star())
+    if numbers:
+        figure = exp.Avg(this=numbers[0].copy())
+    elif not keys and units:
+        figure = exp.Count(this=exp.Distinct(expressions=[units[0].copy()]))
+    made.set("expressions", [*(each.copy() for each in keys), figure])
+    made.set("group", exp.Group(expressions=[each.copy() for each in keys]) if keys else None)
+    return made.sql("duckdb", comments=False)

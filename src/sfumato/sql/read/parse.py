@@ -1,0 +1,211 @@
+"""From SQL text to a plan: what has a proven rule is read, everything else is refused with advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.facts import domain_of, facts_of, refine
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.tree import Column, Expression, columns_of
+from sfumato.plan.questions.nodes import Filter, OrderItem, Output, Report
+from sfumato.plan.questions.relations import rows_of
+from sfumato.plan.questions.sources import Public, Scan
+from sfumato.schema import PrivateTable
+from sfumato.sql.read.clauses import by_ordinal, check, condition, key_trees, selected
+from sfumato.sql.read.example import check_aggregated
+from sfumato.sql.read.from_clause import Known, read_from, uncrossed
+from sfumato.sql.read.levels import Levels, take_levels
+from sfumato.sql.read.results import Results
+from sfumato.sql.read.scope import Scope
+from sfumato.sql.read.settle import pruned, pushed
+from sfumato.sql.read.subqueries import names_of, with_views
+from sfumato.sql.refusals import refuse
+from sfumato.sql.shape_refusals import SUBQUERIES
+from sfumato.sql.text.statement import read
+
+__all__ = ["parse", "parse_tree"]
+
+_READ = {
+    *("expressions", "from_", "joins", "with_", "where", "group", "having", "order", "limit", "offset"),
+    *("distinct", "hint"),
+}
+_MOST = 2**53
+
+
+def parse(text: str, tables: Known) -> Report:
+    """The plan of one SELECT over these tables.
+
+    Args:
+        text: SQL as DuckDB writes it; common spellings of PostgreSQL are understood too.
+        tables: The private and public tables by name.
+
+    Raises:
+        QueryRefused: if the text is anything else, with the reason and the nearest thing that would work. The
+            message depends on the text and on what is declared, never on data.
+    """
+    return parse_tree(read(text), tables)
+
+
+def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Report:
+    """The same for a text that was read already; unless `strict`, also where numbers have no bounds yet."""
+    try:
+        return _parse(select, tables, strict=strict)
+    except RecursionError:
+        raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
+    except QueryRefused as refusal:
+        fix = _with_unit(refusal.fix, tables)
+        if fix == refusal.fix:
+            raise
+        raise QueryRefused(refusal.reason, fix) from None
+
+
+def _with_unit(fix: str, tables: Known) -> str:
+    """Advice with the unit's own name for the user_id of examples, where all tables share one."""
+    private = [each for each in tables.values() if isinstance(each, PrivateTable)]
+    units = {each.unit.column for each in private if not each.unit.is_via and each.unit.column}
+    known = {name.lower() for each in tables.values() for name in each.schema}
+    if len(units) != 1 or "user_id" in known | {each.lower() for each in units}:
+        return fix
+    return fix.replace("user_id", in_sql(units.pop()))
+
+
+def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
+    levels, select = take_levels(select)
+    check(select, _READ)
+    names = with_views(select, names_of(tables))
+    select = uncrossed(select, names)
+    scope = Scope(read_from(select, names))
+    if scope.relation.is_public:
+        raise refuse(*SUBQUERIES["public"])
+    with scope.relation.in_words():
+        columns = selected(select, scope)
+    check_aggregated(select, columns, scope)
+    with scope.relation.in_words():
+        return _pruned(_report(select, columns, scope, levels, strict=strict))
+
+
+def _report(
+    select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels, *, strict: bool
+) -> Report:
+    relation = scope.relation.where(condition(select.args.get("where"), scope))
+    assert not isinstance(relation.source, Public)
+    source, predicate = pushed(relation.source, relation.predicate)
+    trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
+    if any((unit := scope.column(each)) and unit.is_unit and unit.meaning is None for each in trees):
+        raise scope.relation.refused(SUBQUERIES["persons"])
+    scalars = list(map(scope.scalar, trees))
+    keys = list(dict.fromkeys(scalars))
+    _check_crowds(trees, keys, scope, relation.predicate)
+    results = Results(scope, rows_of(source, relation.known), predicate, keys)
+    outputs = tuple(Output(name, results.expression(tree)) for name, tree in columns)
+    _check_distinct(select.args.get("distinct"), outputs, len(keys))
+    having = select.args.get("having")
+    kept = None if having is None else results.condition(scope.resolved(having.this))
+    order = _order(select.args.get("order"), outputs, results)
+    limit, offset = _limit(select.args.get("limit")), _count(select.args.get("offset"), "OFFSET")
+    return results.assembly.report(
+        outputs,
+        having=kept,
+        order=order,
+        limit=limit,
+        offset=offset or 0,
+        strict=strict,
+        levels=_levels(levels, scalars, keys),
+    )
+
+
+def _levels(levels: Levels, scalars: list[Expression], keys: list[Expression]) -> tuple[tuple[int, ...], ...]:
+    """The grouping sets over the keys; an expression that is listed twice is one key."""
+    if levels and max((place for level in levels for place in level), default=-1) >= len(scalars):
+        raise refuse("A constant cannot stand in ROLLUP or CUBE.", "Leave it out.")
+    places = [keys.index(each) for each in scalars]
+    return tuple(dict.fromkeys(tuple(sorted({places[place] for place in level})) for level in levels))
+
+
+def _check_crowds(
+    trees: Sequence[exp.Expr], keys: Sequence[Expression], scope: Scope, predicate: Expression | None
+) -> None:
+    """Refuse groups of one unit each that would have to be found in the data: none of them could be shown."""
+    if not (any(map(scope.is_unit, trees)) or scope.relation.tells_unit(keys)):
+        return
+    facts = scope.relation.facts if predicate is None else refine(predicate, scope.relation.facts)
+    if any(domain_of(facts_of(key, facts)) is None for key in keys):
+        raise scope.relation.refused(SUBQUERIES["persons"])
+
+
+def _pruned(report: Report) -> Report:
+    """The same with only those columns of the source that the question looks at."""
+    node = report.child
+    if isinstance(node.source, Scan):
+        return report
+    arguments = [part for each in node.aggregates for part in (each.argument, each.other)]
+    read = (node.predicate, *arguments, *(key.expression for key in node.keys))
+    source = pruned(node.source, [name for each in read if each is not None for name in columns_of(each)])
+    child = source if node.predicate is None else Filter(source, node.predicate)
+    return replace(report, child=replace(node, child=child))
+
+
+def _check_distinct(distinct: exp.Expr | None, outputs: tuple[Output, ...], keys: int) -> None:
+    """DISTINCT changes nothing where all keys are shown; elsewhere it is refused."""
+    if distinct is None:
+        return
+    plain = {each.expression.name for each in outputs if isinstance(each.expression, Column)}
+    if distinct.args.get("on") or not {f"k{i}" for i in range(keys)} <= plain:
+        raise refuse(
+            "DISTINCT is not supported here.", "GROUP BY gives one row for each key; leave DISTINCT out."
+        )
+
+
+def _order(order: exp.Expr | None, outputs: tuple[Output, ...], results: Results) -> tuple[OrderItem, ...]:
+    if order is None:
+        return ()
+    items: list[OrderItem] = []
+    for each in order.expressions:
+        if not isinstance(each, exp.Ordered) or each.args.get("with_fill"):
+            raise refuse("This form of ORDER BY is not supported.", "Write ORDER BY n DESC.")
+        every = isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL"
+        expressions = (
+            [output.expression for output in outputs] if every else [_ordered(each.this, outputs, results)]
+        )
+        flags = bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
+        items += [OrderItem(expression, *flags) for expression in expressions]
+    return tuple(items)
+
+
+def _ordered(node: exp.Expr, outputs: tuple[Output, ...], results: Results) -> Expression:
+    numbered: list[exp.Expr] = [exp.Literal.number(i) for i in range(len(outputs))]
+    place = by_ordinal(node, numbered, "ORDER BY")
+    if place is not None:
+        return outputs[int(place.name)].expression
+    return results.expression(results.scope.resolved(node, alias_first=True))
+
+
+def _limit(limit: exp.Expr | None) -> int | None:
+    if limit is None:
+        return None
+    options = limit.args.get("limit_options")
+    if limit.args.get("offset") or (
+        options and (options.args.get("percent") or options.args.get("with_ties"))
+    ):
+        raise refuse("This form of LIMIT is not supported.", "Write LIMIT 10 OFFSET 20.")
+    return _count(limit, "LIMIT")
+
+
+def _count(clause: exp.Expr | None, word: str) -> int | None:
+    if clause is None:
+        return None
+    value = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.args.get("expression")
+    if isinstance(value, exp.Null) or (isinstance(value, exp.Var) and value.name.upper() == "ALL"):
+        return None
+    if (
+        isinstance(value, exp.Literal)
+        and not value.is_string
+        and value.this.isdigit()
+        and len(value.this) < 17
+    ):
+        return min(int(value.this), _MOST)
+    raise refuse(f"{word} takes a whole number.", f"Write {word} 10.")

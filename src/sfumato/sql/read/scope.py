@@ -1,0 +1,250 @@
+"""What names mean in a query: columns of what stands in FROM, aliases of the result."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.facts import Facts, facts_of, resolve
+from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.normal import normal
+from sfumato.plan.expressions.tree import Column, Expression
+from sfumato.plan.questions.relations import substituted
+from sfumato.schema import PrivateTable
+from sfumato.sql.read.expressions import parse_expression
+from sfumato.sql.read.relation import Named, Relation
+from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.sql.text.statement import LARGEST
+
+__all__ = ["Scope"]
+
+_PARTS = {"day", "week", "month", "quarter", "year"}
+
+
+@dataclass(slots=True)
+class Scope:
+    """The columns of a relation, and what SELECT has named so far.
+
+    In a resolved tree each column has one name of its own, the key of `columns`.
+
+    Attributes:
+        relation: What is read.
+        named: The expressions behind the names that SELECT gives, in lower case.
+        columns: The columns by the names that they have in resolved trees.
+        facts: What is known about those that have a value.
+    """
+
+    relation: Relation
+    named: dict[str, exp.Expr] = field(default_factory=dict)
+    columns: dict[str, Named] = field(init=False)
+    facts: dict[str, Facts] = field(init=False)
+    _definitions: dict[str, Expression] = field(init=False)
+    _ids: dict[int, str] = field(init=False)
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns = {}
+        taken: set[str] = set()
+        for each in self.relation.columns:
+            name, number = each.name, 2
+            if name.lower() in taken:
+                name = f"{each.table.strip()}.{each.name}"
+            while name.lower() in taken:
+                name, number = f"{each.name} {number}", number + 1
+            taken.add(name.lower())
+            self.columns[name] = each
+        self._ids = {id(each): name for name, each in self.columns.items()}
+        inner = self.relation.facts
+        self._definitions = {
+            name: each.meaning for name, each in self.columns.items() if each.meaning is not None
+        }
+        self.facts = {
+            name: inner[each.name] if isinstance(each, Column) else facts_of(each, inner)
+            for name, each in self._definitions.items()
+        }
+        self._definitions = {name: each for name, each in self._definitions.items() if each != Column(name)}
+
+    @property
+    def table(self) -> PrivateTable:
+        """The first private table that is read: its unit is that of all."""
+        return self.relation.private
+
+    def name(self, alias: str, expression: exp.Expr) -> None:
+        """Remember what SELECT calls an expression; the first of a name counts."""
+        if alias.lower() not in self.named:
+            self.named[alias.lower()] = expression
+            self._sizes[alias.lower()] = sum(1 for _ in expression.walk())
+
+    def is_unit(self, node: exp.Expr) -> bool:
+        """Whether this is, in a resolved tree, the column of the privacy unit."""
+        found = self.column(node)
+        return found is not None and found.is_unit
+
+    def column(self, node: exp.Expr) -> Named | None:
+        """The column that a node of a resolved tree is."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        return self.columns.get(node.name) if isinstance(node, exp.Column) else None
+
+    def node(self, column: Named) -> exp.Column:
+        """A column as it stands in resolved trees."""
+        return exp.column(exp.to_identifier(self._ids[id(column)], quoted=True))
+
+    def resolved(self, tree: exp.Expr, *, alias_first: bool = False) -> exp.Expr:
+        """A copy in which columns have their own names and aliases are written out.
+
+        A column of the table hides an alias of the same name, in ORDER BY (`alias_first`) it is the other way
+        round, as in DuckDB and PostgreSQL.
+
+        Raises:
+            QueryRefused: for names that mean nothing here, with the nearest that does.
+        """
+        columns = list(tree.find_all(exp.Column))
+        size = sum(self._sizes.get(column.name.lower(), 1) for column in columns)
+        if size > LARGEST:
+            raise refuse(
+                "The query uses its own aliases too often.", "Write the expression out where needed."
+            )
+        tree = tree.copy()
+        for column in list(tree.find_all(exp.Column)):
+            found = self._meaning(column, alias_first)
+            if column is tree:
+                tree = found
+            else:
+                column.replace(found)
+        return tree
+
+    def scalar(self, tree: exp.Expr, also: Mapping[str, Facts] | None = None) -> Expression:
+        """The expression over the source's columns that a resolved tree stands for, in normal form.
+
+        Args:
+            tree: Resolved.
+            also: Further columns of the source that the tree names as they are.
+
+        Raises:
+            QueryRefused: if it is not supported, or uses the privacy unit as a value.
+        """
+        for each in tree.find_all(exp.Column):
+            column = self.columns.get(each.name)
+            if column is not None and column.meaning is None:
+                raise self._valueless(column)
+        parsed = parse_expression(tree, self.facts if also is None else self.facts | dict(also))
+        if not self._definitions:
+            return normal(parsed)
+        inner = self.relation.facts if also is None else dict(self.relation.facts) | dict(also)
+        return normal(resolve(substituted(parsed, self._definitions), inner))
+
+    def starred(self) -> QueryRefused:
+        """The refusal of SELECT *, with an aggregate that works here."""
+        numbers = [name for name, each in self.facts.items() if each.kind in ("integer", "float")]
+        bounded = [name for name in numbers if None not in (self.facts[name].lower, self.facts[name].upper)]
+        example = f" or AVG({in_sql(bounded[0])})" if bounded else ""
+        return refuse("SELECT * would show the rows.", f"Name aggregates, such as COUNT(*){example}.")
+
+    def _valueless(self, column: Named) -> Exception:
+        if not column.is_unit:
+            return refuse(
+                f"{column.written} is missing where LEFT JOIN finds no partner, and has no value of its own.",
+                "Use the unit of the other side; to see who has a partner, select 1 AS found in the joined "
+                "subquery and test that.",
+            )
+        name = in_sql(column.name)
+        return refuse(
+            f"{column.name} serves only as the privacy unit of {self.table.name}: nobody is shown or picked.",
+            f"COUNT(DISTINCT {name}) counts the units; a subquery may GROUP BY it.",
+        )
+
+    def _meaning(self, column: exp.Column, alias_first: bool) -> exp.Expr:
+        if isinstance(column.this, exp.Star):
+            raise self.starred()
+        name, folded = column.name, column.name.lower()
+        table = self._table(column)
+        found = [each for each in self.relation.columns if each.name.lower() == folded]
+        if table is not None:
+            found = [each for each in found if each.table == table]
+        else:
+            found = [each for each in found if not each.hidden]
+        alias = self.named.get(folded) if not column.table else None
+        if alias is not None and (alias_first or not found):
+            return exp.Paren(this=alias.copy())
+        if len(found) > 1:
+            written = [each.written for each in found[:3]]
+            raise refuse(f"{shown(name)} could be {' or '.join(written)}.", f"Write {written[0]}.")
+        if found:
+            return self.node(found[0])
+        usable = [each for each in self.relation.columns if table in (None, each.table)]
+        own = list(dict.fromkeys(in_sql(each.name) for each in usable if not each.is_unit))
+        listed = [*own, *map(in_sql, self.named)]
+        fix = _turned(column) or _bare(name) or nearest(name, listed, columns=own)
+        if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
+            text = "'" + name[:30].replace("'", "''") + "'"
+            near = fix if difflib.get_close_matches(folded, [each.lower() for each in listed], 1, 0.8) else ""
+            fix = f"Text is written in single quotes: {text}. {near}".strip()
+        raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
+
+    def _shown(self, table: str | None) -> str:
+        tables = list(dict.fromkeys(each.table for each in self.relation.columns))
+        named = [table] if table is not None else tables
+        spelt = [self._declared(each) for each in named if each.strip()]
+        if len(named) > 1:
+            return f"{', '.join(spelt[:6])} have no declared"
+        if not spelt:
+            return "The subquery in FROM has no"
+        return f"{spelt[0]} has no declared" if spelt[0] in self.relation.known else f"{spelt[0]} has no"
+
+    def _declared(self, alias: str) -> str:
+        """The name of the table behind an alias, where it is one."""
+        for each in self.relation.known:
+            if self.relation.aliases.get(each.lower()) == alias:
+                return each
+        return alias
+
+    def _table(self, column: exp.Column) -> str | None:
+        """What FROM calls the table that a column is written with."""
+        if column.args.get("db") or column.args.get("catalog"):
+            raise refuse("A column is written as name or table.name.", "Leave the rest out.")
+        if not column.table:
+            return None
+        found = self.relation.aliases.get(column.table.lower())
+        if found is None:
+            owners = [each for each in self.relation.columns if each.name.lower() == column.name.lower()]
+            written = [each.written for each in owners] or [
+                f"{in_sql(each)}.{in_sql(column.name[:40])}"
+                for each in dict.fromkeys(self.relation.aliases.values())
+                if each.strip()
+            ]
+            raise refuse(
+                f"There is no table {shown(column.table)} in FROM.",
+                f"Write {written[0]}." if written else "Leave the table's name out.",
+            )
+        return found
+
+
+def _bare(name: str) -> str:
+    """Advice for an aggregate without its parentheses."""
+    word = name.upper()
+    if word not in ("AVG", "COUNT", "MAX", "MEDIAN", "MIN", "SUM"):
+        return ""
+    call = "COUNT(*)" if word == "COUNT" else f"{word}(x)"
+    return f"Write {call}, with parentheses, or the name that it has after AS."
+
+
+def _is_compared(column: exp.Column) -> bool:
+    """Whether a name stands where a text often does: behind a sign of comparison, or in a list."""
+    above = column.parent
+    if isinstance(above, exp.In):
+        return above.this is not column
+    return isinstance(above, exp.EQ | exp.NEQ | exp.Like | exp.ILike) and above.expression is column
+
+
+def _turned(column: exp.Column) -> str:
+    """Advice for the part of a date where a column is expected: BigQuery writes it last."""
+    above, part = column.parent, column.name.lower()
+    if part not in _PARTS or not isinstance(above, exp.DateTrunc | exp.TimestampTrunc):
+        return ""
+    day = in_sql(above.text("unit").lower() or "day")
+    return f"The part comes first, in quotes: DATE_TRUNC('{part}', {day})."

@@ -1,0 +1,271 @@
+"""Scalar SQL whose syntax says more than a function's name: casts, intervals, parts of dates, patterns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.tree import Call, Expression, Literal, call, literal
+from sfumato.sql.read.scalars import Handler, Parser, closed, exact, unknown
+
+__all__ = ["SPECIAL"]
+
+_CASTS = {
+    "SMALLINT": "to_integer",
+    "INT": "to_integer",
+    "BIGINT": "to_integer",
+    "FLOAT": "to_float",
+    "DOUBLE": "to_float",
+    "TEXT": "to_text",
+    "VARCHAR": "to_text",
+    "DATE": "to_date",
+    "BOOLEAN": "to_boolean",
+}
+_PARTS = {
+    "YEAR": "year",
+    "QUARTER": "quarter",
+    "MONTH": "month",
+    "DAY": "day",
+    "DOW": "dayofweek",
+    "DAYOFWEEK": "dayofweek",
+    "WEEKDAY": "dayofweek",
+    "ISODOW": "isodow",
+    "DOY": "dayofyear",
+    "DAYOFYEAR": "dayofyear",
+    "WEEK": "week",
+}
+_UNITS = "Use DAY, WEEK, MONTH, QUARTER or YEAR."
+_STARTS = {"YEAR": "trunc_year", "QUARTER": "trunc_quarter", "MONTH": "trunc_month", "WEEK": "trunc_week"}
+_INTERVALS = {
+    "DAY": ("days", 1),
+    "WEEK": ("days", 7),
+    "MONTH": ("months", 1),
+    "QUARTER": ("months", 3),
+    "YEAR": ("months", 12),
+}
+
+
+def _cast(parser: Parser, node: exp.Cast, depth: int) -> Expression:
+    closed(node, ("this", "to"))
+    kind = node.to.this
+    name = str(getattr(kind, "value", kind)).upper()
+    if name not in _CASTS or (node.to.expressions and _CASTS[name] != "to_text"):
+        raise QueryRefused(
+            f"A cast to {name[:40]} is not supported.",
+            "Use INTEGER, DOUBLE, TEXT, DATE or BOOLEAN; ROUND gives digits.",
+        )
+    value = parser.parse(node.this, depth)
+    if isinstance(value, Literal) and _CASTS[name] == "to_date" and isinstance(value.value, str):
+        return _day(value.value)
+    return call(_CASTS[name], value)
+
+
+def _day(text: str) -> Expression:
+    try:
+        return literal(datetime.date.fromisoformat(text))
+    except ValueError:
+        raise QueryRefused(f"{text[:20]!r} is no date.", "Write DATE '2024-01-31'.") from None
+
+
+def _unit(node: Any) -> str:
+    name = str(node.name if isinstance(node, exp.Expr) else node or "").upper()
+    return name[:-1] if name.endswith("S") and name[:-1] in _INTERVALS else name
+
+
+def _whole(node: Any) -> int:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    sign = 1
+    if isinstance(node, exp.Neg):
+        sign, node = -1, node.this
+    text = node.this.strip() if isinstance(node, exp.Literal) else ""
+    if isinstance(text, str) and text[:1] in "+-" and text[1:].isdigit():
+        sign, text = -sign if text[0] == "-" else sign, text[1:]
+    if not text.isdigit() or not text.isascii() or len(text) > 7:
+        raise QueryRefused("An interval takes a constant whole number.", "Write INTERVAL 3 DAY.")
+    return sign * int(text)
+
+
+def _moved(parser: Parser, day: exp.Expr, interval: exp.Interval, sign: int, depth: int) -> Expression:
+    closed(interval, ("this", "unit"))
+    unit = _unit(interval.args.get("unit"))
+    if unit not in _INTERVALS:
+        raise QueryRefused(
+            f"An interval of {unit[:20] or 'that kind'} is not supported.", "Use DAY, WEEK, MONTH or YEAR."
+        )
+    word, size = _INTERVALS[unit]
+    count = literal(sign * size * _whole(interval.this))
+    return call("add_days" if word == "days" else "add_months", parser.parse(day, depth), count)
+
+
+def _sum(function: str, sign: int) -> Handler:
+    def handler(parser: Parser, node: exp.Binary, depth: int) -> Expression:
+        left, right = node.this, node.expression
+        if isinstance(right, exp.Interval):
+            return _moved(parser, left, right, sign, depth)
+        if isinstance(left, exp.Interval) and sign > 0:
+            return _moved(parser, right, left, sign, depth)
+        arguments = parser.parse(left, depth), parser.parse(right, depth)
+        return exact(function, arguments) or Call(function, arguments)
+
+    return handler
+
+
+def _date_add(sign: int) -> Handler:
+    def handler(parser: Parser, node: Any, depth: int) -> Expression:
+        if isinstance(node.expression, exp.Interval):
+            closed(node, ("this", "expression"))
+            return _moved(parser, node.this, node.expression, sign, depth)
+        raise QueryRefused("DATE_ADD takes a date and an interval.", "Write day + INTERVAL 3 DAY.")
+
+    return handler
+
+
+def _part(parser: Parser, name: str, day: exp.Expr, depth: int) -> Expression:
+    if name.upper() not in _PARTS:
+        raise QueryRefused(f"EXTRACT of {name[:20]} is not supported.", f"Use one of {', '.join(_PARTS)}.")
+    return call(_PARTS[name.upper()], parser.parse(day, depth))
+
+
+def _extract(parser: Parser, node: exp.Extract, depth: int) -> Expression:
+    closed(node, ("this", "expression"))
+    return _part(parser, node.this.name, node.expression, depth)
+
+
+def _trunc(parser: Parser, node: Any, depth: int) -> Expression:
+    closed(node, ("this", "unit"))
+    return _start(parser, _unit(node.args.get("unit")), node.this, depth)
+
+
+def _start(parser: Parser, unit: str, day: exp.Expr, depth: int) -> Expression:
+    if unit == "DAY":
+        return call("add_days", parser.parse(day, depth), literal(0))
+    if unit not in _STARTS:
+        raise QueryRefused(
+            f"DATE_TRUNC to {unit[:20]} is not supported.", "Use DAY, WEEK, MONTH, QUARTER or YEAR."
+        )
+    return call(_STARTS[unit], parser.parse(day, depth))
+
+
+def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
+    closed(node, ("this", "expression", "unit"))
+    unit = _unit(node.args.get("unit")) or "DAY"
+    last, first = parser.parse(node.this, depth), parser.parse(node.expression, depth)
+    match unit:
+        case "DAY":
+            return call("days_between", last, first)
+        case "YEAR":
+            return call("subtract", call("year", last), call("year", first))
+        case "QUARTER" | "MONTH":
+            each = unit.lower()
+            years = call("subtract", call("year", last), call("year", first))
+            scaled = call("multiply", years, literal(4 if each == "quarter" else 12))
+            return call("add", scaled, call("subtract", call(each, last), call(each, first)))
+    raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, MONTH, QUARTER or YEAR.")
+
+
+def _make_date(parser: Parser, node: exp.DateFromParts, depth: int) -> Expression:
+    parts = [parser.parse(node.args.get(name), depth) for name in ("year", "month", "day")]
+    numbers = [each.value for each in parts if isinstance(each, Literal) and each.kind == "integer"]
+    try:
+        return literal(datetime.date(*numbers))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise QueryRefused(
+            "MAKE_DATE takes three constants that form a date.", "Write DATE '2024-01-31'."
+        ) from None
+
+
+def _trim(parser: Parser, node: exp.Trim, depth: int) -> Expression:
+    closed(node, ("this", "expression", "position"))
+    names = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+    name = names[str(node.args.get("position") or "").upper()]
+    characters = node.args.get("expression")
+    parts = [node.this] if characters is None else [node.this, characters]
+    return Call(name, tuple(parser.parse(each, depth) for each in parts))
+
+
+def _like(function: str) -> Handler:
+    def handler(parser: Parser, node: exp.Binary, depth: int) -> Expression:
+        closed(node, ("this", "expression", "negate"))
+        found = call(function, parser.parse(node.this, depth), parser.parse(node.expression, depth))
+        return call("not", found) if node.args.get("negate") else found
+
+    return handler
+
+
+def _escape(parser: Parser, node: exp.Escape, depth: int) -> Expression:
+    inner, mark = node.this, parser.parse(node.expression, depth)
+    if not isinstance(inner, exp.Like | exp.ILike):
+        raise unknown(node)
+    found = parser.parse(inner, depth)
+    negated = isinstance(found, Call) and found.function == "not"
+    match = found.arguments[0] if isinstance(found, Call) and negated else found
+    assert isinstance(match, Call)  # LIKE gives nothing else
+    escaped = Call(match.function, (*match.arguments, mark))
+    return call("not", escaped) if negated else escaped
+
+
+def _log(parser: Parser, node: exp.Log, depth: int) -> Expression:
+    closed(node, ("this", "expression"))
+    if node.expression is None:
+        return call("log10", parser.parse(node.this, depth))
+    base = node.this.this if isinstance(node.this, exp.Literal) else ""
+    if base not in ("2", "10"):
+        raise QueryRefused("LOG takes base 2 or 10.", "Write LN(x) / LN(base).")
+    return call(f"log{base}", parser.parse(node.expression, depth))
+
+
+def _named(parser: Parser, node: exp.Anonymous, depth: int) -> Expression:
+    name, parts = str(node.this).lower(), node.expressions
+    if name in ("date_part", "datepart") and len(parts) == 2 and isinstance(parts[0], exp.Literal):
+        return _part(parser, parts[0].name, parts[1], depth)
+    if name.upper() in _PARTS and len(parts) == 1:
+        return _part(parser, name, parts[0], depth)
+    if name in _NAMES:
+        return Call(_NAMES[name], tuple(parser.parse(each, depth) for each in parts))
+    raise unknown(node)
+
+
+_NAMES = {name: each.name for each in FUNCTIONS.values() for name in (each.name, *each.names)}
+
+
+def _date(parser: Parser, node: exp.Date, depth: int) -> Expression:
+    closed(node, ("this",))
+    value = parser.parse(node.this, depth)
+    if isinstance(value, Literal) and isinstance(value.value, str):
+        return _day(value.value)
+    return call("to_date", value)
+
+
+def _interval(_: Parser, __: exp.Interval, ___: int) -> Expression:
+    raise QueryRefused(
+        "An interval can only be added to a date or taken from it.", "Write day + INTERVAL 3 DAY."
+    )
+
+
+SPECIAL: dict[str, Callable[[Parser, Any, int], Expression]] = {
+    "Add": _sum("add", 1),
+    "Anonymous": _named,
+    "Cast": _cast,
+    "Date": _date,
+    "DateAdd": _date_add(1),
+    "DateDiff": _date_diff,
+    "DateFromParts": _make_date,
+    "DateSub": _date_add(-1),
+    "DateTrunc": _trunc,
+    "Escape": _escape,
+    "Extract": _extract,
+    "ILike": _like("ilike"),
+    "Interval": _interval,
+    "Like": _like("like"),
+    "Log": _log,
+    "Sub": _sum("subtract", -1),
+    "TimestampTrunc": _trunc,
+    "Trim": _trim,
+    "TryCast": _cast,
+}

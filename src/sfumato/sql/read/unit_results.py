@@ -1,0 +1,193 @@
+"""Aggregation per unit: a subquery that groups by the privacy unit, and statistics over units outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sfumato.plan.expressions.tree import Column, Expression, Literal, call, to_wire
+from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.sources import PerUnit, Public
+from sfumato.sql.read.aggregates import is_aggregate, parse_aggregate
+from sfumato.sql.read.expressions import unknown_function
+from sfumato.sql.read.relation import Named, Relation, called_after, facts_within, fresh
+from sfumato.sql.read.scope import Scope
+from sfumato.sql.refusals import refuse, shown
+from sfumato.sql.shape_refusals import PER_UNIT
+
+__all__ = ["UnitResults", "unit_aggregate"]
+
+_OWN = ("count", "count_values", "sum", "mean", "min", "max")
+_MOST = 64
+
+
+class UnitResults:
+    """The keys and aggregates of units, and what a subquery makes of them.
+
+    Attributes:
+        relation: One row for each unit, or each unit and key; its columns are the keys and aggregates.
+    """
+
+    def __init__(self, scope: Scope, keys: Sequence[exp.Expr], trees: Sequence[exp.Expr]) -> None:
+        """Group by the unit and the keys.
+
+        Args:
+            scope: What is read.
+            keys: The resolved grouping expressions, the unit's column among them.
+            trees: All resolved trees whose aggregates are needed.
+
+        Raises:
+            QueryRefused: if the unit is not among the keys, or an aggregate is not supported.
+        """
+        relation = scope.relation
+        self._scope = scope
+        if relation.is_public:
+            raise refuse(*PER_UNIT["public"])
+        others = {scope.scalar(each) for each in keys if not scope.is_unit(each)}
+        if not any(map(scope.is_unit, keys)) and not relation.tells_unit(others):
+            raise self._without_unit()
+        calls = {unit_aggregate(each, scope) for tree in trees for each in _aggregates(tree)}
+        if len(calls) > _MOST:
+            raise refuse(
+                f"The subquery has more than {_MOST} different aggregates.", "Ask for them in parts."
+            )
+        taken: list[str] = []
+        self._keys: dict[Expression, str] = {}
+        for key in sorted(others, key=lambda each: json.dumps(to_wire(each))):
+            self._keys[key] = fresh(_key_name(key), taken)
+            taken.append(self._keys[key])
+        self._calls: dict[AggregateCall, str] = {}
+        for each in sorted(calls, key=lambda each: json.dumps(each.to_wire())):
+            self._calls[each] = fresh(_call_name(each), taken)
+            taken.append(self._calls[each])
+        names = [*self._keys.values(), *self._calls.values()]
+        assert not isinstance(relation.source, Public)
+        source = PerUnit(
+            relation.source,
+            relation.predicate,
+            tuple((name, each) for each, name in self._keys.items()),
+            tuple((name, each) for each, name in self._calls.items()),
+        )
+        self.relation = Relation(
+            source=source,
+            predicate=None,
+            columns=tuple(Named(name, "", Column(name)) for name in names),
+            facts=facts_within(source, names, relation.known),
+            known=relation.known,
+            origins={
+                name: relation.origins[each.name]
+                for each, name in self._keys.items()
+                if isinstance(each, Column) and each.name in relation.origins
+            },
+        )
+        self._outside = Scope(self.relation)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the grouping columns other than the unit."""
+        return tuple(self._keys.values())
+
+    def expression(self, tree: exp.Expr) -> Expression:
+        """An expression over keys and aggregates.
+
+        Raises:
+            QueryRefused: if a column is in it that is neither grouped by nor aggregated.
+        """
+        holder = exp.Paren(this=tree.copy())
+        self._name_parts(holder.this)
+        return self._outside.scalar(holder.this)
+
+    def _name_parts(self, node: exp.Expr) -> None:
+        found = self._meaning(node)
+        if found is not None:
+            node.replace(exp.column(exp.to_identifier(found, quoted=True)))
+            return
+        for child in list(node.iter_expressions()):
+            self._name_parts(child)
+
+    def _meaning(self, node: exp.Expr) -> str | None:
+        if is_aggregate(node):
+            return self._calls[unit_aggregate(node, self._scope)]
+        nodes = list(node.walk())
+        if any(map(is_aggregate, nodes)) or not any(isinstance(each, exp.Column) for each in nodes):
+            return None
+        if self._keys and (found := self._keys.get(self._scope.scalar(node))) is not None:
+            return found
+        if isinstance(node, exp.Column):
+            self._scope.scalar(node)
+            if (unknown := unknown_function(node)) is not None:
+                raise unknown
+            raise refuse(
+                f"Column {shown(node.name)} of the subquery is neither aggregated nor in GROUP BY.",
+                f"Add it to GROUP BY, or aggregate it, as in MAX({node.name}).",
+            )
+        return None
+
+    def _without_unit(self) -> Exception:
+        if self._scope.table.unit.is_row:
+            return refuse(*PER_UNIT["rows"])
+        unit = self._scope.relation.unit_name
+        return refuse(
+            "A subquery that aggregates over several people would need noise of its own.",
+            f"Ask it as a query of its own, or have it GROUP BY {unit} (and more) for figures of each one.",
+        )
+
+
+def _key_name(key: Expression) -> str:
+    return key.name if isinstance(key, Column) else called_after("key", to_wire(key))
+
+
+def _call_name(each: AggregateCall) -> str:
+    """What a unit's own result is called: in words, where that is short."""
+    if each.argument is None:
+        return "number of rows"
+    function = each.function.replace("_", " ")
+    if isinstance(each.argument, Column):
+        return f"{function} of {each.argument.name}"
+    return called_after(function, each.to_wire())
+
+
+def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
+    """The outermost aggregates."""
+    if is_aggregate(tree):
+        return [tree]
+    return [found for child in tree.iter_expressions() for found in _aggregates(child)]
+
+
+def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
+    """An aggregate over the rows of one unit.
+
+    No bounds are needed, and a unit's own extremes and distinct values may be taken: what it counts for is
+    bounded outside.
+
+    Raises:
+        QueryRefused: if it is not supported there.
+    """
+    inner, condition = node, None
+    if isinstance(node, exp.Filter):
+        inner, condition = node.this, node.expression.this
+    argument: exp.Expr | None = None
+    name = ""
+    if isinstance(inner, exp.Min | exp.Max) and not inner.expressions:
+        name, argument = type(inner).__name__.lower(), inner.this
+    elif isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct):
+        values = inner.this.expressions
+        if len(values) != 1:
+            raise refuse(*PER_UNIT["distinct"])
+        if scope.is_unit(values[0]):
+            raise refuse(*PER_UNIT["one"])
+        name, argument = "count_values", values[0]
+    if argument is None or isinstance(argument, exp.Distinct):
+        call_ = parse_aggregate(node, scope)
+        if call_.function not in _OWN or call_.bounds is not None:
+            raise refuse(*PER_UNIT["aggregate"])
+        return call_
+    for each in (argument, condition):
+        if each is not None and any(map(is_aggregate, each.walk())):
+            raise refuse("An aggregate stands inside another.", "Aggregate a plain expression of the row.")
+    value = scope.scalar(argument)
+    if condition is not None:
+        value = call("case", scope.scalar(condition), value, Literal(None, None))
+    return AggregateCall(name, value)  # type: ignore[arg-type]

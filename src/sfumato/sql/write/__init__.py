@@ -1,0 +1,1 @@
+"""From what is measured to the one statement that an engine runs, generated afresh."""

@@ -1,0 +1,213 @@
+"""Aggregates over the rows of one unit: exact, whatever the order of its rows and however large they are.
+
+Values are summed as integers. Whole numbers are integers already; fractions become multiples of 2**-bits:
+
+- with two known bounds, within them, where 2**53 units are the greater of both or a little more;
+- otherwise within ±2**53 in units of 2**-24, or as many wider units if a bound lies beyond.
+
+A value outside is taken for the nearest one inside, and a fraction of a unit is cut off toward zero. A sum of
+whole numbers that needs more than 64 bits is the greatest or least number of 64 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sfumato.numeric.exact import float_down, float_up
+from sfumato.plan.expressions.ranges import Facts
+from sfumato.plan.expressions.tree import Literal
+from sfumato.plan.questions.nodes import Measurement
+from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.fixed_point import fixed_point, is_present
+from sfumato.sql.write.typed import Typed, as_kind, plain
+
+__all__ = ["Recipe", "recipe"]
+
+_WIDE, _FINE = 53, 24  # without bounds: up to 2**53 in units of 2**-24; 2**49 rows fit in 128 bits
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_LARGEST = Fraction(2**1023)
+_FINEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """An aggregate in two steps: what the engine aggregates, and the value that follows from it.
+
+    Attributes:
+        parts: Calls of aggregate functions.
+        finish: The value, from the columns that hold the parts.
+    """
+
+    parts: tuple[exp.Expr, ...]
+    finish: Callable[[Sequence[exp.Expr]], exp.Expr]
+
+
+def recipe(function: str, value: Typed | None, facts: Facts | None, *, bounded: bool = False) -> Recipe:
+    """How one of `count`, `count_values`, `sum`, `mean`, `min`, `max` is computed.
+
+    Args:
+        function: Which.
+        value: The column with the argument, in the type of its kind; None: rows are counted.
+        facts: What is known about it once it is within the bounds that the question gives.
+        bounded: Whether the question gives bounds.
+
+    Privacy:
+        Claim: the value is a function of the multiset of the rows that are aggregated, defined for every
+        multiset of fewer than 2**49 rows: no order, thread or partial result can show, and no row can make
+        the engine raise.
+        Proof: integers of less than 2**78 are added in 128 bits, which is exact, associative and commutative.
+        Minimum, maximum and counts are so too, where equal values look the same (`plain`). What follows is
+        computed from these alone, by casts that give NULL or by arithmetic that IEEE 754 defines everywhere.
+    """
+    if value is None or facts is None:
+        return _single(exp.Count(this=exp.Star(), big_int=True))
+    if function == "count":
+        one = exp.Literal.number(1)
+        return _single(exp.Count(this=exp.Case(ifs=[exp.If(this=is_present(value), true=one)])))
+    if function == "count_values":
+        return _single(exp.Count(this=exp.Distinct(expressions=[_present(value)])))
+    if function in ("min", "max"):
+        made = _within(as_kind(value, facts.kind), facts) if bounded else value
+        return _single((exp.Min if function == "min" else exp.Max)(this=_present(made)))
+    units, bits = _units(value, facts)
+    if function == "mean":
+        return Recipe((exp.Sum(this=units), exp.Count(this=units.copy())), _mean(bits, facts))
+    return Recipe((exp.Sum(this=units),), _scaled(bits) if facts.kind == "float" else _saturated)
+
+
+def _single(part: exp.Expr) -> Recipe:
+    return Recipe((part,), lambda columns: columns[0])
+
+
+def _present(value: Typed) -> exp.Expr:
+    if value.kind != "float":
+        return value.sql
+    return exp.Case(ifs=[exp.If(this=is_present(value), true=plain(value))])
+
+
+def _within(value: Typed, facts: Facts) -> Typed:
+    """The value within its bounds; NULL and NaN stay."""
+    low, high = _ends(facts)
+    number, ifs = value.sql, []
+    if facts.kind == "float":  # NaN is above all numbers there
+        ifs.append(exp.If(this=exp.IsNan(this=number.copy()), true=number.copy()))
+    if low is not None:
+        ifs.append(exp.If(this=exp.LT(this=number.copy(), expression=low), true=low.copy()))
+    if high is not None:
+        ifs.append(exp.If(this=exp.GT(this=number.copy(), expression=high), true=high.copy()))
+    return value if low is high is None else Typed(exp.Case(ifs=ifs, default=number.copy()), value.kind)
+
+
+def _ends(facts: Facts) -> tuple[exp.Expr | None, exp.Expr | None]:
+    if facts.kind == "float":
+        low = None if facts.lower is None else _float(float_down(facts.lower))
+        return low, None if facts.upper is None else _float(float_up(facts.upper))
+    least = None if facts.lower is None else math.ceil(facts.lower)
+    most = None if facts.upper is None else math.floor(facts.upper)
+    return _whole(least), _whole(most)
+
+
+def _whole(bound: int | None) -> exp.Expr | None:
+    if bound is None or not _LEAST <= bound <= _MOST:
+        return None
+    return exp.cast(exp.Literal.number(bound), "BIGINT")
+
+
+def _units(value: Typed, facts: Facts) -> tuple[exp.Expr, int]:
+    """The value as an integer of 2**-bits, NULL where it is not present."""
+    if facts.kind != "float":
+        return _within(as_kind(value, "integer"), facts).sql, 0
+    number = as_kind(value, "float")
+    lower, upper = _cut(facts.lower), _cut(facts.upper)
+    if lower is None or upper is None:
+        return _wide(number.sql, lower, upper)
+    most = max(abs(lower), abs(upper))
+    bits = min(_WIDE - _exponent(most), _FINEST) if most else 0
+    unit = Fraction(2) ** bits
+    ends = math.floor(lower * unit), math.ceil(upper * unit)
+    return fixed_point(number, Measurement("sum", None, *ends, bits, whole=False)), bits
+
+
+def _cut(bound: Fraction | None) -> Fraction | None:
+    return None if bound is None else min(max(bound, -_LARGEST), _LARGEST)
+
+
+def _exponent(size: Fraction) -> int:
+    """The least e with size ≤ 2**e."""
+    guess = size.numerator.bit_length() - size.denominator.bit_length()
+    return next(e for e in range(guess - 1, guess + 3) if size <= Fraction(2) ** e)
+
+
+def _wide(number: exp.Expr, lower: Fraction | None, upper: Fraction | None) -> tuple[exp.Expr, int]:
+    known = abs(lower or upper or Fraction(0))
+    reach = _WIDE if known <= 2**_WIDE else min(_exponent(known) + 10, 1023)
+    bits = _WIDE + _FINE - reach
+    low = float_down(-(Fraction(2) ** reach) if lower is None else lower)
+    high = float_up(Fraction(2) ** reach if upper is None else upper)
+    scaled = exp.Mul(this=number.copy(), expression=_float(math.ldexp(1.0, bits)))
+    inside = exp.Between(this=number.copy(), low=_float(low), high=_float(high))
+    below = exp.LT(this=number.copy(), expression=_float(low))
+    no_nan = exp.not_(exp.IsNan(this=number.copy()))
+    above = exp.and_(exp.GT(this=number.copy(), expression=_float(high)), no_nan, copy=False)
+    huge = exp.DataType.build("HUGEINT")
+    made = exp.Case(
+        ifs=[
+            exp.If(this=inside, true=exp.TryCast(this=exp.Trunc(this=scaled), to=huge)),
+            exp.If(this=below, true=_huge(low, bits)),
+            exp.If(this=above, true=_huge(high, bits)),
+        ]
+    )
+    return made, bits
+
+
+def _huge(end: float, bits: int) -> exp.Expr:
+    return exp.cast(exp.Literal.number(math.trunc(Fraction(end) * Fraction(2) ** bits)), "HUGEINT")
+
+
+def _saturated(columns: Sequence[exp.Expr]) -> exp.Expr:
+    total = columns[0]
+    high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_MOST, _LEAST))
+    return exp.Case(
+        ifs=[
+            exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
+            exp.If(this=exp.LT(this=total.copy(), expression=low), true=low.copy()),
+        ],
+        default=exp.TryCast(this=total.copy(), to=exp.DataType.build("BIGINT")),
+    )
+
+
+def _scaled(bits: int) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+    def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
+        return _times(exp.cast(columns[0], "DOUBLE"), -bits)
+
+    return finish
+
+
+def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+    low = -math.inf if facts.lower is None else float_down(facts.lower)
+    high = math.inf if facts.upper is None else float_up(facts.upper)
+
+    def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
+        total, count = (exp.cast(each, "DOUBLE") for each in columns)
+        made = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
+        ifs = []
+        if math.isfinite(low):  # rounding must not leave the bounds that the mean is known to have
+            ifs.append(exp.If(this=exp.LT(this=made.copy(), expression=_float(low)), true=_float(low)))
+        if math.isfinite(high):
+            ifs.append(exp.If(this=exp.GT(this=made.copy(), expression=_float(high)), true=_float(high)))
+        return exp.Case(ifs=ifs, default=made) if ifs else made
+
+    return finish
+
+
+def _times(number: exp.Expr, bits: int) -> exp.Expr:
+    return exp.Mul(this=number, expression=_float(math.ldexp(1.0, bits))) if bits else number
+
+
+def _float(value: float) -> exp.Expr:
+    return lower_expression(Literal(value, "float"))

@@ -1,0 +1,319 @@
+"""The rows of a source as part of a statement: its columns by name, and `UNIT_COLUMN` with whose they are.
+
+Privacy:
+    Claim: the rows that carry one unit's id follow from the rows of that unit in the tables and from public
+    tables alone, as multisets: rows(D) is the disjoint union of rows(D_u). No order of rows, number of
+    threads or statistics of columns can show, and no row can make the engine raise.
+    Conditions: the engine keeps rule 7 of its contract (`engines.base`), and the ids of one unit are equal in
+    all tables, as the pointers to one owner are: those of different native types would be cast by the engine
+    before they are compared, which can merge units, split one in two or fail on a row. The statement cannot
+    see this; `id_types` asks for the types, so that whoever attaches tables of one dataset can refuse them
+    unless they are the same.
+    Proof: by induction over the source; each function below says why its node keeps it. Columns hold equal
+    values in one form, so that what an engine's order, hash or group takes for the same row is the same row.
+    Only a table that is read alone is left as it is: each of its rows is judged by itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.engines.base import UNIT_COLUMN, pointer_column
+from sfumato.errors import InvalidParameter
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.questions.relations import block_facts, is_single, source_facts
+from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United
+from sfumato.schema import Kind, PrivateTable, PublicTable, owners
+from sfumato.sql.write.per_unit import refined, select_per_unit, where
+from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
+from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain
+from sfumato.sql.write.windows import select_windowed
+
+__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source"]
+
+MOST_JOINED = 1000
+"""The most rows of one unit that enter one side of a join of private rows."""
+MOST_PARTNERS = 100
+"""The most rows that one row of a unit meets there."""
+_PLACE = "sfumato place"
+
+
+def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
+    """What stands in FROM: it has the source's columns, and `UNIT_COLUMN` unless each row is a unit.
+
+    Args:
+        source: Where the rows come from.
+        tables: The tables by name, private and public, with those that lead to owners.
+        dialect: The engine's.
+
+    Raises:
+        InvalidParameter: for a source that has no meaning, such as rows of a unit of rows put together.
+        QueryRefused: for ill-typed expressions.
+    """
+    if isinstance(source, Scan):  # whatever reads one table alone looks at each row by itself
+        return _scan(source, tables)
+    return _lowered(source, tables, dialect)
+
+
+def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
+    """One row with the types of columns of attached tables, as `"0"`, `"1"`, … in this order, reading no row.
+
+    Ids of tables whose rows are put together must have the same one, the text that the engine gives for it;
+    and so must both ends of a pointer.
+    """
+    none = exp.Boolean(this=False)
+    found = [
+        subquery(
+            select(
+                [("t", exp.Anonymous(this="TYPEOF", expressions=[exp.Max(this=column(name))]))],
+                table(of),
+                none.copy(),
+            ),
+            f"t{i}",
+        )
+        for i, (of, name) in enumerate(columns)
+    ]
+    made = select([(str(i), column("t", f"t{i}")) for i in range(len(columns))], found[0])
+    for each in found[1:]:
+        made = made.join(each, join_type="cross", copy=False)
+    return made
+
+
+def _lowered(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
+    if isinstance(source, Scan):
+        return _plain_scan(source, tables)
+    if isinstance(source, Joined):
+        return subquery(_joined(source, tables, dialect), "j")
+    if isinstance(source, United):
+        return subquery(_united(source, tables, dialect), "a")
+    _need_units(source.source, tables)
+    inner = _lowered(source.source, tables, dialect)
+    if isinstance(source, PerUnit):
+        return subquery(select_per_unit(source, inner, tables, dialect), "b")
+    return subquery(select_windowed(source, inner, tables, dialect), "c")
+
+
+def _has_units(source: Source, tables: Mapping[str, Any]) -> bool:
+    """Whether the rows carry ids: not where each is a unit of its own."""
+    if isinstance(source, Scan):
+        return not _private(source.table, tables).unit.is_row
+    if isinstance(source, Joined):
+        return _has_units(_rows(source.left), tables)
+    return True
+
+
+def _need_units(source: Source, tables: Mapping[str, Any]) -> None:
+    if not _has_units(source, tables):
+        raise InvalidParameter("Rows that are units by themselves cannot be put together with others.")
+
+
+def _private(name: str, tables: Mapping[str, Any]) -> PrivateTable:
+    found = tables.get(name)
+    if not isinstance(found, PrivateTable):
+        raise InvalidParameter(f"{name[:60]!r} is no private table.")
+    return found
+
+
+def _rows(block: Block) -> Source:
+    if isinstance(block.source, Public):
+        raise InvalidParameter("A public table can only be the right side of a join.")
+    return block.source
+
+
+def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
+    """The table, or its rows joined along the chain that leads to their owners.
+
+    Privacy:
+        A row belongs to each id that it reaches, and to none otherwise: see `schema.owners`. No pointer is
+        taken to be unique. Pointers are compared as the source has them: of '07' and '7', declared as whole
+        numbers, a cast would make one, and rows would reach owners that they do not point to.
+    """
+    chain = owners(_private(source.table, tables), tables) if _is_via(source, tables) else ()
+    if not chain:
+        return table(source.table)
+    last = f"t{len(chain) - 1}"
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, last))]
+    columns += [(name, column(name, "t0")) for name in chain[0].schema]
+    made = select(columns, table(chain[0].name, "t0"), has_id(last))
+    for i, (here, there) in enumerate(itertools.pairwise(chain)):
+        ends = [(pointer_column(a), pointer_column(b)) for a, b in here.unit.on]
+        pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in ends]
+        made = made.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
+    return subquery(made, "v")
+
+
+def _plain_scan(source: Scan | Public, tables: Mapping[str, Any]) -> exp.Expr:
+    """The same with equal values in one form, as the columns of all other sources have them."""
+    kinds = {name: each.kind for name, each in tables[source.table].schema.items()}
+    rows = table(source.table) if isinstance(source, Public) else _scan(source, tables)
+    if "float" not in kinds.values():
+        return rows
+    columns: list[tuple[str, exp.Expr]] = []
+    if not isinstance(source, Public) and _has_units(source, tables):
+        columns.append((UNIT_COLUMN, column(UNIT_COLUMN)))
+    columns += [(name, plain(Typed(column(name), kind))) for name, kind in kinds.items()]
+    return subquery(select(columns, rows), "f")
+
+
+def _is_via(source: Scan, tables: Mapping[str, Any]) -> bool:
+    return _private(source.table, tables).unit.is_via
+
+
+def _block(block: Block, tables: Mapping[str, Any], dialect: str, kinds: Mapping[str, Facts]) -> exp.Select:
+    """The rows of a source that satisfy a condition, each judged by itself; in the types of `kinds`."""
+    check_names([name for name, _ in block.columns])
+    before, inside = refined(block.source, block.predicate, tables)
+    columns: list[tuple[str, Typed]] = []
+    if isinstance(block.source, Public):
+        if not isinstance(tables.get(block.source.table), PublicTable):
+            raise InvalidParameter(f"{block.source.table[:60]!r} is no public table.")
+        rows = _plain_scan(block.source, tables)
+    else:
+        rows = _lowered(block.source, tables, dialect)
+        if _has_units(block.source, tables):
+            columns.append((UNIT_COLUMN, Typed(column(UNIT_COLUMN), None)))
+    made = {name: as_typed(each, inside, dialect) for name, each in block.columns}
+    columns += [(name, as_kind(made[name], each.kind)) for name, each in kinds.items()]
+    return select_plain(columns, rows, where(block.predicate, before, dialect))
+
+
+def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Select:
+    """Left rows with their partners.
+
+    Privacy:
+        Private partners have the same unit, whatever else is asked: the pairs of a unit are pairs of its own
+        rows. A public table is the same for all neighbours, and a row has at most one partner in it, since
+        it is grouped by what is compared. So one row stays one, also if a declared key is none.
+    """
+    source_facts(source, tables)  # checks names and kinds
+    private = _has_units(_rows(source.left), tables)
+    left, right = block_facts(source.left, tables), block_facts(source.right, tables)
+    pairs = [_compared(a, left[a].kind, b, right[b].kind) for a, b in source.on]
+    matches = [_equal(here, column(f"j{i}", "r")) for i, (here, _) in enumerate(pairs)]
+    other = subquery(_block(source.right, tables, dialect, right), "q")
+    keys = [there for _, there in pairs]
+    if source.is_public:
+        reduced = _at_most_one(other, right, keys)
+    else:
+        _need_units(_rows(source.left), tables)
+        _need_units(_rows(source.right), tables)
+        matches.append(_equal(column(UNIT_COLUMN, "l"), column(UNIT_COLUMN, "r")))
+        few = subquery(_few(other, source.right, right), "q")
+        reduced = _partners(_with_keys(few, right, keys), source.right, keys, right)
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "l"))] if private else []
+    columns += [(name, column(name, "l")) for name in left]
+    columns += [(name, column(f"c{i}", "r")) for i, name in enumerate(right)]
+    mine: exp.Query = _block(source.left, tables, dialect, left)
+    if not source.is_public:
+        mine = _few(subquery(mine, "p"), source.left, left)
+    made = select(columns, subquery(mine, "l"))
+    return made.join(
+        subquery(reduced, "r"),
+        on=exp.and_(*matches, copy=False),
+        join_type="left" if source.outer else "inner",
+        copy=False,
+    )
+
+
+def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.Select:
+    """At most `MOST_JOINED` rows of each unit, chosen by a hash of their columns.
+
+    Privacy:
+        Which rows stay follows from the unit's own rows: rows of the same hash are told apart by their
+        columns, and rows alike in all columns are alike, since equal values have one form (`select_plain`).
+        Without this the size of a join of joins would grow as a power of one unit's rows, and a read that is
+        never finished would tell whether somebody has many.
+    """
+    shown: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
+    shown += [(name, column(name)) for name in columns]
+    if is_single(block):
+        return select(shown, rows)
+    return _first(shown, rows, [column(UNIT_COLUMN)], [column(name) for name in columns], MOST_JOINED)
+
+
+def _partners(
+    rows: exp.Select, block: Block, keys: Sequence[Typed], columns: Mapping[str, Facts]
+) -> exp.Select:
+    """At most `MOST_PARTNERS` rows of each unit with the same keys `j0`, …, chosen like those of `_few`.
+
+    Privacy:
+        As there. So a join has at most MOST_JOINED·MOST_PARTNERS rows of a unit before anything is counted:
+        what one unit adds to the work of a read is bounded by the shape of the statement.
+    """
+    if is_single(block):
+        return rows
+    by = [UNIT_COLUMN, *(f"j{i}" for i in range(len(keys)))]
+    every = [f"c{i}" for i in range(len(columns))]
+    shown = [(name, column(name)) for name in (*by, *every)]
+    return _first(shown, subquery(rows, "k"), [*map(column, by)], [*map(column, every)], MOST_PARTNERS)
+
+
+def _first(
+    shown: Sequence[tuple[str, exp.Expr]],
+    rows: exp.Subquery,
+    by: Sequence[exp.Expr],
+    every: Sequence[exp.Expr],
+    most: int,
+) -> exp.Select:
+    """So many rows of those that agree in `by`, in the order of a hash of all columns and of these."""
+    twice: exp.Expr = exp.Literal.number(0)
+    if every:
+        once = exp.Anonymous(this="hash", expressions=[each.copy() for each in every])
+        twice = exp.Anonymous(this="hash", expressions=[once])
+    order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (twice, *every)])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[each.copy() for each in by], order=order)
+    ranked = select([*shown, (_PLACE, place)], rows)
+    limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(most))
+    return select([(name, each.copy()) for name, each in shown], subquery(ranked, "w"), limit)
+
+
+def _compared(here: str, kind: Kind | None, there: str, other: Kind | None) -> tuple[exp.Expr, Typed]:
+    """Both columns of an equality in one type: that which the engine would choose, but before it counts."""
+    common: Kind | None = "float" if {kind, other} == {"integer", "float"} else kind
+    left = as_kind(Typed(column(here, "l"), kind), common)
+    return left.sql, as_kind(Typed(column(there), other), common)
+
+
+def _with_keys(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+    """Rows with `j0`, … to compare, and their columns as `c0`, …; a NaN equals nothing."""
+    made: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
+    made += [(f"j{i}", key.sql) for i, key in enumerate(keys)]
+    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    return select(made, rows, *map(_no_nan, keys))
+
+
+def _at_most_one(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+    """One row for each combination of keys: of several, the least value of each column."""
+    if not keys:
+        raise InvalidParameter("A join with a public table compares at least one column.")
+    made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
+    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    level = select(made, rows, *map(_no_nan, keys))
+    groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
+    groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
+    by = [column(f"j{i}", "p") for i in range(len(keys))]
+    return select(groups, subquery(level, "p")).group_by(*by, copy=False)
+
+
+def _no_nan(key: Typed) -> exp.Expr | None:
+    return exp.not_(exp.IsNan(this=key.sql.copy())) if key.kind == "float" else None
+
+
+def _united(source: United, tables: Mapping[str, Any], dialect: str) -> exp.Query:
+    """All rows of all parts; ids stay as they are, so that a unit of several parts is one."""
+    kinds = source_facts(source, tables)
+    for part in source.parts:
+        _need_units(_rows(part), tables)
+    first, *others = (_block(part, tables, dialect, kinds) for part in source.parts)
+    made: exp.Query = first
+    for each in others:
+        made = exp.Union(this=made, expression=each, distinct=False)
+    return made
+
+
+def _equal(first: exp.Expr, second: exp.Expr) -> exp.EQ:
+    return exp.EQ(this=first, expression=second)

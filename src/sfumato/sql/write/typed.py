@@ -1,0 +1,99 @@
+"""A generated expression together with the type that it has in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sfumato.engines.forms import one_form
+from sfumato.plan.expressions.facts import Facts, facts_of
+from sfumato.plan.expressions.tree import Column, Expression
+from sfumato.schema import Kind
+from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.pieces import column, select, subquery
+
+__all__ = ["Typed", "as_kind", "as_typed", "plain", "select_plain", "typed"]
+
+_TYPES: dict[Kind, str] = {
+    "integer": "BIGINT",
+    "float": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "text": "VARCHAR",
+    "date": "DATE",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Typed:
+    """An expression of the engine's language and its kind; None: the NULL constant, of any kind."""
+
+    sql: exp.Expr
+    kind: Kind | None
+
+    def copy(self) -> Typed:
+        """The same, with a tree of its own: a tree has one parent."""
+        return Typed(self.sql.copy(), self.kind)
+
+    def number(self) -> Typed:
+        """As a number of known type: a BIGINT column stays, whatever else counts as a number is a DOUBLE."""
+        if isinstance(self.sql, exp.Column) or self.kind not in ("integer", "float"):
+            return self
+        return Typed(exp.cast(self.sql, "DOUBLE"), "float")
+
+
+def typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) -> Typed:
+    """The expression in the engine's language, with the kind that its columns' types give it."""
+    sql = lower_expression(expression, dialect, columns=columns)
+    if isinstance(expression, Column):
+        sql = exp.Column(this=exp.to_identifier(expression.name, quoted=True))
+    return Typed(sql, facts_of(expression, columns).kind)
+
+
+def as_typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) -> Typed:
+    """An expression in the canonical type of its kind, as columns of tables have it; NULL if it does not fit.
+
+    A whole number that arithmetic made is a DOUBLE of the engine, which nobody may take for a BIGINT.
+    """
+    made = typed(expression, columns, dialect)
+    if isinstance(expression, Column) or made.kind is None:
+        return made
+    return as_kind(made, made.kind, sure=False)
+
+
+def as_kind(value: Typed, kind: Kind | None, *, sure: bool = True) -> Typed:
+    """A value cast to the canonical type of a kind; `sure`: it has that of its own kind."""
+    if kind is None or (sure and value.kind == kind):
+        return value
+    return Typed(exp.TryCast(this=value.sql, to=exp.DataType.build(_TYPES[kind])), kind)
+
+
+def plain(value: Typed) -> exp.Expr:
+    """The value in the one form that equal values have (`engines.forms`)."""
+    return one_form(value.sql, value.kind)
+
+
+def select_plain(
+    columns: Iterable[tuple[str, Typed]], source: exp.Expr, *conditions: exp.Expr | None
+) -> exp.Select:
+    """SELECT columns under names, equal values in one form, from a source whose columns are so.
+
+    Privacy:
+        Claim: two rows that agree in all these columns, as the engine orders, hashes and groups them, are
+        the same row to every expression over them. Reason: a column of the source stays as it is, and what
+        is computed is brought into one form before anything can look at it: -0.0 may come of any
+        arithmetic.
+    """
+    listed = list(columns)
+    made = select([(name, each.sql) for name, each in listed], source, *conditions)
+    if not any(_is_computed(each) for _, each in listed):
+        return made
+    shown = [
+        (name, plain(Typed(column(name), each.kind if _is_computed(each) else None))) for name, each in listed
+    ]
+    return select(shown, subquery(made, "m"))
+
+
+def _is_computed(value: Typed) -> bool:
+    return value.kind == "float" and not isinstance(value.sql, exp.Column)
