@@ -14,8 +14,9 @@ from scipy import optimize
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
+from sfumato.plan.intervals import cdf
 from sfumato.plan.intervals.cdf import Tree, quantile_intervals
-from sfumato.plan.intervals.forms import Floats, cdf
+from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
