@@ -123,12 +123,12 @@ def test_the_loss_of_parts():
         report_of(["SUM(x)", "MEDIAN(x)"], "g"), table_of(), epsilon=1, delta="1e-6", mechanism="laplace"
     )
     assert quote.loss.delta(1) == pytest.approx(1e-6)
-    assert loss_of(NOTHING, (), None) == NO_LOSS
+    assert loss_of(NOTHING, (), ()) == NO_LOSS
     gate = sf.Budget(10, "1e-3").filter()
-    for extras, selection in (((), quote.selection), (quote.extras, None), (quote.extras, quote.selection)):
-        wanted = sum((each.epsilon for each in extras), Fraction(0)) + (selection.epsilon if selection else 0)
-        found = gate.price(loss_of(NOTHING, extras, selection))
-        assert found == (wanted, selection.delta if selection else 0)
+    for extras, chosen in (((), quote.selections), (quote.extras, ()), (quote.extras, quote.selections)):
+        wanted = sum((each.epsilon for each in (*extras, *chosen)), Fraction(0))
+        found = gate.price(loss_of(NOTHING, extras, chosen))
+        assert found == (wanted, sum(each.delta for each in chosen))
 
 
 def test_a_fingerprint_is_of_all_questions_in_order():

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from sfumato.plan.questions.others import (
     picks_of,
     places_in,
     questions_of,
+    searched_of,
+    shares_of,
     shelf_of,
-    tops_of,
 )
 from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.schema import PrivacyUnit
@@ -92,22 +94,58 @@ def test_the_rows_are_found_groups_and_one_of_other_keys_beside_those_that_begin
     assert [line.is_other for line in lines].count(True) == 5
 
 
-def test_groups_are_looked_for_on_the_widest_levels() -> None:
+def test_groups_are_looked_for_on_every_level_with_such_a_key() -> None:
     public = (("x", "y"), None, None)
-    for levels, values, tops, finding in (
-        (SETS["rollup"], OPEN, ((0, 1, 2),), 0),
-        (SETS["cube"], OPEN, ((0, 1, 2),), 0),
-        (SETS["margins"], OPEN, ((0,), (1,), (2,)), 3),
-        (SETS["pairs"], OPEN, ((0, 1), (1, 2)), 2),
-        (SETS["margins"], public, ((1,), (2,)), 2),
-        (((0, 1), (0, 2), (0,)), public, ((0, 1), (0, 2)), 2),
-        (((0,), (1, 2)), public, ((1, 2),), 1),
+    for levels, values, ranks in (
+        (SETS["rollup"], OPEN, (((0, 1, 2),), ((0, 1),), ((0,),))),
+        (SETS["cube"], OPEN, (((0, 1, 2),), ((0, 1), (0, 2), (1, 2)), ((0,), (1,), (2,)))),
+        (SETS["margins"], OPEN, (((0,), (1,), (2,)),)),
+        (SETS["pairs"], OPEN, (((0, 1), (1, 2)),)),
+        (SETS["margins"], public, (((1,), (2,)),)),
+        (SETS["rollup"], public, (((0, 1, 2),), ((0, 1),))),
+        (((0, 1), (0, 2), (0,)), public, (((0, 1), (0, 2)),)),
+        (((0,), (1, 2)), public, (((1, 2),),)),
+        (((0, 1), (2,), (0,), ()), OPEN, (((0, 1), (2,)), ((0,),))),
     ):
         measured = question(levels, values)
-        assert tops_of(measured) == tops
+        assert searched_of(measured) == ranks
         asked = questions_of(measured)
-        assert [len(each.keys) for each in asked] == [len(top) for top in tops][:finding]
+        wanted = [len(level) for rank in ranks for level in rank if len(level) < 3]
+        assert [len(each.keys) for each in asked] == wanted
         assert all(each.is_open and not each.levels and not each.measurements for each in asked)
+
+
+def test_the_shares_of_levels_add_up_and_each_has_half_of_one_above() -> None:
+    for levels in SETS.values():
+        ranks = searched_of(question(levels))
+        shares = shares_of(ranks)
+        assert sum(shares) == 1
+        each = [share / len(rank) for share, rank in zip(shares, ranks, strict=True)]
+        assert all(above == 2 * below for above, below in itertools.pairwise(each))
+    assert shares_of(searched_of(question(SETS["rollup"]))) == (
+        Fraction(4, 7),
+        Fraction(2, 7),
+        Fraction(1, 7),
+    )
+
+
+def test_a_group_found_on_its_own_level_has_its_rest_on_those_below() -> None:
+    measured = question(((0, 1), (0,), (1,), ()))
+    lines = lines_of(measured, [(0, "FR", "Lyon"), (1, "IT"), (2, "Bonn")])
+    told = labels(lines, ["country", "city", "day"])
+    assert [(*line.shown(2), word) for line, word in zip(lines, told, strict=True)] == [
+        ("FR", "Lyon", "country, city"),
+        ("FR", None, "country, other city"),
+        ("IT", None, "country, other city"),
+        (None, None, "other country, other city"),
+        ("FR", None, "country"),
+        ("IT", None, "country"),
+        (None, None, "other country"),
+        (None, "Bonn", "city"),
+        (None, "Lyon", "city"),
+        (None, None, "other city"),
+        (None, None, "all rows"),
+    ]
 
 
 def test_without_any_selected_group_there_are_other_keys_and_the_total() -> None:
@@ -148,7 +186,7 @@ def test_every_group_is_on_one_line_of_each_level_and_levels_have_the_same_total
             on = [lines[place].level for place in places_in(shelf, group)]
             assert on == list(measured.levels)
         for number, *found in chosen:  # what was selected has a line of its own, there and below
-            top = tops_of(measured)[number]
+            top = [*itertools.chain(*searched_of(measured))][number]
             for level in measured.levels:
                 if set(level) <= set(top):
                     own = dict(zip(top, found, strict=True))

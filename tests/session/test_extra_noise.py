@@ -56,7 +56,7 @@ def parts_of(quote):
             parts += [each.selection.loss, each.bars.loss]
         else:
             parts += [each.mechanism.loss] * (2 if isinstance(each, PricedTouched) else 1)
-    return parts + ([] if quote.selection is None else [quote.selection.loss])
+    return parts + [each.loss for each in quote.selections]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -165,7 +165,7 @@ def test_a_forgotten_part_would_be_noticed(table, monkeypatch):
     noticed = (AssertionError, pytest.fail.Exception)
     for plant in (
         lambda main, extras, selection: honest(main, extras[1:], selection),
-        lambda main, extras, selection: honest(main, extras, None),
+        lambda main, extras, selection: honest(main, extras, ()),
         lambda main, extras, selection: honest(NOTHING, extras, selection),
     ):
         monkeypatch.setattr(quoting, "loss_of", plant)

@@ -124,7 +124,7 @@ def test_found_groups_others_and_totals_are_what_they_should_be() -> None:
     assert released["s"].to_pylist() == pytest.approx([row[3] for row in wanted], abs=8)
     for *_, n, s, m, _ in listed(released):
         if n:
-            assert m == pytest.approx(s / n, abs=0.2)
+            assert m == pytest.approx(s / n, abs=0.2 + 1 / n)  # s is rounded, m is not
 
 
 def _people(country: str | None, city: str | None) -> str:

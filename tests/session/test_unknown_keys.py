@@ -88,31 +88,29 @@ def test_rows_as_units_are_selected_at_the_whole_price(sized):
 def planted(change):
     honest = asking.select
 
-    def wrapped(found, quote):
-        survivors, noisy = honest(found, quote)
-        return change(found, survivors, noisy, quote)
+    def wrapped(found, selection):
+        survivors, noisy = honest(found, selection)
+        return change(found, survivors, noisy, selection)
 
     return wrapped
 
 
-def all_kept(found, survivors, noisy, quote):
-    return Reading(found.groups, found.columns), np.maximum(
-        np.array(found.units), quote.selection.threshold + 1
-    )
+def all_kept(found, survivors, noisy, selection):
+    return Reading(found.groups, found.columns), np.maximum(np.array(found.units), selection.threshold + 1)
 
 
-def less_noise(found, survivors, noisy, quote):
+def less_noise(found, survivors, noisy, selection):
     true = dict(zip(found.groups, found.units, strict=True))
     exact = np.array([true[group] for group in survivors.groups])
-    return survivors, np.maximum(exact + (noisy - exact) // 2, quote.selection.threshold + 1)
+    return survivors, np.maximum(exact + (noisy - exact) // 2, selection.threshold + 1)
 
 
-def dearer(found, survivors, noisy, quote):
+def dearer(found, survivors, noisy, selection):
     """As if the price were not divided by the groups that a unit is in."""
-    whole = sf.PartitionSelection(quote.selection.epsilon, quote.selection.delta)
+    whole = sf.PartitionSelection(selection.epsilon, selection.delta)
     kept, counts = whole.release(np.array(found.units))
     places = np.flatnonzero(kept)
-    shift = quote.selection.threshold - whole.threshold
+    shift = selection.threshold - whole.threshold
     return Reading(tuple(found.groups[i] for i in places), ()), counts[kept] + shift
 
 

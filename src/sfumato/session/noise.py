@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
 from sfumato.plan.prices.touched import PricedTouched
-from sfumato.plan.questions.others import lines_of, tops_of
+from sfumato.plan.questions.others import Pick, lines_of, searched_of
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
+    from sfumato.mechanisms import PartitionSelection
     from sfumato.plan.prices.price import AnyNoise
     from sfumato.plan.prices.quoting import Quote
 
@@ -34,16 +35,15 @@ def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any
     )
 
 
-def select(found: Reading, quote: Quote) -> tuple[Reading, NDArray[np.int64]]:
+def select(found: Reading, selection: PartitionSelection) -> tuple[Reading, NDArray[np.int64]]:
     """The groups that survive the selection, with their exact integers, and their noisy numbers of units.
 
     Privacy:
-        Claim: the list of groups and the noisy numbers carry the loss of `quote.selection`. The groups that
-        were found are in a canonical order before noise is drawn, and those dropped leave no trace.
+        Claim: the list of groups and the noisy numbers carry the loss of `selection`. The groups that were
+        found are in a canonical order before noise is drawn, and those dropped leave no trace.
     """
-    assert quote.selection is not None
     assert found.units is not None
-    kept, noisy = quote.selection.release(np.array(found.units, dtype=np.int64))
+    kept, noisy = selection.release(np.array(found.units, dtype=np.int64))
     places = np.flatnonzero(kept).tolist()
     survivors = Reading(
         tuple(found.groups[place] for place in places),
@@ -59,26 +59,34 @@ def select_on_levels(
 
     Args:
         found: The groups of all keys together.
-        more: Those of the levels on which groups are selected; none where these are the same.
+        more: Those of the levels on which groups are selected, but for a level of all keys.
         quote: What was asked.
 
     Privacy:
-        Claim: as for `select`, of one list of the groups of all those levels, in each of which a unit counts
-        in at most max_groups; the price is divided by all of them. The lines follow from what survived.
+        Claim: the picks and their noisy numbers carry the loss of all `quote.selections` together. The groups
+        of all levels of a rank are one list, in which a unit counts 1 in at most max_groups groups of each of
+        those levels, and one mechanism is made for just so many (`prices.bundle`). Nothing that survived
+        enters the selection of another rank, and the lines follow from what survived alone.
     """
-    counted = more or [found]
-    tops = tops_of(quote.measured)
-    assert len(tops) == len(counted)
-    assert all(each.units is not None for each in counted)
-    picks = tuple(
-        (i, *(group if more else (group[key] for key in top)))
-        for i, (top, each) in enumerate(zip(tops, counted, strict=True))
-        for group in each.groups
-    )
-    units = [count for each in counted for count in each.units or ()]
-    survivors, noisy = select(Reading(picks, (), units), quote)
-    lines = lines_of(quote.measured, survivors.groups)
-    return Reading(survivors.groups, on_lines(found, lines)), noisy
+    counted, number = iter(more), 0
+    picks: list[Pick] = []
+    noisy: list[NDArray[np.int64]] = []
+    for rank, selection in zip(searched_of(quote.measured), quote.selections, strict=True):
+        groups: list[Pick] = []
+        units: list[int] = []
+        for level in rank:
+            each = found if len(level) == len(quote.measured.keys) else next(counted)
+            assert each.units is not None
+            order = level if each is found else range(len(level))  # a level's question has its keys alone
+            groups += [(number, *(group[key] for key in order)) for group in each.groups]
+            units += each.units
+            number += 1
+        survivors, some = select(Reading(tuple(groups), (), units), selection)
+        picks += survivors.groups
+        noisy.append(some)
+    assert next(counted, None) is None
+    lines = lines_of(quote.measured, picks)
+    return Reading(tuple(picks), on_lines(found, lines)), np.concatenate(noisy)
 
 
 def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:

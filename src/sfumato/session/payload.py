@@ -56,9 +56,9 @@ class Answer:
         level = quote.confidence
         if not all(mine.quantile(level) <= other.quantile(level) for mine, other in pairs):
             return False
-        asked = quote.selection
+        asked = quote.selection_price
         if asked is not None and (
-            self.selection is None or self.selection[0] < asked.epsilon or self.selection[1] < asked.delta
+            self.selection is None or self.selection[0] < asked[0] or self.selection[1] < asked[1]
         ):
             return False
         extras = zip(self.extras, quote.extras, strict=True)

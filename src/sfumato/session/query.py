@@ -291,7 +291,7 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
             places = range(main + len(quote.extras), len(quote.recipe.questions))
             survivors, units = select_on_levels(read(0, None), [read(each, None) for each in places], quote)
         else:
-            survivors, units = select(read(0, None), quote)
+            survivors, units = select(read(0, None), quote.selections[0])
         groups, noisy = survivors.groups, privatise(survivors.columns, quote)
         del survivors
     elif main:
@@ -300,7 +300,7 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
         (each.epsilon, privatise_extra(read(place, groups if each.extra.measured.keys else None), each))
         for place, each in enumerate(quote.extras, start=main)
     )
-    selection = None if quote.selection is None else (quote.selection.epsilon, quote.selection.delta)
+    price = quote.selection_price
     return Answer(
-        noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism, groups, units, extras, selection
+        noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism, groups, units, extras, price
     )

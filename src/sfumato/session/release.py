@@ -62,10 +62,11 @@ class Release:
         }
         asked = self.quote.selection
         if answer.groups is not None and answer.units is not None and answer.selection and asked is not None:
-            epsilon, delta = answer.selection
-            selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
+            if not found.measured.levels:  # those of several levels have sums of their own
+                epsilon, delta = answer.selection
+                selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
+                outside[-1] = Selected(selection, answer.units)
             found = found.over(answer.groups)
-            outside[-1] = Selected(selection, answer.units)
         return estimate(found, self.quote.report, answer.noises, answer.noisy, outside)
 
     @property

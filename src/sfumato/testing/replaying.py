@@ -158,14 +158,14 @@ class _Deck:
         """The groups that are found are private by themselves: those of two units or more are selected."""
         from sfumato.session.reading import Reading
 
-        def select(found: Any, quote: Any) -> Any:
+        def select(found: Any, selection: Any) -> Any:
             def chosen() -> tuple[Any, ...]:
                 return tuple(
                     group for group, units in zip(found.groups, found.units, strict=True) if units > 1
                 )
 
             exact = dict(zip(found.groups, found.units, strict=True))
-            groups = self._met("groups", repr(quote.selection), (exact,), chosen, quote.selection)
+            groups = self._met("groups", repr(selection), (exact,), chosen, selection)
             place = {group: at for at, group in enumerate(found.groups)}
             columns = tuple(
                 [column[place[group]] if group in place else 0 for group in groups]

@@ -19,6 +19,7 @@ from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
 from sfumato.plan.questions.nodes import Measured
+from sfumato.plan.questions.others import searched_of, shares_of
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
@@ -92,18 +93,24 @@ class Bundle:
         """What of delta the main question may use: half where groups are selected as well."""
         return delta / 2 if self.selection and law == "gaussian" else delta
 
-    def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> PartitionSelection | None:
-        """What selects the groups at this price, if they must be.
+    def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> tuple[PartitionSelection, ...]:
+        """What selects the groups at this price, one mechanism for each rank of levels; none if public.
 
         Privacy:
-            Where groups are looked for on several levels, those of all levels are one list, in which a unit
-            counts in as many groups as on each of them together.
+            Claim: all of them together are (ε, δ)-DP, where ε and δ are the selection's part of the price.
+            On each level a question of its own (`questions.others.questions_of`) holds a unit to at most
+            max_groups groups of that level, in each of which it counts 1. Those of the levels of one rank
+            are one list, in which a unit counts in as many groups as on each of them together; at its share
+            of ε and of δ that is what `PartitionSelection` is told. The mechanisms of the ranks are fixed
+            by the question and draw their noise independently, so that their prices add up (basic
+            composition: Dwork, Roth 2014, Thm. 3.16), and the shares add up to 1. What is found on one level
+            decides nothing on another.
 
         Raises:
             QueryRefused: without a delta.
         """
         if not self.selection:
-            return None
+            return ()
         if not delta:
             raise QueryRefused(
                 "The values of this GROUP BY are not public, and finding them needs a delta above 0.",
@@ -111,11 +118,16 @@ class Bundle:
                 "open the budget with a delta, such as 1e-6.",
             )
         unit = PrivacyUnit.from_dict(dict(self.found.measured.unit))
-        return PartitionSelection(
-            epsilon * self.selection,
-            delta / 2 if self.main and law == "gaussian" else delta,
-            groups=(1 if unit.column is None else unit.max_groups) * max(1, len(self.found.finding)),
-            exchange=unit.adjacency == "exchange",
+        ranks = searched_of(self.found.measured) or (((),),)
+        risk = delta / 2 if self.main and law == "gaussian" else delta
+        return tuple(
+            PartitionSelection(
+                epsilon * self.selection * share,
+                risk * share,
+                groups=(1 if unit.column is None else unit.max_groups) * len(rank),
+                exchange=unit.adjacency == "exchange",
+            )
+            for rank, share in zip(ranks, shares_of(ranks), strict=True)
         )
 
     def _found_key(self) -> str:
@@ -130,7 +142,9 @@ class Bundle:
         return tuple(each.priced(epsilon * share, adds=adds) for each, share in pairs)
 
 
-def loss_of(main: Priced, extras: Sequence[PricedExtra], selection: PartitionSelection | None) -> PrivacyLoss:
+def loss_of(
+    main: Priced, extras: Sequence[PricedExtra], selections: Sequence[PartitionSelection]
+) -> PrivacyLoss:
     """What is debited for all of them.
 
     Privacy:
@@ -139,8 +153,8 @@ def loss_of(main: Priced, extras: Sequence[PricedExtra], selection: PartitionSel
         for each fixed list of groups the main and the extra questions have their own guarantees, and a group
         that a neighbouring table does not have counts as empty there.
     """
-    if not extras and selection is None:
+    if not extras and not selections:
         return main.loss
     parts = [main.loss] if main.mechanisms else []
-    parts += [each.loss for each in extras] + ([] if selection is None else [selection.loss])
+    parts += [each.loss for each in extras] + [each.loss for each in selections]
     return compose(parts)

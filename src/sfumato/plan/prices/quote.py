@@ -77,7 +77,8 @@ class Quote:
         measurements: What is measured, in words.
         why: Why this noise was chosen.
         extras: The questions beside the main one, each with its price.
-        selection: What selects the groups, where they are not public.
+        selections: What selects the groups, where they are not public; on several levels, one for each rank
+            of them (`questions.others.searched_of`).
         notes: What is estimated, and on what the figures rest.
         first: What is paid on top of `epsilon`, before, for bounds that are bought.
     """
@@ -98,13 +99,27 @@ class Quote:
     why: str
     notes: tuple[str, ...]
     extras: tuple[PricedExtra, ...] = ()
-    selection: PartitionSelection | None = None
+    selections: tuple[PartitionSelection, ...] = ()
     first: Fraction = Fraction(0)
 
     @property
     def fingerprint(self) -> str:
         """A digest of all that is asked: of the main question alone where there is no other."""
         return fingerprint_of(self.recipe.questions)
+
+    @property
+    def selection(self) -> PartitionSelection | None:
+        """What selects the groups, on several levels those of the widest; None where they are public."""
+        return self.selections[0] if self.selections else None
+
+    @property
+    def selection_price(self) -> tuple[Fraction, Fraction] | None:
+        """Epsilon and delta of all that selects groups; None where they are public."""
+        if not self.selections:
+            return None
+        nothing = Fraction(0)
+        epsilons, deltas = zip(*((each.epsilon, each.delta) for each in self.selections), strict=True)
+        return sum(epsilons, nothing), sum(deltas, nothing)
 
     @property
     def measured(self) -> Measured:

@@ -25,6 +25,7 @@ from sfumato.plan.prices.words import (
     measurement_in_words,
     noise_in_words,
     selection_note,
+    selections_in_words,
     unit_notes,
 )
 from sfumato.plan.questions.nodes import Measured, Report
@@ -247,31 +248,30 @@ def _bundled(
     quote: Quote, bundle: Bundle, main: Priced, epsilon: Fraction, delta: Fraction, *, adds: bool
 ) -> Quote:
     """The quote with what is asked beside the main question."""
-    extras, selection = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
-    why = quote.why if selection is None else quote.why.replace("; no delta is used", "; it uses no delta")
+    extras, selections = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
+    why = quote.why.replace("; no delta is used", "; it uses no delta") if selections else quote.why
     lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
     for each, share in zip(extras, bundle.extras, strict=True):
         what, noise = each.told
         lines.append(MeasurementQuote(what, float(share), noise, None))
     notes = list(quote.notes)
-    if selection is not None:
-        what, noise = "groups that enough units share", f"kept above {selection.threshold}"
-        lines.append(
-            MeasurementQuote(what, float(bundle.selection), noise, selection.error(quote.confidence))
-        )
-        notes.append(selection_note(selection, quote.measured))
+    if selections:
+        for chosen, what in zip(selections, selections_in_words(quote.measured), strict=True):
+            part, noise = float(chosen.epsilon / epsilon), f"kept above {chosen.threshold}"
+            lines.append(MeasurementQuote(what, part, noise, chosen.error(quote.confidence)))
+        notes.append(selection_note(selections, quote.measured))
     if any(isinstance(each, PricedQuantiles) for each in extras):
         notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
     return replace(
         quote,
         epsilon=epsilon,
-        delta=main.delta + (Fraction(0) if selection is None else selection.delta),
-        loss=loss_of(main, extras, selection),
+        delta=main.delta + sum((each.delta for each in selections), Fraction(0)),
+        loss=loss_of(main, extras, selections),
         measurements=tuple(lines),
         why=why,
         notes=tuple(notes),
         extras=extras,
-        selection=selection,
+        selections=selections,
     )
 
 

@@ -11,7 +11,7 @@ from sfumato.plan.expressions.tree import Column, Expression, Literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.nodes import LEVEL, Bounding, Key, Measured, Measurement
-from sfumato.plan.questions.others import tops_of
+from sfumato.plan.questions.others import searched_of
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.render import shown
@@ -25,6 +25,7 @@ __all__ = [
     "measurement_in_words",
     "noise_in_words",
     "selection_note",
+    "selections_in_words",
     "unit_notes",
     "written",
 ]
@@ -115,22 +116,39 @@ def keys_in_words(keys: tuple[Key, ...], groups: int | None) -> str:
     return f"{groups:,} by {', '.join(written(key.expression, 30) for key in keys)}"
 
 
-def selection_note(selection: PartitionSelection, measured: Measured) -> str:
+def selections_in_words(measured: Measured) -> list[str]:
+    """What each selection of groups is about; those of the levels of one rank are selected together."""
+    ranks = searched_of(measured)
+    if len(ranks) < 2:
+        return ["groups that enough units share"]
+    return [f"{_groups_by(measured, rank)} that enough units share" for rank in ranks]
+
+
+def selection_note(selections: Sequence[PartitionSelection], measured: Measured) -> str:
     """Which groups will be reported where they are not public, and what becomes of the others."""
+    first, ranks = selections[0], searched_of(measured)
     rule = (
-        f"Groups are reported that more than {selection.threshold} units share, after noise; one of "
-        f"{selection.certain} is always reported."
+        f"Groups are reported that more than {first.threshold} units share, after noise; one of "
+        f"{first.certain} is always reported."
     )
     if not measured.levels:
         return f"{rule} Others are left out, and the bars hold for those shown."
-    tops = [
-        " and ".join(written(measured.keys[key].expression, 30) for key in top) for top in tops_of(measured)
-    ]
+    rule += f" These are {_groups_by(measured, ranks[0])}."
+    for each, rank in zip(selections[1:], ranks[1:], strict=True):
+        rule += (
+            f" For {_groups_by(measured, rank)} it is {each.threshold}, and always {each.certain}, unless a "
+            "part of one is reported already."
+        )
     return (
-        f"{rule} These are groups by {', and groups by '.join(tops)}. What others have is in rows of other "
-        "keys, one beside the groups that begin alike, so that every level has all of it; the column "
-        f"{LEVEL} says what a row is about."
+        f"{rule} What others have is in rows of other keys, one beside the groups that begin alike, so that "
+        f"every level has all of it; the column {LEVEL} says what a row is about."
     )
+
+
+def _groups_by(measured: Measured, levels: Sequence[tuple[int, ...]]) -> str:
+    """Groups of some levels by their keys: `groups by city and day, and groups by age`."""
+    keys = [" and ".join(written(measured.keys[key].expression, 30) for key in each) for each in levels]
+    return "groups by " + ", and groups by ".join(keys)
 
 
 def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) -> list[str]:

@@ -1,12 +1,12 @@
 """The rows of ROLLUP, CUBE and GROUPING SETS where keys are not public: found groups, and "other keys" rows.
 
-Groups are selected on the levels that no other contains: for ROLLUP and CUBE those of all keys together. What
-stands on each level follows from that public list alone:
+Groups are selected on each level that has such a key, so that one made of many small parts is found where its
+parts are not. What stands on each level follows from that public list alone:
 
 ```
-selected (FR, Paris), (FR, Lyon), (IT, Roma)
+selected (FR, Paris), (FR, Lyon), and (IT) by itself
 
-level (country, city)     FR Lyon · FR Paris · FR other · IT Roma · IT other · other other
+level (country, city)     FR Lyon · FR Paris · FR other · IT other · other other
 level (country)           FR · IT · other
 level ()                  all rows
 ```
@@ -18,6 +18,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sfumato.plan.expressions.names import in_sql
@@ -35,8 +36,9 @@ __all__ = [
     "picks_of",
     "places_in",
     "questions_of",
+    "searched_of",
+    "shares_of",
     "shelf_of",
-    "tops_of",
 ]
 
 Group: TypeAlias = tuple[Any, ...]
@@ -46,7 +48,8 @@ Level: TypeAlias = tuple[int, ...]
 """The keys of a level, in the order of GROUP BY."""
 
 Pick: TypeAlias = tuple[Any, ...]
-"""A group that was selected: on which of the levels of `tops_of`, by its number, and its values there."""
+"""A group that was selected: on which of the levels of `searched_of`, by its number among all of them, and
+its values there."""
 
 _EVERYTHING = "all rows"
 
@@ -85,28 +88,48 @@ Shelf: TypeAlias = Mapping[Level, Mapping[Group, int]]
 """Where the line of each level and its values stands."""
 
 
-def tops_of(measured: Measured) -> tuple[Level, ...]:
-    """The levels on which groups are selected: of those with a key that is not public, the widest."""
-    levels = [each for each in measured.levels if not _listed(measured.keys, each)]
-    return tuple(each for each in levels if not any(set(each) < set(other) for other in levels))
+def searched_of(measured: Measured) -> tuple[tuple[Level, ...], ...]:
+    """The levels on which groups are selected, all that have a key which is not public, by their rank.
+
+    First those that no other contains, then those that only these contain, and so on. A level of all keys is
+    the only one of the first rank.
+    """
+    left = [each for each in measured.levels if not _listed(measured.keys, each)]
+    ranks: list[tuple[Level, ...]] = []
+    while left:
+        widest = tuple(each for each in left if not any(set(each) < set(other) for other in left))
+        ranks.append(widest)
+        left = [each for each in left if each not in widest]
+    return tuple(ranks)
+
+
+def shares_of(ranks: Sequence[Sequence[Level]]) -> tuple[Fraction, ...]:
+    """The part of the selection's price that the levels of each rank have together; they add up to 1.
+
+    A level has half of what one a rank above it has. Whatever is found there is found here as well, and a
+    group here has the units of all its parts: what is left to find is large, and can do with less.
+    """
+    weights = [Fraction(len(rank), 2**place) for place, rank in enumerate(ranks)]
+    return tuple(each / sum(weights) for each in weights)
 
 
 def questions_of(measured: Measured) -> tuple[Measured, ...]:
-    """What is read to find groups, one question a level; none where it is read with the sums: by all keys."""
-    tops = tops_of(measured)
-    if not tops or len(tops[0]) == len(measured.keys):
-        return ()
+    """What is read to find groups, one question a level; but for that of all keys, read with the sums."""
     return tuple(
-        replace(measured, keys=tuple(measured.keys[key] for key in top), levels=(), measurements=())
-        for top in tops
+        replace(measured, keys=tuple(measured.keys[key] for key in level), levels=(), measurements=())
+        for rank in searched_of(measured)
+        for level in rank
+        if len(level) < len(measured.keys)
     )
 
 
 def picks_of(measured: Measured, groups: Iterable[Group]) -> tuple[Pick, ...]:
     """All that groups of all keys are on the levels where groups are selected."""
-    tops, found = tops_of(measured), list(groups)
+    levels, found = itertools.chain(*searched_of(measured)), list(groups)
     return tuple(
-        dict.fromkeys((i, *(group[key] for key in top)) for i, top in enumerate(tops) for group in found)
+        dict.fromkeys(
+            (i, *(group[key] for key in level)) for i, level in enumerate(levels) for group in found
+        )
     )
 
 
@@ -119,8 +142,8 @@ def lines_of(measured: Measured, selected: Sequence[Pick]) -> tuple[Line, ...]:
         The lines are a function of the public list `selected` and of the question: whether anything is in a
         line plays no part. On each level every group that the statement can give is on at most one line.
     """
-    tops = tops_of(measured)
-    found = [dict(zip(tops[pick[0]], pick[1:], strict=True)) for pick in selected]
+    searched = list(itertools.chain(*searched_of(measured)))
+    found = [dict(zip(searched[pick[0]], pick[1:], strict=True)) for pick in selected]
     lines: list[Line] = []
     for level in measured.levels:
         made: list[Line] = []
