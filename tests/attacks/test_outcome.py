@@ -3,12 +3,12 @@
 import math
 
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 import sfumato as sf
 from sfumato.attacks import Outcome, Tally
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.shares import count_range
+from sfumato.numeric.shares import count_range, dealt_range
 
 
 def _outcome(hits, guess, trials=200, **given):
@@ -44,6 +44,35 @@ def test_a_measured_guess_by_the_same_coin_is_seldom_beaten():
         if _outcome(a, Tally(b, trials), trials).works
     )
     assert wrong <= 0.005
+
+
+@pytest.mark.parametrize(("trials", "others"), [(12, 12), (5, 20), (30, 8), (1, 1)])
+def test_people_who_are_dealt_out_leave_their_range_as_seldom_as_claimed_and_no_more_seldom(trials, others):
+    alpha, both = 0.05, trials + others
+    for hits in range(both + 1):
+        law = hypergeom(both, hits, others)
+        counts = range(max(0, hits - trials), min(hits, others) + 1)
+        ranges = {count: dealt_range(hits - count, trials, others, alpha) for count in counts}
+        above = [count for count in counts if count > ranges[count][1]]
+        below = [count for count in counts if count < ranges[count][0]]
+        assert sum(law.pmf(above)) <= alpha
+        assert sum(law.pmf(below)) <= alpha
+        # Fisher's test itself: whatever it finds too large or too small is out of the range.
+        assert above == [count for count in counts if law.sf(count - 1) <= alpha]
+        assert below == [count for count in counts if law.cdf(count) <= alpha]
+
+
+def test_people_who_are_dealt_out_are_compared_more_sharply():
+    plain, dealt = (_outcome(60, Tally(36, 200), dealt=each) for each in (False, True))
+    assert not plain.works
+    assert dealt.works
+    assert _outcome(36, Tally(36, 200), dealt=True).within
+    with pytest.raises(InvalidParameter, match="two tallies"):
+        _outcome(60, 0.5, dealt=True)
+    # As large as tables get.
+    low, high = dealt_range(1_000_000, 9_000_000, 9_000_000, 0.005)
+    assert low == pytest.approx(1_000_000 - 2.576 * math.sqrt(2 * 1_000_000 * 8 / 9), rel=1e-3)
+    assert high == pytest.approx(1_000_000 + 2.576 * math.sqrt(2 * 1_000_000 * 8 / 9), rel=1e-3)
 
 
 def test_works_and_within_say_which_side_of_the_range_a_rate_is_on():

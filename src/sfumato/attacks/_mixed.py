@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from sfumato.errors import InvalidParameter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Column", "Floats", "mixed", "nearest"]
+__all__ = ["Column", "Floats", "distances", "mixed", "nearest"]
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 2_000_000  # distances that are held at once
@@ -88,14 +88,27 @@ def _kind(type_: Any) -> str:
 
 
 def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> Codes:
-    """For each row of one table the nearest rows of another, the nearest first.
+    """For each row of one table the nearest rows of another, the nearest first (see `distances`).
 
-    The distance is Gower's (1971): for a number its difference over the extent of that table, at most 1,
-    for a category 0 or 1, for a value that only one of them has 1. Of rows that are equally near the first
-    is taken.
+    Of rows that are equally near the first is taken.
     """
     rows, others = len(columns[0].parts[of]), len(columns[0].parts[among])
     found = np.empty((rows, min(count, others)), dtype=np.int64)
+    for some, apart in distances(columns, of, among):
+        if found.shape[1] == 1:
+            found[some, 0] = apart.argmin(axis=1)
+        else:
+            found[some] = np.argsort(apart, axis=1, kind="stable")[:, : found.shape[1]]
+    return found
+
+
+def distances(columns: Sequence[Column], of: int, among: int) -> Iterator[tuple[slice, Floats]]:
+    """Some rows of one table at a time, and how far each of them is from every row of another.
+
+    The distance is Gower's (1971): for a number its difference over the extent of the other table, at most
+    1, for a category 0 or 1, for a value that only one of them has 1.
+    """
+    rows, others = len(columns[0].parts[of]), len(columns[0].parts[among])
     step = max(1, _BLOCK // others)
     extents = [column.extent(among) for column in columns]
     gaps = [any(np.isnan(column.parts[part]).any() for part in (of, among)) for column in columns]
@@ -113,8 +126,4 @@ def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> C
             if has_gaps:
                 gap = np.where(np.isnan(mine) & np.isnan(theirs), 0.0, np.where(np.isnan(gap), 1.0, gap))
             apart += gap
-        if found.shape[1] == 1:
-            found[start : start + step, 0] = apart.argmin(axis=1)
-        else:
-            found[start : start + step] = np.argsort(apart, axis=1, kind="stable")[:, : found.shape[1]]
-    return found
+        yield slice(start, start + len(apart)), apart

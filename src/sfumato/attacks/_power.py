@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from sfumato.anonymity._codes import Codes
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._matching import together_typed
 from sfumato.attacks._percent import percent
@@ -23,10 +24,13 @@ __all__ = [
     "LEAK",
     "beside_guess",
     "certain_power",
+    "copied",
     "counted_power",
+    "exchanged",
     "leak_given",
     "one_in",
     "planted",
+    "replaced",
     "stated",
     "tried",
 ]
@@ -149,9 +153,32 @@ def one_in(share: float, what: str = "person") -> str:
     return f"one {what} in {often}" if often else f"{percent(share)} of the {several}"
 
 
+def copied(share: float) -> str:
+    """A leak of whole rows in words: "one person in ten copied into the table"."""
+    return f"{one_in(share)} copied into the table"
+
+
+def replaced(rows: int, people: int, share: float, random: Chance) -> tuple[Codes, Codes]:
+    """Which rows of a table stay where the rows of a share of the people take the place of the others.
+
+    Args:
+        rows: How many the table has.
+        people: How many there are.
+        share: Of the people.
+        random: Draws both.
+
+    Returns:
+        The rows that stay, and whose rows are planted.
+    """
+    count = min(max(1, round(share * people)), rows)
+    kept: Codes = np.sort(random.permutation(rows)[count:])
+    own: Codes = random.permutation(people)[:count]
+    return kept, own
+
+
 def planted(
     released: pa.Table, people: pa.Table, names: Sequence[str], share: float, random: Chance
-) -> tuple[pa.Table, Any, Any]:
+) -> tuple[pa.Table, Codes, Codes]:
     """The table with some of its rows replaced by people's own, as they are.
 
     Args:
@@ -164,11 +191,16 @@ def planted(
     Returns:
         As many rows as before, first those that stayed; which those are; and whose the planted ones are.
     """
+    kept, own = replaced(released.num_rows, people.num_rows, share, random)
+    return exchanged(released, people, names, kept, own), kept, own
+
+
+def exchanged(
+    released: pa.Table, people: pa.Table, names: Sequence[str], kept: Codes, own: Codes
+) -> pa.Table:
+    """Some rows of the table, and below them the rows of some people."""
     import pyarrow as pa
 
-    count = min(max(1, round(share * people.num_rows)), released.num_rows)
-    kept = np.sort(random.permutation(released.num_rows)[count:])
-    own = random.permutation(people.num_rows)[:count]
     made: dict[str, Any] = {}
     for name in names:
         old, new = (each.column(name) for each in (released, people))
@@ -178,4 +210,4 @@ def planted(
         made[name] = pa.chunked_array(
             [*old.take(pa.array(kept)).chunks, *new.take(pa.array(own)).chunks], type=old.type
         )
-    return pa.table(made), kept, own
+    return pa.table(made)

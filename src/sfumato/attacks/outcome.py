@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.attacks._percent import percent
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.shares import clopper_pearson, count_range
+from sfumato.numeric.shares import clopper_pearson, count_range, dealt_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,6 +66,8 @@ class Outcome:
             one.
         power: How surely the attack would notice a leak, measured on a planted twin. None where it works,
             since a finding needs none, or where there is no verdict for another reason.
+        dealt: Whether what made somebody a hit knew nothing of who belongs to which tally. If the attack
+            cannot work, that is as if dealt out, and Fisher's exact test compares the two.
     """
 
     attack: str
@@ -78,6 +80,7 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
     undecided: str = ""
     power: Power | None = None
+    dealt: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -87,6 +90,8 @@ class Outcome:
                 raise InvalidParameter("without a guess there is no verdict: say in undecided why.")
         elif not isinstance(self.guess, Tally) and not 0 <= self.guess <= 1:
             raise InvalidParameter("what a guess reaches is a probability, from 0 to 1.")
+        if self.dealt and not isinstance(self.guess, Tally):
+            raise InvalidParameter("people are dealt out between two tallies: give the guess as one.")
 
     @property
     def rate(self) -> float:
@@ -109,12 +114,15 @@ class Outcome:
     def baseline_interval(self) -> tuple[float, float]:
         """The rates that somebody who only guesses reaches in as many trials, at this confidence.
 
-        Where the guess was measured, its own uncertainty takes half of what may go wrong. NaN where there is
-        no guess.
+        Where the guess was measured, its own uncertainty takes half of what may go wrong; where people were
+        as if dealt out, all of it is in one exact test. NaN where there is no guess.
         """
         if self.guess is None:
             return math.nan, math.nan
         alpha = (1 - self.confidence) / 2
+        if self.dealt and isinstance(self.guess, Tally):
+            least, most = dealt_range(self.guess.hits, self.guess.trials, self.reached.trials, alpha)
+            return least / self.reached.trials, most / self.reached.trials
         low, high = self._guess_limits(alpha / 2)
         alpha = alpha / 2 if isinstance(self.guess, Tally) else alpha
         least, most = count_range(low, high, self.reached.trials, alpha)

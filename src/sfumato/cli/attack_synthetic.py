@@ -60,7 +60,12 @@ def singling_out(
     ] = None,
     width: Annotated[
         int | None,
-        typer.Option("--width", metavar="NUMBER", min=1, help="How many columns a description has; 3."),
+        typer.Option(
+            "--width",
+            metavar="NUMBER",
+            min=1,
+            help="How many columns a description has; whole rows unless given.",
+        ),
     ] = None,
     tries: AttacksOption = 500,
     epsilon: EpsilonOption = "1",
@@ -79,7 +84,7 @@ def singling_out(
             table,
             others,
             columns=names,
-            width=width or 3,
+            width=width,
             attacks=tries,
             seed=seed,
             leak=leak,

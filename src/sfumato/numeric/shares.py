@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = ["clopper_pearson", "count_range"]
+__all__ = ["clopper_pearson", "count_range", "dealt_range"]
 
+_ROUNDED = 1e-6  # relative; above the rounding error of logarithms of factorials up to those of ten million
 _WIDEN = 1e-9  # relative; far above the rounding error of the incomplete beta function, far below any figure
 
 
@@ -37,3 +40,62 @@ def count_range(low: float, high: float, trials: int, alpha: float) -> tuple[int
     least = int(binom.ppf(min(1.0, alpha * (1 + _WIDEN)), trials, low))
     most = int(binom.isf(alpha * (1 - _WIDEN), trials, high))
     return max(0, least), min(trials, max(most, least))
+
+
+def dealt_range(hits: int, trials: int, others: int, alpha: float) -> tuple[int, int]:
+    """The hits to expect among some people beside those of others, if it was dealt out who is which.
+
+    The largest count that Fisher's exact test (1935) does not find too large beside `hits` of `trials`, and
+    the smallest that it does not find too small; each is left with probability at most `alpha`, since what
+    is dealt out among all of them is hypergeometric (Thatcher 1964). Exact, whatever made somebody a hit, if
+    that did not depend on the deal.
+
+    Args:
+        hits: Of the people that are known.
+        trials: How many people those are.
+        others: How many people the range is about.
+        alpha: What may lie beyond on each side.
+    """
+    both, most_likely, limit = trials + others, round(hits * others / trials), alpha * (1 - _ROUNDED)
+
+    def chances(some: NDArray[np.int64], count: int) -> float:
+        """P(so many of `others` are hits), summed, where `hits + count` of `both` are."""
+        logs = (
+            _log_ways(hits + count, some)
+            + _log_ways(both - hits - count, others - some)
+            - _log_ways(both, np.array(others))
+        )
+        return float(np.exp(logs).sum())
+
+    def reach(count: int) -> int:
+        """How far a tail is summed: beyond is less than a rounding error, as it falls ever faster."""
+        return 100 + 40 * math.isqrt(hits + count)
+
+    def is_too_large(count: int) -> bool:
+        last = min(hits + count, others, count + reach(count))
+        return chances(np.arange(count, last + 1), count) <= limit
+
+    def is_too_small(count: int) -> bool:
+        first = max(0, hits + count - trials, count - reach(count))
+        return chances(np.arange(first, count + 1), count) <= limit
+
+    most = _last(lambda step: is_too_large(most_likely + step), others - most_likely)
+    least = _last(lambda step: is_too_small(most_likely - step), most_likely)
+    return most_likely - least, most_likely + most
+
+
+def _log_ways(of: int, some: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The logarithm of how many ways there are to choose some of so many."""
+    ways: NDArray[np.float64] = (
+        special.gammaln(of + 1) - special.gammaln(some + 1) - special.gammaln(of - some + 1)
+    )
+    return ways
+
+
+def _last(is_beyond: Callable[[int], bool], limit: int) -> int:
+    """The last of 0 … limit that is not beyond, where all after the first that is are, and 0 is not."""
+    inside, beyond = 0, limit + 1
+    while beyond - inside > 1:
+        middle = (inside + beyond) // 2
+        inside, beyond = (inside, middle) if is_beyond(middle) else (middle, beyond)
+    return inside
