@@ -15,6 +15,7 @@ from scipy import stats
 import sfumato
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.samplers.wholes import Wholes
 
 LARGEST = 2**63 - 1
 PACKAGE = Path(sfumato.__file__).parent
@@ -210,10 +211,12 @@ def test_scalars_and_vectors_have_the_same_law(seeded):
 def test_added_noise_is_continuous_and_centred_on_the_value(seeded, add, parameter, truth):
     value, half = 10**15, 2**63
     singles = np.array([add(value, half, parameter) - value for _ in range(4000)], float)
-    vector = (add(np.full(4000, value), np.full(4000, half, np.uint64), parameter) - value).astype(float)
-    short = np.concatenate(
-        [add(np.full(4, value), np.full(4, half, np.uint64), parameter) - value for _ in range(1000)]
-    ).astype(float)
+
+    def added(count):
+        sums = add(Wholes(np.full(count, value)), np.full(count, half, np.uint64), parameter).tolist()
+        return np.array([each - value for each in sums], float)
+
+    vector, short = added(4000), np.concatenate([added(4) for _ in range(1000)])
     for noise in (singles, vector, short):
         assert stats.kstest(noise / 2.0**31, truth.cdf).pvalue > 1e-9
         assert stats.kstest(noise / 2.0**31 + 0.2, truth.cdf).pvalue < 1e-9  # a planted shift is seen
@@ -231,8 +234,10 @@ def test_scalars_of_any_size_and_numpy_integers(seeded):
         -4,
     ]
     assert {random.add_gaussian(5, 2**63, tiny) for _ in range(60)} == {5, 6}
-    wholes = np.array([5, -5, LARGEST, -LARGEST - 1])
-    assert random.add_laplace(wholes, np.zeros(4, np.uint64), tiny).tolist() == [5, -5, LARGEST, -LARGEST]
+    for count in (1, 10):  # from the pools, and in one go
+        wholes = [5, -5, LARGEST, -LARGEST - 1, huge, -huge] * count
+        zeros = np.zeros(len(wholes), np.uint64)
+        assert random.add_laplace(Wholes.of(wholes), zeros, tiny).tolist() == wholes
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -249,6 +254,8 @@ def test_what_cannot_be_drawn_is_refused():
         lambda: random.discrete_laplace(Fraction(2**57), 3),
         lambda: random.discrete_gaussian(Fraction(2**114)),
         lambda: random.add_laplace(1, 0, Fraction(0)),
+        lambda: random.add_laplace(np.array([1]), np.array([1], np.uint64), Fraction(1)),
+        lambda: random.add_laplace(1.5, 0, Fraction(1)),
         lambda: random.choose(np.arange(3), Fraction(-1)),
         lambda: random.permutation(-1),
         lambda: random.salt(0),
@@ -261,8 +268,8 @@ def test_what_cannot_be_drawn_is_refused():
         lambda: random.flip(np.array([[1, 2]]), Fraction(1)),
         lambda: random.add_laplace(1, 2**64, Fraction(1)),
         lambda: random.add_laplace(1, -1, Fraction(1)),
-        lambda: random.add_laplace(np.array([1]), np.array([1]), Fraction(1)),
-        lambda: random.add_gaussian(np.array([1, 2]), np.array([1], np.uint64), Fraction(1)),
+        lambda: random.add_laplace(Wholes.of([1]), np.array([1]), Fraction(1)),
+        lambda: random.add_gaussian(Wholes.of([1, 2]), np.array([1], np.uint64), Fraction(1)),
     ):
         with pytest.raises(InvalidValue):
             call()

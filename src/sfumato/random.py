@@ -22,6 +22,7 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, nonnegative, positive
 from sfumato.samplers import continuous, discrete, pool, scalar, selection, uniform
 from sfumato.samplers.stream import Booleans, Integers, Stream, Words32, Words64
+from sfumato.samplers.wholes import Wholes
 
 __all__ = [
     "Keystream",
@@ -342,52 +343,52 @@ def _whole(value: int) -> int:
 @overload
 def add_laplace(whole: int, fraction: int, scale: Rational) -> int: ...
 @overload
-def add_laplace(whole: Integers, fraction: Words64, scale: Rational) -> Integers: ...
-def add_laplace(whole: int | Integers, fraction: int | Words64, scale: Rational) -> int | Integers:
+def add_laplace(whole: Wholes, fraction: Words64, scale: Rational) -> Wholes: ...
+def add_laplace(whole: int | Wholes, fraction: int | Words64, scale: Rational) -> int | Wholes:
     """floor(whole + fraction / 2**64 + X + 1/2), exactly, with X of the continuous Laplace law.
 
     Args:
-        whole: whole parts, an integer of any size or an int64 array.
-        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same shape.
+        whole: whole parts, an integer of any size or an array of them.
+        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same size.
         scale: of X, with density proportional to exp(-|x| / scale); at most 2**56.
 
     Returns:
-        An integer, or an int64 array of the same shape whose values saturate at ±(2**63 - 1).
+        An integer of any size, or an array of them.
 
     Privacy:
         The result is a function of whole + fraction / 2**64 + X alone, with X exactly Laplace: rounding is
         post-processing, so that the analytic loss of the continuous mechanism holds for it.
     """
-    if isinstance(whole, np.ndarray):
+    if isinstance(whole, Wholes):
         return _added(_local.laplace, whole, fraction, scale, "scale")
     if type(whole) is not int or type(fraction) is not int or not 0 <= fraction <= _WORD:
-        whole, fraction = int(whole), _low(fraction)
+        whole, fraction = _whole(whole), _low(fraction)
     return continuous.unbiased(whole, fraction, _local.laplace.draw(scale, "scale"))
 
 
 @overload
 def add_gaussian(whole: int, fraction: int, variance: Rational) -> int: ...
 @overload
-def add_gaussian(whole: Integers, fraction: Words64, variance: Rational) -> Integers: ...
-def add_gaussian(whole: int | Integers, fraction: int | Words64, variance: Rational) -> int | Integers:
+def add_gaussian(whole: Wholes, fraction: Words64, variance: Rational) -> Wholes: ...
+def add_gaussian(whole: int | Wholes, fraction: int | Words64, variance: Rational) -> int | Wholes:
     """floor(whole + fraction / 2**64 + X + 1/2), exactly, with X of the continuous Gaussian law.
 
     Args:
-        whole: whole parts, an integer of any size or an int64 array.
-        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same shape.
+        whole: whole parts, an integer of any size or an array of them.
+        fraction: 64 bits after the point, an integer below 2**64 or a uint64 array of the same size.
         variance: of X, with density proportional to exp(-x² / (2 variance)); its root at most 2**56.
 
     Returns:
-        An integer, or an int64 array of the same shape whose values saturate at ±(2**63 - 1).
+        An integer of any size, or an array of them.
 
     Privacy:
         The result is a function of whole + fraction / 2**64 + X alone, with X exactly Gaussian: rounding is
         post-processing, so that the analytic loss of the continuous mechanism holds for it.
     """
-    if isinstance(whole, np.ndarray):
+    if isinstance(whole, Wholes):
         return _added(_local.gaussian, whole, fraction, variance, "variance")
     if type(whole) is not int or type(fraction) is not int or not 0 <= fraction <= _WORD:
-        whole, fraction = int(whole), _low(fraction)
+        whole, fraction = _whole(whole), _low(fraction)
     return continuous.unbiased(whole, fraction, _local.gaussian.draw(variance, "variance"))
 
 
@@ -399,19 +400,15 @@ def _low(fraction: int | Words64) -> int:
 
 
 def _added(
-    pools: pool.Pools, whole: Integers, fraction: int | Words64, parameter: Rational, name: str
-) -> Integers:
+    pools: pool.Pools, whole: Wholes, fraction: int | Words64, parameter: Rational, name: str
+) -> Wholes:
     below = np.asarray(fraction)
-    if whole.dtype != np.int64 or below.dtype != np.uint64 or whole.shape != below.shape:
-        raise InvalidValue("whole and fraction must be int64 and uint64 arrays of the same shape.")
-    flat = whole.ravel(), below.ravel()
+    if whole.near.dtype != np.int64 or below.dtype != np.uint64 or whole.near.shape != below.shape:
+        raise InvalidValue("whole and fraction must be int64 and uint64 arrays of the same size.")
     if whole.size <= pool.FEW:
-        pairs = zip(flat[0].tolist(), flat[1].tolist(), strict=True)
-        sums = [continuous.unbiased(w, f, pools.draw(parameter, name)) for w, f in pairs]
-        out = np.array([continuous.saturated(value) for value in sums], np.int64)
-    else:
-        out = continuous.add(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), *flat)
-    return out.reshape(whole.shape)
+        pairs = zip(whole.tolist(), below.tolist(), strict=True)
+        return Wholes.of([continuous.unbiased(w, f, pools.draw(parameter, name)) for w, f in pairs])
+    return continuous.add(_local.stream, pool.table_of(pools.kind, positive(parameter, name)), whole, below)
 
 
 def choose(scores: Integers, rate: Rational) -> int:

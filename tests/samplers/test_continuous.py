@@ -12,11 +12,18 @@ from sfumato.samplers import continuous
 from sfumato.samplers import law as laws
 from sfumato.samplers.law import Law
 from sfumato.samplers.table import Table
+from sfumato.samplers.wholes import Wholes
 
-LARGEST = 2**63 - 1
 SCALES = [Fraction(s) for s in ("1e-9", "0.001", "1", "50", "1e9", "1e14", "5e16")]
-whole = st.integers(-(2**63), LARGEST)
+near = st.integers(-(2**62), 2**62)
 bits64 = st.integers(0, 2**64 - 1)
+
+
+def added(stream, table, whole, fraction) -> np.ndarray:
+    """Sums that 64 bits hold, as an array."""
+    sums = continuous.add(stream, table, Wholes(whole), fraction)
+    assert not sums.far
+    return sums.near
 
 
 def pair(scale: Fraction):
@@ -51,7 +58,7 @@ def test_sums_follow_the_rounded_law(stream, tools, scale, share):
     for law, truth in pair(scale):
         mass = rounded_mass(truth, float(scale), share - 5)
         for table, count in ((Table(law), 100_000), (Table(law, prefix=3, suffix=2, margin=0.25), 1000)):
-            values = continuous.add(stream, table, np.full(count, -5), np.full(count, fraction, np.uint64))
+            values = added(stream, table, np.full(count, -5), np.full(count, fraction, np.uint64))
             assert tools.chi_square(values, mass, -500, 500) > tools.ALPHA
         singles = [continuous.rounded(-5, fraction, continuous.one(stream, law)) for _ in range(1000)]
         assert tools.chi_square(np.array(singles), mass, -500, 500) > tools.ALPHA
@@ -65,14 +72,11 @@ def test_planted_bugs_fail_the_same_test(stream, tools):
         mass = rounded_mass(truth, float(scale), share)
         fractions = np.full(count, int(share * 2**64), np.uint64)
         zeros = np.zeros(count, np.int64)
-        good = continuous.add(stream, table, zeros, fractions)
+        good = added(stream, table, zeros, fractions)
         assert tools.chi_square(good, mass, -200, 200) > tools.ALPHA
-        unhalved = continuous.add(stream, table, zeros, fractions - np.uint64(2**61))
+        unhalved = added(stream, table, zeros, fractions - np.uint64(2**61))
         assert tools.chi_square(unhalved, mass, -200, 200) < tools.ALPHA
-        assert (
-            tools.chi_square(continuous.add(stream, table, zeros, fractions * 0), mass, -200, 200)
-            < tools.ALPHA
-        )
+        assert tools.chi_square(added(stream, table, zeros, fractions * 0), mass, -200, 200) < tools.ALPHA
         assert tools.chi_square(-good, mass, -200, 200) < tools.ALPHA
 
 
@@ -128,41 +132,62 @@ def test_sums_that_could_carry_are_left_undecided(stream):
         stream, table, zeros, np.zeros(count, np.uint64), out, continuous._Scratch(count)
     )
     assert 0.4 * count < places.size < 0.6 * count
-    values = continuous.add(stream, table, zeros, np.zeros(count, np.uint64))
+    values = added(stream, table, zeros, np.zeros(count, np.uint64))
     assert stats.kstest(values / 2.0**53, stats.laplace.cdf).pvalue > 1e-9
 
 
-@given(whole, bits64, st.integers(-(2**61), 2**61), bits64)
+@given(near, bits64, st.integers(-(2**61), 2**61), bits64)
 def test_array_sums_equal_integer_sums(w, f, step, below):
     got = continuous._sum(
         np.array([w]), np.array([f], np.uint64), np.array([step]), np.array([below], np.uint64)
     )
-    assert got.tolist() == [continuous.saturated(continuous.rounded(w, f, (step << 64) + below))]
+    assert got.tolist() == [continuous.rounded(w, f, (step << 64) + below)]
 
 
-@given(whole, bits64, st.integers(-(2**130), 2**130))
+@given(st.integers(-(2**63), 2**63 - 1), bits64, st.integers(-(2**130), 2**130))
 def test_rounding_is_to_the_nearest_and_halves_go_up(w, f, noise):
     exact = w + Fraction(f + noise, 2**64)
     got = continuous.rounded(w, f, noise)
     assert Fraction(-1, 2) <= exact - got < Fraction(1, 2)
 
 
-def test_values_at_the_ends_saturate(stream):
-    table = Table(laws.laplace(Fraction(2**40), discrete=False))
-    for end in (LARGEST, -LARGEST - 1):
-        wholes = np.full(1000, end)
-        values = continuous.add(stream, table, wholes, np.zeros(1000, np.uint64))
-        inward = values[np.abs(values) < LARGEST]
-        assert 300 < inward.size < 700
-        assert np.all(np.sign(inward) == np.sign(end))
-        assert set(np.abs(values[np.abs(values) == LARGEST]).tolist()) == {LARGEST}
-        assert np.sign(values).tolist() == np.sign(wholes).tolist()
+LAWS = {
+    "usual": laws.laplace(Fraction(2**31), discrete=False),
+    "wide": laws.laplace(Fraction(2**56), discrete=False),
+    "tails": Law(Fraction(1, 40), Fraction(0), exponent=2, blocks=2, discrete=False),
+    "singly": laws.laplace(Fraction(1, 10**15), discrete=False),
+}
+ENDS = [0, 2**62, -(2**62), 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**64, 2**70 + 1, -(10**40), 10**600]
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_sums_of_every_size_are_exact(tools, law):
+    """The same bits give the same noise to numbers of all sizes, and no sum is cut off."""
+    count, table = 40 * len(ENDS), Table(law)
+    shift = ENDS * 40
+    fractions = tools.Seeded(5).words64(count)
+    noise = continuous.add(tools.Seeded(5), table, Wholes.of([0] * count), fractions)
+    sums = continuous.add(tools.Seeded(5), table, Wholes.of(shift), fractions)
+    assert sums.tolist() == [value + each for value, each in zip(shift, noise.tolist(), strict=True)]
+    assert all(not -(2**63) <= value < 2**63 for value in sums.far.values())
+    assert not any(sums.near[list(sums.far)])
+    crossed = [not -(2**63) <= each < 2**63 for each in sums.tolist()[3::11]]
+    assert any(crossed)  # from within 64 bits to beyond
+    assert not all(crossed)
+
+
+@given(st.lists(st.integers(-(2**70), 2**70) | st.sampled_from(ENDS)), st.sampled_from([0, 5, 2**62]))
+def test_numbers_stay_what_they_are_wherever_they_are_held(values, most):
+    held = Wholes.of(values)
+    assert held.tolist() == held.within(most).tolist() == values
+    assert held.size == len(values)
+    assert np.abs(held.within(most).near).max(initial=0) <= most
 
 
 def test_tails_reach_sums(stream, tools):
     law = Law(Fraction(1, 40), Fraction(0), exponent=2, blocks=2, discrete=False)
     table = Table(law)
-    values = continuous.add(stream, table, np.zeros(1500, np.int64), np.zeros(1500, np.uint64))
+    values = added(stream, table, np.zeros(1500, np.int64), np.zeros(1500, np.uint64))
     assert tools.chi_square(values, rounded_mass(stats.laplace, 40.0, 0.0), -1000, 1000) > tools.ALPHA
     points = np.array([p / 2.0**64 / 40 for p in continuous.floors(stream, table, 1500)])
     assert stats.kstest(points, stats.laplace.cdf).pvalue > tools.ALPHA
@@ -185,6 +210,6 @@ def test_float_tests_see_the_whole_place(stream, monkeypatch, exponent):
     monkeypatch.setattr(Table, "resolve", spy)
     assert continuous._fits(table.law)
     continuous.floors(stream, table, 2000)
-    continuous.add(stream, table, np.zeros(2000, np.int64), np.zeros(2000, np.uint64))
+    added(stream, table, np.zeros(2000, np.int64), np.zeros(2000, np.uint64))
     assert len(seen) > 50
     assert max(seen) < Fraction(1, 2**50)

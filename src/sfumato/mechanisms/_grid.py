@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._numbers import Number, numbers_of, unusable
+from sfumato.samplers.wholes import Wholes
 
 __all__ = [
     "BIAS",
@@ -31,13 +33,13 @@ __all__ = [
 ]
 
 EDGE = 2.0**62
-"""Inputs are clamped to this many grid units, which leaves room for the noise in 64 bits."""
+"""Numbers below this many grid units are held in 64 bits, which leaves room for the noise."""
 
 WIDENING = 1 + Fraction(1, 2**54)
 """What the sensitivity is multiplied with at construction, to pay for rounding inputs on the grid."""
 
 INPUT_LIMIT, LIMIT = 2**61, 2**62 - 1
-"""Where integers are clamped before noise is added, and where the sum is."""
+"""Where integers are clamped before integer noise is added, and where the sum is."""
 
 BIAS = 2**64
 """Added to single integers while they get their noise: Python takes longer to add up longer integers."""
@@ -49,6 +51,9 @@ _LEAST, _MOST = -1000, 950
 # Small enough that the passes over a block stay in the second-level cache.
 _BLOCK = 1 << 15
 _HALVES = 2.0**63
+_HELD = 2**62
+_TWICE = 2 * BIAS
+_FINITE = "Values must be finite: replace NaN and infinity before the release."
 
 
 def floor_log2(exact: Fraction) -> int:
@@ -62,17 +67,18 @@ class Grid:
     """The multiples of a power of two, 2**exponent, fixed from public parameters alone.
 
     Privacy:
-        Claim: `split` and `split_array` are functions r of the input alone with |r(x) − r(y)| ≤ |x − y| +
+        Claim: `split` and `split_array` are one function r of the input alone with |r(x) − r(y)| ≤ |x − y| +
         2**-63 in grid units, and `nearest` and `nearest_array` satisfy |n(x) − n(y)| ≤ ⌈|x − y|⌉. Proof:
         scaling a float by a power of two is exact (results so small that it is not are below 2**-1000 of a
-        unit and become 0); clamping to ±`EDGE` is 1-Lipschitz; the fraction is cut towards zero at 2**-63,
-        which moves two numbers of one sign by less than 2**-63 against each other and brings two of opposite
-        signs closer; and n(x) = ⌊x + 1/2⌋ exactly, because a float with bits below 2**-63 has magnitude
-        below 2**-10, where both sides round to 0. Integers take a path of their own, since converting one
-        beyond 2**53 to a float would round it, but to the same r: whether a value comes as an integer or as
-        a float makes no difference. A d-dimensional release therefore moves at most d·2**-63 further in L1
-        (√d·2**-63 in L2) than the input did; `room_l1` and `room_l2` are the greatest d for which `WIDENING`
-        covers that.
+        unit and become 0; those beyond 2**53 units are whole, and taken from the float's own integers); the
+        fraction is cut towards zero at 2**-63, which moves two numbers of one sign by less than 2**-63
+        against each other and brings two of opposite signs closer; and n(x) = ⌊x + 1/2⌋ exactly, held within
+        ±`EDGE`, because a float with bits below 2**-63 has magnitude below 2**-10, where both sides round to
+        0; holding is 1-Lipschitz. Integers take a path of their own, since converting one beyond 2**53 to a
+        float would round it, but to the same r: whether a value comes as an integer or as a float makes no
+        difference. A d-dimensional release therefore moves at most d·2**-63 further in L1 (√d·2**-63 in L2)
+        than the input did; `room_l1` and `room_l2` are the greatest d for which `WIDENING` covers that.
+        `float_at` and `floats_at` are one function of the integer alone: post-processing.
     """
 
     exponent: int
@@ -110,39 +116,43 @@ class Grid:
         return math.floor((self.units(sensitivity) * (WIDENING - 1) * 2**63) ** 2)
 
     def split(self, value: Number) -> tuple[int, int]:
-        """One number in grid units as a whole and a fraction of 2**64, clamped to ±2**62 units."""
+        """One number in grid units, as a whole number of any size and a fraction of 2**64."""
         if isinstance(value, float):  # also numpy's float64
             units = float(value) * self.inverse
             if not -EDGE < units < EDGE:
                 if not math.isfinite(value):
-                    raise InvalidValue("Values must be finite: replace NaN and infinity before the release.")
-                units = math.copysign(EDGE, units)
+                    raise InvalidValue(_FINITE)
+                return self._whole_units(float(value)), 0
             whole = int(units)
             fraction = int((units - whole) * _HALVES) << 1
         elif isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
-            limit = math.floor(self.length(2**62)) + 1  # clamp before the shift, so that it stays short
-            whole = max(-limit, min(int(value), limit))
+            whole = int(value)
             if self.exponent > 0:
                 halves = (abs(whole) << 63) >> self.exponent  # towards zero, as for floats
                 whole, rest = divmod(halves if whole >= 0 else -halves, 2**63)
                 fraction = rest << 1
             else:
                 whole, fraction = whole << -self.exponent, 0
-            if not -(2**62) <= whole < 2**62:
-                whole, fraction = (2**62 if whole > 0 else -(2**62)), 0
         elif isinstance(value, np.floating) and value.dtype.itemsize < 8:
             return self.split(float(value))
         else:
             raise unusable(value)
         return (whole, fraction) if fraction >= 0 else (whole - 1, fraction + 2**64)
 
-    def nearest(self, value: Number) -> int:
-        """One number rounded to whole grid units, halves upwards, clamped to ±2**62."""
-        whole, fraction = self.split(value)
-        return whole + (fraction >> 63)
+    def _whole_units(self, value: float) -> int:
+        """A float of 2**53 grid units or more in grid units: a whole number, since its last place is one."""
+        numerator, denominator = value.as_integer_ratio()
+        if self.exponent < 0:
+            return (numerator << -self.exponent) // denominator
+        return numerator >> self.exponent
 
-    def split_array(self, array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """A numeric array, flattened, in grid units as wholes and fractions of 2**64, clamped to ±2**62."""
+    def nearest(self, value: Number) -> int:
+        """One number rounded to whole grid units, halves upwards, held within ±2**62."""
+        whole, fraction = self.split(value)
+        return max(-_HELD, min(_HELD, whole + (fraction >> 63)))
+
+    def split_array(self, array: NDArray[Any]) -> tuple[Wholes, NDArray[np.uint64]]:
+        """A numeric array, flattened, in grid units as whole numbers and fractions of 2**64."""
         flat = array.reshape(-1)
         if flat.dtype.kind == "f":
             return self._split_floats(flat)
@@ -150,66 +160,86 @@ class Grid:
             return self._split_each(flat.tolist())
         return self._split_integers(flat.astype(np.int64, copy=False))
 
-    def split_whole(self, values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """Integers of any size in grid units as wholes and fractions of 2**64, clamped to ±2**62."""
+    def split_whole(self, values: Sequence[int]) -> tuple[Wholes, NDArray[np.uint64]]:
+        """Integers of any size in grid units as whole numbers and fractions of 2**64."""
         if all(-INPUT_LIMIT <= value <= INPUT_LIMIT for value in values):  # the same, and quicker
             return self._split_integers(np.array(values, np.int64))
         return self._split_each(values)
 
-    def _split_each(self, values: Sequence[Number]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def _split_each(self, values: Sequence[Number]) -> tuple[Wholes, NDArray[np.uint64]]:
         """Numbers that no array holds together, each by itself."""
         pairs = [self.split(value) for value in values]
-        wholes = np.array([whole for whole, _ in pairs], np.int64)
+        wholes = Wholes.of([whole for whole, _ in pairs])
         return wholes, np.array([fraction for _, fraction in pairs], np.uint64)
 
     def nearest_array(self, array: NDArray[Any]) -> NDArray[np.int64]:
-        """A numeric array, flattened and rounded to whole grid units, halves upwards, clamped to ±2**62."""
+        """A numeric array, flattened and rounded to whole grid units, halves upwards, held within ±2**62."""
         whole, fraction = self.split_array(array)
-        whole += (fraction >> np.uint64(63)).view(np.int64)
-        return whole
+        held = whole.within(_HELD - 1)
+        units = held.near + (fraction >> np.uint64(63)).view(np.int64)
+        for place, value in held.far.items():
+            units[place] = _HELD if value > 0 else -_HELD
+        return units
+
+    def float_at(self, units: int) -> float:
+        """The float nearest to so many grid units, halves to even; the largest one beyond all floats."""
+        try:
+            if self.exponent < 0:
+                return units / (1 << -self.exponent)  # Python rounds quotients of integers correctly
+            return float(units << self.exponent)
+        except OverflowError:
+            return sys.float_info.max if units > 0 else -sys.float_info.max
+
+    def floats_at(self, units: Wholes) -> NDArray[np.float64]:
+        """`float_at` for an array."""
+        lengths = self.floats(units.near)
+        for place, value in units.far.items():
+            lengths[place] = self.float_at(value)
+        return lengths
 
     def floats(self, units: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Whole grid units as floats: a correctly rounded function of the integer, hence post-processing."""
+        """`float_at` for integers of 64 bits: they are rounded once, and scaling them is exact."""
         lengths = units.astype(np.float64)
         lengths *= self.step
         return lengths
 
-    def _split_floats(self, flat: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def _split_floats(self, flat: NDArray[Any]) -> tuple[Wholes, NDArray[np.uint64]]:
         whole = np.empty(flat.size, np.int64)
         fraction = np.empty(flat.size, np.int64)
+        far: dict[int, int] = {}
         with np.errstate(over="ignore", under="ignore"):
             for start in range(0, flat.size, _BLOCK):
                 part = slice(start, start + _BLOCK)
                 units = np.multiply(flat[part], self.inverse, dtype=np.float64)
                 if not (units.min() > -EDGE and units.max() < EDGE):
                     if not np.isfinite(flat[part]).all():
-                        raise InvalidValue(
-                            "Values must be finite: replace NaN and infinity before the release."
-                        )
-                    np.clip(units, -EDGE, EDGE, out=units)
+                        raise InvalidValue(_FINITE)
+                    beyond = np.flatnonzero(np.abs(units) >= EDGE)
+                    values = flat[part][beyond].tolist()
+                    units[beyond] = 0
+                    far.update(zip((beyond + start).tolist(), map(self._whole_units, values), strict=True))
                 cut = units.astype(np.int64)
                 units -= cut
                 units *= _HALVES
                 halves = units.astype(np.int64)
                 np.add(cut, halves >> 63, out=whole[part])
                 np.left_shift(halves, 1, out=fraction[part])
-        return whole, fraction.view(np.uint64)
+        return Wholes(whole, far), fraction.view(np.uint64)
 
-    def _split_integers(self, flat: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def _split_integers(self, flat: NDArray[np.int64]) -> tuple[Wholes, NDArray[np.uint64]]:
         if self.exponent > 126:
-            return np.zeros(flat.size, np.int64), np.zeros(flat.size, np.uint64)
+            return Wholes(np.zeros(flat.size, np.int64)), np.zeros(flat.size, np.uint64)
         if self.exponent > 63:
             cut = self.exponent - 63
             halves = (flat + np.where(flat < 0, np.int64(2**cut - 1), np.int64(0))) >> cut  # towards zero
-            return halves >> 63, (halves << 1).view(np.uint64)
+            return Wholes(halves >> 63), (halves << 1).view(np.uint64)
         if self.exponent > 0:
             # Modulo 2**64, shifting left drops the whole and keeps the fraction.
-            return flat >> self.exponent, (flat << (64 - self.exponent)).view(np.uint64)
+            return Wholes(flat >> self.exponent), (flat << (64 - self.exponent)).view(np.uint64)
         shift = -self.exponent
-        if shift > 62:
-            return np.sign(flat) * np.int64(2**62), np.zeros(flat.size, np.uint64)
-        limit = 1 << (62 - shift)
-        return np.clip(flat, -limit, limit) << shift, np.zeros(flat.size, np.uint64)
+        held = Wholes(flat).within(_HELD >> shift)
+        far = {place: value << shift for place, value in held.far.items()}
+        return Wholes(held.near << min(shift, 63), far), np.zeros(flat.size, np.uint64)
 
 
 def noisy(
@@ -236,16 +266,16 @@ def noisy(
             if fraction < 0:
                 whole -= 1
                 fraction += 2**64
-            return float_of(add(whole + BIAS, fraction, parameter)) * grid.step
+            return _float_of(add(whole + BIAS, fraction, parameter), grid)
     if isinstance(value, int | float | np.integer | np.floating):
         whole, fraction = grid.split(value)
-        return float_of(add(whole + BIAS, fraction, parameter)) * grid.step
+        return _float_of(add(whole + BIAS, fraction, parameter), grid)
     array = numbers_of(value)
     _check_room(array.size, room)
     wholes, fractions = grid.split_array(array)
     if not array.size:
         return np.zeros(array.shape)
-    return grid.floats(add(wholes, fractions, parameter)).reshape(array.shape)
+    return grid.floats_at(add(wholes, fractions, parameter)).reshape(array.shape)
 
 
 def noisy_whole(
@@ -257,7 +287,7 @@ def noisy_whole(
         InvalidValue: if there are more than `room` of them.
     """
     _check_room(len(values), room)
-    return grid.floats(add(*grid.split_whole(values), parameter)) if values else np.zeros(0)
+    return grid.floats_at(add(*grid.split_whole(values), parameter)) if values else np.zeros(0)
 
 
 def _check_room(size: int, room: int) -> None:
@@ -318,10 +348,12 @@ def bounded(total: int) -> int:
     return max(-LIMIT, min(LIMIT, total))
 
 
-def float_of(biased: int) -> float:
-    """The float nearest to an integer y of magnitude below 2**63, given as `BIAS` + y.
+def _float_of(biased: int, grid: Grid) -> float:
+    """`Grid.float_at` of an integer y, given as `BIAS` + y.
 
-    Both parts are exact floats, so their sum is rounded once, as a conversion of y would be; but no step
-    takes longer for a y of more digits.
+    For a y within ±2**64 both parts are exact floats, so their sum is rounded once, as a conversion of y
+    would be; but no step takes longer for a y of more digits.
     """
-    return ((biased >> 29) - 2.0**35) * 2.0**29 + (biased & 0x1FFFFFFF)
+    if 0 < biased < _TWICE:
+        return (((biased >> 29) - 2.0**35) * 2.0**29 + (biased & 0x1FFFFFFF)) * grid.step
+    return grid.float_at(biased - BIAS)

@@ -44,9 +44,9 @@ def one_calibration(
 class Gaussian(Mechanism):
     """Adds Gaussian noise to numbers, calibrated to (epsilon, delta), to rho or to a given sigma.
 
-    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma.
-    Inputs beyond ±2**62 grid units are clamped there: at ±`reach`, 2**31 to 2**33 sigmas. A larger value is
-    released as ±`reach` with noise; split such a value, or price it lower.
+    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma: the
+    exact sum of value and noise, rounded to the grid and then to the nearest float. Values of every size are
+    answered, and none is clamped; a sum beyond all floats is released as the largest finite one.
 
     Attributes:
         sensitivity: The most that the value can move between neighbours, in L2 over all coordinates; exact.
@@ -60,8 +60,9 @@ class Gaussian(Mechanism):
         that curve, rounded up, and holds for every ε > 0 (the textbook σ = √(2·ln(1.25/δ))·Δ/ε does not:
         `accounting.gaussian_classic`). Proof of the rest: the input is rounded to 2**-63 grid units a
         coordinate, which widens the sensitivity by a factor of at most 1 + 2**-54 (`Grid`), and sigma is
-        widened by the same factor; the noise drawn is the *continuous* Gaussian, and rounding the sum to the
-        grid is post-processing.
+        widened by the same factor; the noise drawn is the *continuous* Gaussian, and a release is one fixed
+        function of the exact sum, whatever its size: rounding it to the grid and then to a float is
+        post-processing (docs/proofs/sampling.md, lemma 13).
     """
 
     sensitivity: Fraction
@@ -104,10 +105,6 @@ class Gaussian(Mechanism):
         room = grid.room_l2(bound)
         if not room:
             raise InvalidParameter("sigma is too large beside the sensitivity: rounding cannot be paid for.")
-        if grid.length(2**62) < bound:
-            raise InvalidParameter(
-                "sigma is too small: below 2**-32 of the sensitivity, values are clamped to less than that."
-            )
         told = shown("Gaussian", epsilon=epsilon, delta=delta, rho=rho, sigma=sigma, sensitivity=bound)
         freeze(self, sensitivity=bound, epsilon=point and point[0], delta=point and point[1], _told=told)
         freeze(self, _variance=variance, _units=grid.units(grid.units(variance)), _grid=grid, _room=room)
@@ -142,11 +139,6 @@ class Gaussian(Mechanism):
         return self._grid.step
 
     @property
-    def reach(self) -> float:
-        """The largest value that is not clamped, exactly: 2**62 grid steps."""
-        return math.ldexp(self._grid.step, 62)
-
-    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
         return self.sigma * self.sigma  # infinite where floats end
@@ -160,8 +152,7 @@ class Gaussian(Mechanism):
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
         The exact quantile of the normal law and half a grid step for the rounding. A released float beyond
-        2**53 grid steps is also off by its own last place. It is about values of at most `reach` in size:
-        what is larger is clamped, and off by as much as it is larger.
+        2**53 grid steps is also off by half its own last place.
         """
         slack = self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         return gaussian_width(self._variance, confidence, size, slack=slack)
@@ -197,7 +188,7 @@ class Gaussian(Mechanism):
         return noisy(value, random.add_gaussian, self._units, grid=self._grid, room=self._room)
 
     def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
-        """Integers of any size with noise, in one array.
+        """Integers of any size with noise, in one array of floats.
 
         Raises:
             InvalidValue: if there are more than the price covers the rounding of.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -32,10 +31,9 @@ _BITS = (
 class Laplace(Mechanism):
     """Adds Laplace noise of scale sensitivity/epsilon to numbers.
 
-    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale.
-    Inputs beyond ±2**62 grid units are clamped there: at ±`reach`, 2**31 to 2**32 scales. A larger value,
-    such as a count of 10**10 at epsilon 1, is released as ±`reach` with noise; split such a value, or price
-    it with a smaller epsilon.
+    A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale:
+    the exact sum of value and noise, rounded to the grid and then to the nearest float. Values of every size
+    are answered, and none is clamped; a sum beyond all floats is released as the largest finite one.
 
     Attributes:
         epsilon: The price, exact.
@@ -45,14 +43,15 @@ class Laplace(Mechanism):
         Claim: `release` is ε-DP and its curve is that of the scalar Laplace mechanism, for neighbours whose
         values differ by at most `sensitivity` in L1, in any dimension. Proof: the input is rounded to 2**-63
         grid units a coordinate, which widens the sensitivity by a factor of at most 1 + 2**-54 (`Grid`); the
-        scale is Δ(1 + 2**-54)/ε exactly; the noise drawn is the *continuous* Laplace, and rounding the sum
-        to the grid is post-processing. Laplace noise is log-concave, so for shifts s_1, …, s_d of the
-        coordinates the trade-off function is nowhere below that of one shift Σ|s_i|: changing one coordinate
-        after the other is a chain, a chain is bounded by the composed functions (Dong, Roth, Su 2022, group
-        privacy), and these compose to the shift by the sum because the optimal tests of a log-concave shift
-        family are nested. Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006.
-        Sampling floats directly leaks through their low bits (Mironov 2012); here every grid point is
-        reachable from every input, with the stated probability.
+        scale is Δ(1 + 2**-54)/ε exactly; the noise drawn is the *continuous* Laplace, and a release is one
+        fixed function of the exact sum, whatever its size: rounding it to the grid and then to a float is
+        post-processing (docs/proofs/sampling.md, lemma 13). Laplace noise is log-concave, so for shifts s_1,
+        …, s_d of the coordinates the trade-off function is nowhere below that of one shift Σ|s_i|: changing
+        one coordinate after the other is a chain, a chain is bounded by the composed functions (Dong, Roth,
+        Su 2022, group privacy), and these compose to the shift by the sum because the optimal tests of a
+        log-concave shift family are nested. Source of the ε bound: Dwork, McSherry, Nissim, Smith 2006.
+        Sampling floats directly leaks through their low bits (Mironov 2012); here every answer is reachable
+        from every input, with the stated probability.
     """
 
     epsilon: Fraction
@@ -78,10 +77,6 @@ class Laplace(Mechanism):
             raise InvalidParameter(
                 "epsilon is too small: below about 1e-12, rounding can no longer be paid for."
             )
-        if grid.length(2**62) < bound:
-            raise InvalidParameter(
-                "epsilon is too large: above about 4e9, values are clamped to less than their sensitivity."
-            )
         freeze(self, epsilon=price, sensitivity=bound, _scale=scale, _units=grid.units(scale), _room=room)
         freeze(self, _grid=grid, _loss=LaplaceLoss(price))
 
@@ -104,11 +99,6 @@ class Laplace(Mechanism):
         return self._grid.step
 
     @property
-    def reach(self) -> float:
-        """The largest value that is not clamped, exactly: 2**62 grid steps."""
-        return math.ldexp(self._grid.step, 62)
-
-    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds less than 2**-60 of it."""
         return 2 * self.scale * self.scale  # infinite where floats end
@@ -122,8 +112,7 @@ class Laplace(Mechanism):
         """The half-width w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence, rounded up.
 
         The exact quantile scale·ln(1/(1 − confidence^(1/size))) and half a grid step for the rounding. A
-        released float beyond 2**53 grid steps is also off by its own last place. It is about values of at
-        most `reach` in size: what is larger is clamped, and off by as much as it is larger.
+        released float beyond 2**53 grid steps is also off by half its own last place.
         """
         return laplace_width(
             self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
@@ -160,7 +149,7 @@ class Laplace(Mechanism):
         return noisy(value, random.add_laplace, self._units, grid=self._grid, room=self._room)
 
     def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
-        """Integers of any size with noise, in one array.
+        """Integers of any size with noise, in one array of floats.
 
         Raises:
             InvalidValue: if there are more than the price covers the rounding of.

@@ -108,8 +108,6 @@ class SampleAndAggregate(Mechanism):
         if aggregate == "mean":
             # The sum of the levels moves by at most `levels` when one part's answer changes.
             inner = Laplace(price, levels)
-            if inner.reach < parts * levels:  # where it clamps
-                raise InvalidParameter("epsilon is too large for so many parts: use a smaller one.")
         elif aggregate == "median":
             inner = SmoothSensitivity(price, levels)
         else:

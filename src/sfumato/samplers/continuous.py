@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.samplers.law import Law, draw
 from sfumato.samplers.stream import Integers, Stream, Words64
 from sfumato.samplers.table import UNDECIDED, Table
+from sfumato.samplers.wholes import Wholes
 
 __all__ = ["DIGITS", "OFFSET", "add", "floors", "one", "rounded", "saturated", "unbiased"]
 
@@ -25,7 +26,7 @@ DIGITS = 64
 _WIDEST = 48  # bits of a word that are left beside the prefix
 _CHUNK, _BATCH = 1 << 16, 1 << 19
 _LARGEST = 2**63 - 1
-_SAFE = 2**62  # a value up to this and a block of noise cannot overflow
+_SAFE = 2**62  # a value up to this and a block of noise, at most 2**62 - 2, cannot overflow
 
 
 OFFSET = 1 << 126
@@ -83,31 +84,50 @@ def floors(stream: Stream, table: Table, count: int) -> list[int]:
     return points
 
 
-def add(stream: Stream, table: Table, whole: Integers, fraction: Words64) -> Integers:
-    """floor(whole + fraction / 2**64 + X + 1/2) for one-dimensional arrays, saturating at ±(2**63 - 1)."""
+def add(stream: Stream, table: Table, whole: Wholes, fraction: Words64) -> Wholes:
+    """floor(whole + fraction / 2**64 + X + 1/2) for one-dimensional arrays, of any size.
+
+    A whole number can be taken out of the floor, so that numbers held aside meet their noise as 0 would and
+    are added afterwards. No sum saturates: those that 64 bits do not hold are held aside.
+    """
     if not _fits(table.law):
         pairs = zip(whole.tolist(), fraction.tolist(), strict=True)
-        return np.array([saturated(rounded(w, f, one(stream, table.law))) for w, f in pairs], np.int64)
+        return Wholes.of([rounded(w, f, one(stream, table.law)) for w, f in pairs])
+    whole = whole.within(_SAFE)
     out = np.empty(whole.size, np.int64)
+    tails: dict[int, int] = {}
     for start in range(0, whole.size, _BATCH):
         part = slice(start, start + _BATCH)
-        _add(stream, table, whole[part], fraction[part], out[part])
-    return out
+        found = _add(stream, table, whole.near[part], fraction[part], out[part])
+        tails.update((start + place, total) for place, total in found)
+    # `out` is right but at the tails and at the numbers held aside.
+    sums = {place: value + tails.pop(place, int(out[place])) for place, value in whole.far.items()} | tails
+    if not sums:
+        return Wholes(out)
+    places = np.fromiter(sums, np.intp, len(sums))
+    again = Wholes.of(list(sums.values()))
+    out[places] = again.near
+    return Wholes(out, {int(places[i]): value for i, value in again.far.items()})
 
 
-def _add(stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers) -> None:
-    rejected = _propose(stream, table, whole, fraction, out)
+def _add(
+    stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers
+) -> list[tuple[int, int]]:
+    """Writes the sums of numbers up to 2**62; gives (place, sum) for points of the tails, of any size."""
+    rejected, tails = _propose(stream, table, whole, fraction, out)
     while rejected.size:
         again = np.empty(rejected.size, np.int64)
-        still = _propose(stream, table, whole[rejected], fraction[rejected], again)
+        still, more = _propose(stream, table, whole[rejected], fraction[rejected], again)
         out[rejected] = again
+        tails += [(int(rejected[i]), total) for i, total in more]
         rejected = rejected[still]
+    return tails
 
 
 def _propose(
     stream: Stream, table: Table, whole: Integers, fraction: Words64, out: Integers
-) -> NDArray[np.intp]:
-    """Writes the sum with one proposal to each place and gives the places whose proposal is rejected."""
+) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """Writes the sum with one proposal to each place; gives the rejected places and the sums of tails."""
     scratch = _Scratch(min(whole.size, _CHUNK))
     parts = []
     for start in range(0, whole.size, _CHUNK):
@@ -118,13 +138,14 @@ def _propose(
         parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
     )
     if places.size == 0:
-        return places
+        return places, []
     settled = _settle(stream, table, prefixes, positions)
     terms = whole[places], fraction[places]
     out[places] = _sum(*terms, settled.whole, settled.fraction)
-    for i, point in settled.tails:
-        out[places[i]] = saturated(rounded(int(terms[0][i]), int(terms[1][i]), point))
-    return places[settled.rejected]
+    tails = [
+        (int(places[i]), rounded(int(terms[0][i]), int(terms[1][i]), point)) for i, point in settled.tails
+    ]
+    return places[settled.rejected], tails
 
 
 class _Scratch:
@@ -172,7 +193,7 @@ def _decide(
     np.equal(out, ones, out=ambiguous)
     undecided |= ambiguous
     total >>= digits
-    _add_saturating(whole, total, out)
+    np.add(whole, total, out=out)
     places = np.flatnonzero(undecided)
     return places, prefixes[places], positions[places]
 
@@ -218,19 +239,7 @@ def _settle(stream: Stream, table: Table, prefixes: NDArray[np.intp], positions:
 
 
 def _sum(whole: Integers, fraction: Words64, step: Integers, below: Words64) -> Integers:
-    """floor(whole + fraction / 2**64 + step + below / 2**64 + 1/2), saturating."""
+    """floor(whole + fraction / 2**64 + step + below / 2**64 + 1/2), where both wholes fit (`_SAFE`)."""
     low = below + fraction
     carry = (low < fraction) + (low >> np.uint64(DIGITS - 1)).view(np.int64)
-    out = np.empty(whole.size, np.int64)
-    _add_saturating(whole, step + carry, out)
-    return out
-
-
-def _add_saturating(whole: Integers, step: Integers, out: Integers) -> None:
-    """Writes whole + step, saturating at ±(2**63 - 1), for |step| <= 2**62 - 2."""
-    np.add(whole, step, out=out)
-    if whole.size and (whole.max() > _SAFE or whole.min() < -_SAFE):
-        # Addition overflowed where both terms have the sign that the sum has not.
-        over = np.flatnonzero(((step ^ out) & (whole ^ out)) < 0)
-        out[over] = np.where(whole[over] < 0, -_LARGEST, _LARGEST)
-        np.maximum(out, -_LARGEST, out=out)
+    return np.asarray(whole + step + carry, np.int64)

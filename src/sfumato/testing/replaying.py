@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.samplers.wholes import Wholes
 from sfumato.testing.stream import require_test, seeded
 from sfumato.testing.told import form, told
 
@@ -360,7 +361,9 @@ def _units(meeting: Meeting) -> list[Fraction]:
     """The values of a draw as exact numbers: a whole and 64 bits after the point, or integers."""
     if not meeting.values:
         return []
-    whole = [Fraction(int(each)) for each in np.ravel(np.asarray(meeting.values[0], dtype=object))]
+    given = meeting.values[0]
+    listed = given.tolist() if isinstance(given, Wholes) else np.ravel(np.asarray(given, dtype=object))
+    whole = [Fraction(int(each)) for each in listed]
     if len(meeting.values) == 1:
         return whole
     below = [Fraction(int(each), 2**64) for each in np.ravel(np.asarray(meeting.values[1], dtype=object))]

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.samplers.wholes import Wholes
+
 __all__ = ["form", "told"]
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
@@ -61,6 +63,8 @@ def form(value: Any) -> str:
     """What must not depend on the data: type, shape and element types, without the values themselves."""
     if isinstance(value, np.ndarray):
         return f"array of {value.dtype}, {value.shape}"
+    if isinstance(value, Wholes):  # where each number is held is a matter of speed
+        return f"array of whole numbers, {value.size}"
     if isinstance(value, list | tuple):
         kinds = sorted({form(each) for each in value})
         return f"{type(value).__name__} of {len(value)}: {', '.join(kinds)}"
