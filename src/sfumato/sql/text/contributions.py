@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from sfumato.sql.refusals import nearest, refuse, shown
 from sfumato.sql.text.tokens import Constant, constant_at, ends_operand, is_kind, is_word, retyped, word_at

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields, replace
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from sfumato.sql.refusals import FORM, refuse
 from sfumato.sql.text.contributions import Calls, attach, take_calls

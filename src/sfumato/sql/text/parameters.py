@@ -12,8 +12,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.size import check_text

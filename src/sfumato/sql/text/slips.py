@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.refusals import FORM, refuse, shown

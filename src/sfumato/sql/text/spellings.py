@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType
 
 from sfumato.sql.refusals import refuse
 from sfumato.sql.text.tokens import is_kind, retyped, word_at

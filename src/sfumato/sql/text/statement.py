@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
-from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import QueryRefused
 from sfumato.render import is_text

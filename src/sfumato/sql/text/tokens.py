@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+from sqlglot import Token, TokenType
 from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction
