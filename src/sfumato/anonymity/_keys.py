@@ -79,7 +79,8 @@ def ranks_of(column: Any) -> Key | None:
             known = different.is_valid().to_numpy(zero_copy_only=False)
             order = np.lexsort((different.fill_null(0.0).to_numpy(), known))
         else:
-            order = pc.sort_indices(different, sort_keys=[("", "ascending", "at_start")]).to_numpy()
+            # Arrow puts a missing value last, and it is there once at most; older ones cannot put it first.
+            order = np.roll(pc.sort_indices(different).to_numpy(), different.null_count)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
         return None
     places = np.empty(len(order), dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.engines._arrow import exact_as_id, is_zoned, readable, scannable, valid_text
 from sfumato.engines._cells import ids_of, texts_of
-from sfumato.errors import MissingExtra, SourceUnusable
+from sfumato.errors import SourceUnusable
 
 __all__ = ["Frame", "Picked", "frame_of", "is_text_valid", "read_arrow_files", "read_parquet_files"]
 
@@ -81,7 +81,7 @@ def frame_of(source: object) -> Frame:
 
 
 def _of_pyarrow(source: Any) -> Frame | None:
-    pa = _pyarrow()
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     if isinstance(source, pa.RecordBatch):
@@ -98,7 +98,6 @@ def _of_pyarrow(source: Any) -> Frame | None:
 def _of_polars(source: Any) -> Frame | None:
     if type(source).__name__ != "DataFrame":
         return None
-    _pyarrow()
 
     def cells(position: int) -> list[Any] | None:
         series = source.to_series(position)
@@ -110,7 +109,7 @@ def _of_polars(source: Any) -> Frame | None:
 def _of_pandas(source: Any) -> Frame | None:
     if type(source).__name__ != "DataFrame":
         return None
-    pa = _pyarrow()
+    import pyarrow as pa
 
     def cells(position: int) -> list[Any] | None:
         column = source.iloc[:, position]
@@ -136,7 +135,7 @@ def _in_memory(
     cells: Callable[[int], list[Any] | None] = lambda _: None,
 ) -> Frame:
     """A frame of Arrow columns; `cells` gives those of a column of Python objects, None for all others."""
-    pa = _pyarrow()
+    import pyarrow as pa
 
     def read(values: list[int], ids: list[int]) -> Picked:
         made: list[Any] = []
@@ -171,7 +170,8 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
     Raises:
         SourceUnusable: if they cannot be opened or differ in their columns.
     """
-    pa = _pyarrow()
+    import pyarrow as pa
+
     from sfumato.engines._datasets import files_of, of_dataset
 
     frame = None
@@ -215,22 +215,17 @@ def _is_stream(path: str) -> bool:
 
 
 def _table(columns: list[Any]) -> tuple[Any, list[int]]:
+    import pyarrow as pa
+
     names = [f"c{i}" for i in range(len(columns))]
-    return _pyarrow().Table.from_arrays(columns, names=names), list(range(len(columns)))
+    return pa.Table.from_arrays(columns, names=names), list(range(len(columns)))
 
 
 def is_text_valid(scannable: Any, position: int) -> bool:
     """Whether a column in memory is no text, or text in UTF-8: functions of text fail on anything else."""
-    pa = _pyarrow()
+    import pyarrow as pa
+
     if not isinstance(scannable, pa.Table):
         return True
     column = scannable.column(position)
     return valid_text(column) is column
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingExtra("pyarrow is missing; install it with: pip install 'sfumato[duckdb]'.") from None
-    return pyarrow

@@ -24,7 +24,7 @@ from sfumato.engines._tables import Table, plan_table
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.sources import Stamp, locate
-from sfumato.errors import EngineFailed, InvalidParameter, MissingExtra, SourceUnusable
+from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ class DuckDB:
 
         Raises:
             InvalidParameter: for a limit that is no limit.
-            MissingExtra: if DuckDB is not installed.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InvalidParameter("threads must be a whole number from 1 on, or None.")
@@ -118,7 +117,6 @@ class DuckDB:
         if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
             raise InvalidParameter("timeout must be a positive number of seconds, or None.")
         self.threads, self.memory, self.timeout = threads, memory, timeout
-        _duckdb()
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
         self._held: dict[str, tuple[Stamp, ...]] = {}
@@ -303,13 +301,15 @@ class DuckDB:
 
     def _connect(self) -> Any:
         """A fresh instance in memory with our settings, not locked yet."""
+        import duckdb
+
         settings = dict(_SETTINGS)
         settings["temp_directory"] = tempfile.mkdtemp(dir=self._scratch.path)  # instances must not share one
         if self.threads is not None:
             settings["threads"] = self.threads
         if self.memory is not None:
             settings["memory_limit"] = self.memory
-        connection = _duckdb().connect(":memory:", config=settings)
+        connection = duckdb.connect(":memory:", config=settings)
         found = {row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
         connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(found - _OPTIMIZERS))])
         for command in _AFTER:
@@ -347,13 +347,3 @@ def _holds(cursor: Any, guard: str, now: tuple[Stamp, ...], held: dict[str, tupl
     if is_settled and any(now):
         held[guard] = now
     return True
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtra(
-            "Reading data needs DuckDB; install it with: pip install 'sfumato[duckdb]'."
-        ) from None
-    return duckdb
