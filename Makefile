@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
-.PHONY: help demo test quick stats bench lint lock wheel clean
+.PHONY: help demo test quick stats bench lint lock test-matrix wheel sdist clean
 
 help:
 	@echo "make demo    what Sfumato does, in a minute (installs the core and its pictures only)"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint    formatting, lint, types and import layers"
 	@echo "make lock    pin dependencies again, with hashes (needs uv)"
 	@echo "make wheel   build the wheel into dist/"
+	@echo "make sdist   build the source distribution into dist/"
+	@echo "make test-matrix   the fast tests with the oldest and newest dependencies, on each Python here (needs uv)"
 
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Sfumato needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
@@ -67,10 +69,17 @@ wheel: $(VENV)/core
 	@echo "==> building the wheel"
 	@$(BIN)/python -m hatchling build -t wheel
 
+sdist: $(VENV)/core
+	@echo "==> building the source distribution"
+	@$(BIN)/python -m hatchling build -t sdist
+
+test-matrix:
+	@sh requirements/matrix.sh
+
 lock:
 	@echo "==> pinning dependencies"
 	@$(LOCK) pyproject.toml requirements/build.in --extra plots -o requirements/core.txt
-	@$(LOCK) pyproject.toml requirements/build.in --extra test -c requirements/core.txt -o requirements/test.txt
+	@$(LOCK) pyproject.toml requirements/build.in --extra test --extra lint -c requirements/core.txt -o requirements/test.txt
 
 clean:
-	@rm -rf $(VENV) .venv-bench .venv-bench-local dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-bench .venv-bench-local .venv-oldest-* .venv-newest-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

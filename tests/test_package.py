@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
+from tracked import tracked
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "sfumato").rglob("*.py"))
@@ -42,7 +43,7 @@ def test_the_core_imports_only_its_dependencies():
     third_party = _modules_after(f"import sfumato as sf; [getattr(sf, n) for n in {sf.__all__!r}]")
     third_party -= set(sys.stdlib_module_names) | {"sfumato", "__mp_main__"}
     ours = {"numpy", "scipy", "cryptography", "flint", "sqlglot", "duckdb", "pyarrow"}
-    brought_along = {"_cffi_backend", "cffi", "pycparser", "cython_runtime", "mypy_extensions"}
+    brought_along = {"_cffi_backend", "cffi", "pycparser", "cython_runtime", "mypy_extensions", "cloudpickle"}
     assert {name for name in third_party if not name.startswith("_")} <= ours | brought_along
 
 
@@ -64,9 +65,8 @@ def test_nothing_in_the_package_reaches_for_the_test_helpers():
 
 
 def test_tracked_text_names_no_machine_path_and_no_registry():
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
     pattern = re.compile(r"/(work|root|farm|home/[a-z]+)/|pypi\.org|pythonhosted|registry\.npmjs|deb\.debian")
-    for name in files:
+    for name in tracked():
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".in", ".sh", ".json", ""} and path.is_file():
             if path == Path(__file__):
