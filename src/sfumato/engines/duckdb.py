@@ -303,7 +303,7 @@ class DuckDB:
         """A fresh instance in memory with our settings, not locked yet."""
         import duckdb
 
-        settings = dict(_SETTINGS)
+        settings: dict[str, Any] = dict(_SETTINGS)
         settings["temp_directory"] = tempfile.mkdtemp(dir=self._scratch.path)  # instances must not share one
         if self.threads is not None:
             settings["threads"] = self.threads
