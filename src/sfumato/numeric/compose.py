@@ -251,7 +251,9 @@ def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
         return Bracket(0.0, min(largest, known))
     gridded = _few(terms)
     if gridded:
-        best = _both(best, grid.epsilon(terms, delta))
+        best = _both(best, grid.epsilon(terms, delta, enough=known))
+    if best.upper <= known:
+        return best
     if not best.meets(_RELATIVE, _ABSOLUTE) and _contoured(terms):
         # The finite part may be as large as delta less the mass at infinity, rounded to the safe side.
         found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U) if high_mass else delta)
@@ -263,7 +265,7 @@ def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
     if not best.meets(_RELATIVE, _ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, _inverted(listed, delta, largest))
     if not best.meets(_RELATIVE, _ABSOLUTE) and not gridded:
-        best = _both(best, grid.epsilon(terms, delta))
+        best = _both(best, grid.epsilon(terms, delta, enough=known))
     return best
 
 
@@ -299,10 +301,12 @@ def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
     tiny but the bracket is, the answer is what counts as tiny.
     """
     found = _read(terms, epsilon, known)
-    if found.upper > _FAR or epsilon <= 0 or _closed(terms) is not None or _binomial(terms) is not None:
+    if found.upper > _FAR or found.upper <= known or epsilon <= 0:
+        return found
+    if _closed(terms) is not None or _binomial(terms) is not None:
         return found
     index = math.floor(_LADDER * math.log2(epsilon))
-    if _narrow(found) and _narrow(_rung(terms, index + 1)):
+    if _narrow(found) and _narrow(_rung(terms, index + 1, 0.8 * _LOOSE)):
         return found
     while index > -20 * _LADDER and not _narrow(_rung(terms, index)):
         index -= 1
@@ -313,10 +317,10 @@ def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
 
 
 @lru_cache(maxsize=512)
-def _rung(terms: tuple[Term, ...], index: int) -> Bracket:
+def _rung(terms: tuple[Term, ...], index: int, far: float = grid.DELTA_FAR) -> Bracket:
     """The profile at 2^(index/4); nothing is known where no method has an answer."""
     try:
-        return _read(terms, 2.0 ** (index / _LADDER), 0.0)
+        return _read(terms, 2.0 ** (index / _LADDER), 0.0, far)
     except NotCertified:
         return Bracket(0.0, 1.0)
 
@@ -325,8 +329,8 @@ def _narrow(bracket: Bracket) -> bool:
     return bracket.meets(_LOOSE, SMALLEST * 64)
 
 
-def _read(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
-    """The bracket that the methods give at one point."""
+def _read(terms: tuple[Term, ...], epsilon: float, known: float, far: float = grid.DELTA_FAR) -> Bracket:
+    """The bracket that the methods give at one point; a tiny one need only be as narrow as `far` of it."""
     terms = tuple(
         term for term in terms if term.law.support(term.parameters) != (0.0, 0.0) or _mass(term) > 0
     )
@@ -346,15 +350,19 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
     best = Bracket(low_mass, 1.0)
     if known > 0 and (_tail(terms, epsilon) + high_mass) * (1 + 4 * U) <= known:
         return Bracket(low_mass, max(low_mass, known))
+    if epsilon > 0 and high_mass == 0.0 and _tail(terms, epsilon) <= SMALLEST:
+        return Bracket(0.0, SMALLEST)
     gridded = _few(terms)
     if gridded:
-        best = _both(best, grid.delta(terms, epsilon))
+        best = _both(best, grid.delta(terms, epsilon, enough=known, far=far))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (found := _integral(terms, epsilon)) is not None:
         best = _both(best, found)
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, Bracket(*listed(epsilon)))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and not gridded:
-        best = _both(best, grid.delta(terms, epsilon))
+        best = _both(best, grid.delta(terms, epsilon, enough=known, far=far))
+    if best.upper <= known:
+        return Bracket(best.lower, known)
     # Below the largest loss the profile is positive, however small.
     # A grid is that narrow by chance, here and not a little further on: its figures are all rounded alike.
     bits = 36 if best.meets(1e-9, 0.0) and not gridded else 21

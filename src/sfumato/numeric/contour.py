@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
-from sfumato.numeric.rounding import U
+from sfumato.numeric.rounding import SMALLEST, U
 from sfumato.numeric.solve import fall, minimum
 
 __all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted", "right_alias", "tail"]
@@ -127,7 +127,8 @@ class Line:
 
     def sum(self, epsilon: float) -> float:
         """S at epsilon."""
-        return float((self.weights @ np.exp(self.times * (-1j * epsilon))).real)
+        # Not a product of the linear algebra library, which wakes all its threads for a sum this short.
+        return float(np.sum(self.weights * np.exp(self.times * (-1j * epsilon))).real)
 
     def guess(self, delta: float, start: float) -> float:
         """Roughly where the rule reads delta: Newton's method on its logarithm, from a point to the right."""
@@ -429,9 +430,12 @@ def tail(terms: Sequence[Term], epsilon: float) -> float:
     if epsilon >= composition.top or not composition.groups:
         return 0.0
     c = minimum(lambda c: composition.real(c) - c * epsilon - _kernel(c), 8.0, _SMALLEST_C, _LARGEST_C)
-    value, error = composition.log_mgf(np.array([c]))
-    log_m, moved = float(value[0]), float(error[0])
-    if not (math.isfinite(log_m) and moved < 0.1):
-        return math.inf
-    exponent = log_m + 2 * moved - c * epsilon + c * math.log(c) - (c + 1) * math.log1p(c)
-    return math.exp(min(exponent + 1e-12 * (1 + abs(log_m) + c * abs(epsilon)), 700.0))
+    while c > _SMALLEST_C:
+        value, error = composition.log_mgf(np.array([c]))
+        log_m, moved = float(value[0]), float(error[0])
+        if math.isfinite(log_m) and moved < 0.1:
+            exponent = log_m + 2 * moved - c * epsilon + c * math.log(c) - (c + 1) * math.log1p(c)
+            exponent += 1e-12 * (1 + abs(log_m) + c * abs(epsilon))
+            return max(math.exp(min(exponent, 700.0)), SMALLEST)
+        c /= 4.0  # so far out the moments are all rounding
+    return math.inf

@@ -10,40 +10,41 @@ order in the step, from the grid that was computed (`docs/proofs/grid.md`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
-from sfumato.numeric.grid_dots import connect
-from sfumato.numeric.grid_fft import Composed, Part, compose, kernel_reach
-from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step, place
+from sfumato.numeric.grid_passes import Question, View, refined
+from sfumato.numeric.grid_plan import Place, Sketch, place
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
 
-__all__ = ["LARGEST", "delta", "epsilon"]
+__all__ = ["DELTA_FAR", "LARGEST", "delta", "epsilon"]
 
 LARGEST = 2**23
 """The longest array: about 64 MB, and some seconds."""
 
-_PASSES = 5
 _EXACT = 4096
 """Up to so many events the mass at infinity is compared with delta in exact arithmetic."""
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 """How close the two ends must come, in epsilon, before refining stops."""
 _DELTA = 3e-5
 """The same for delta, as a part of it. The upper end errs by the square of what the certificate shows."""
-_FAR, _DELTA_FAR = 1e-12, 3e-3
+_FAR, DELTA_FAR = 1e-12, 3e-3
 """Below the first a delta need only be known to the second."""
+_NOTHING = 1e-278
+"""A delta below this is not told from what is cut off above the range, 1e-280."""
 _FIRST = 2**15
 """The first grid is no longer than about this: most questions need no more."""
 
 
-def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> Bracket:
+def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST, enough: float = 0.0) -> Bracket:
     """The least ε ≥ 0 at which one direction of the composed terms has a profile of at most delta.
 
-    The bracket may be wider than asked for where `largest` was reached: the caller decides.
+    The bracket may be wider than asked for where `largest` was reached, or where its upper end is at most
+    `enough`: the caller decides.
 
     Privacy:
         The upper end is never below the truth, whatever laws are composed, as long as each law's `bounds`
@@ -64,7 +65,7 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> B
         guess = max(sketch.at(tilt)[0], 0.0)
         return tilt, guess, delta, _RELATIVE * guess + _ABSOLUTE
 
-    def read(composed: Composed, guess: float) -> tuple[Bracket, float]:
+    def read(composed: View, guess: float) -> tuple[Bracket, float]:
         bracket = _solve(composed, delta, guess, top, sure=bounded)
         return bracket, _RELATIVE * bracket.lower + _ABSOLUTE if bracket.lower < math.inf else 0.0
 
@@ -72,11 +73,22 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST) -> B
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
     top = float_up(sum((Fraction(each.high) * each.term.count for each in places), Fraction(0)))
     bounded = all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
-    return _refined(places, aim, read, largest, 2 * _FIRST)
+    question = Question(aim, read, lambda bracket: (bracket.upper, delta), enough)
+    return refined(places, question, largest, 2 * _FIRST)
 
 
-def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> Bracket:
+def delta(
+    terms: Sequence[Term],
+    epsilon: float,
+    *,
+    largest: int = LARGEST,
+    enough: float = 0.0,
+    far: float = DELTA_FAR,
+) -> Bracket:
     """The profile of the composition of the terms, one direction of it, at epsilon (of either sign).
+
+    The bracket may be wide where its upper end is at most `enough`; it need only be as narrow as the part
+    `far` of it where it is tiny.
 
     Privacy:
         The upper end is never below the truth (`docs/proofs/grid.md`, theorem).
@@ -105,17 +117,18 @@ def delta(terms: Sequence[Term], epsilon: float, *, largest: int = LARGEST) -> B
         tilt = sketch.tilt_for(epsilon=epsilon)
         # A relative width of delta is that of epsilon times the tilt, about.
         log_delta = sketch.at(tilt)[1]
-        part = _DELTA if log_delta > math.log(_FAR) else _DELTA_FAR
+        part = _DELTA if log_delta > math.log(_FAR) else far
         wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * part / max(tilt, 1.0))
         return tilt, epsilon, math.exp(max(log_delta, -600.0)), wanted
 
-    def read(composed: Composed, guess: float) -> tuple[Bracket, float]:
+    def read(composed: View, guess: float) -> tuple[Bracket, float]:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
-        part = _DELTA if upper > _FAR else _DELTA_FAR
+        part = _DELTA if upper > _FAR else far
         return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
 
-    return _refined(places, aim, read, largest, _FIRST)
+    question = Question(aim, read, lambda bracket: (epsilon, bracket.upper), max(enough, _NOTHING))
+    return refined(places, question, largest, _FIRST)
 
 
 def _ranges(rough: Sequence[Place], epsilon: float, alone: float, events: int) -> list[Place]:
@@ -146,132 +159,7 @@ def _placed(terms: Sequence[Term], lattice: float, smooth: float, events: int) -
     ]
 
 
-def _refined(
-    places: Sequence[Place],
-    aim: Callable[[Sketch], tuple[float, float, float, float]],
-    read: Callable[[Composed, float], tuple[Bracket, float]],
-    largest: int,
-    first: int,
-) -> Bracket:
-    """Compose on finer and finer grids until the bracket is narrow or the largest grid was used.
-
-    `read` gives a bracket and how wide it may be, both in the units of the answer.
-    """
-    sketch = Sketch(places)
-    saddle, guess, about, tolerance = aim(sketch)
-    divisor, shared = common_step(places)
-    spread = sum(each.term.count for each, on in zip(places, shared, strict=True) if not on)
-    # Lemma 7 in the smooth case: spreading moves ε by about 2.1·(tilt + 1)·variance.
-    step = math.sqrt(tolerance / (2.0 * (saddle + 1) * spread)) if spread else math.inf
-    log_about = min(math.log(about), sketch.at(saddle)[1])
-    tilt, low, high, up, down = sketch.frame(saddle, log_about, step, tolerance)
-    unit = _unit(places) if divisor is None else None
-    places = sketch.trimmed(places, tilt, guess, log_about)
-    step = max(step, (high - min(low, guess)) / first)
-    room = (kernel_reach(-log_about) + 1) * math.sqrt(1.1 * spread / 4) + 4
-    best: Bracket | None = None
-    for _ in range(_PASSES):
-        aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(step / unit))
-        layout, last = _layout(
-            places,
-            divisor,
-            aligned,
-            (guess, low, high, room),
-            (tilt, up, down),
-            largest,
-            spread,
-            unit is not None,
-        )
-        composed = compose(_parts(places, shared, divisor, layout), layout, about)
-        bracket, narrow = read(composed, guess)
-        before = math.inf if best is None else best.width
-        best = bracket if best is None else _tighter(best, bracket)
-        # Where a finer grid hardly helped, what is left is not the grid's doing.
-        if bracket.width <= narrow or last or best.width > 0.7 * before:
-            break
-        # The width falls with the square of the step; without a lower end, nobody knows how far to go.
-        wanted = math.sqrt(narrow / bracket.width) if bracket.lower > 0 else 0.0
-        step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, 0.8 * wanted))
-    assert best is not None
-    return best
-
-
-def _unit(places: Sequence[Place]) -> float | None:
-    """The span of the commonest bounded law: halvings of it put both its ends, where atoms are, on the grid.
-
-    An atom between two points is spread over both, which costs as much as the cell is wide; on a point it
-    costs nothing. Halving is exact, so that the points are those of the support whatever the step.
-    """
-    bounded = [
-        each for each in places if (each.low, each.high) == each.term.law.support(each.term.parameters)
-    ]
-    most = max(bounded, key=lambda each: each.term.count, default=None)
-    return None if most is None or not most.high > most.low else most.high - most.low
-
-
-def _tighter(one: Bracket, other: Bracket) -> Bracket:
-    """Both brackets hold the truth, so their intersection does."""
-    return Bracket(max(one.lower, other.lower), min(one.upper, other.upper))
-
-
-def _layout(
-    places: Sequence[Place],
-    divisor: Fraction | None,
-    step: float,
-    window: tuple[float, float, float, float],
-    tilts: tuple[float, float, float],
-    largest: int,
-    spread: int,
-    aligned: bool,
-) -> tuple[Layout, bool]:
-    """The layout for a wanted step, and whether it is the last because nothing finer fits."""
-    guess, low, high, room = window
-    tilt, up, down = tilts
-    widest = max((each.high - each.low for each in places if each.lattice is None), default=0.0)
-    low = min(low, guess)
-    finest = max((high - low) / (largest - 4), widest / (largest - 4), 1e-300)
-    last = step <= finest or not spread
-    step = max(step, finest)
-    if divisor is not None:
-        pieces = max(1, math.ceil(divisor / Fraction(step))) if math.isfinite(step) else 1
-        if pieces > 1 and divisor / pieces < Fraction(finest):
-            pieces = max(1, pieces - 1)
-        step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
-    # Room for the neighbourhood of epsilon that lemma 7 looks at.
-    low -= room * step
-    bottom = sum(each.term.count * each.low for each in places)
-    if low <= bottom:  # each law's lowest point may lie a step below its lowest loss
-        low = min(low, bottom - (2 * spread + 4) * step)
-    layout = Layout(step, tilt, low, high, up, down)
-    if divisor is None and not aligned and layout.size <= largest:
-        layout = Layout(max((high - low) / (layout.size - 3), finest), tilt, low, high, up, down)
-    return layout, last
-
-
-def _parts(
-    places: Sequence[Place], shared: Sequence[bool], divisor: Fraction | None, layout: Layout
-) -> list[Part]:
-    """Each law on its own points: its lattice where the step divides it, all points of the grid otherwise."""
-    step = Fraction(layout.step)
-    parts = []
-    for each, on in zip(places, shared, strict=True):
-        term = each.term
-        if on and divisor is not None and each.lattice is not None:
-            stride = int(Fraction(each.lattice) / step)
-            count = (
-                math.ceil((each.high - each.low) / each.lattice * (1 - 1e-12)) + 2
-            )  # one point below the lowest atom
-            mismatch = Fraction(each.lattice) - stride * step
-            raised = float_up(mismatch * count) + 4 * U * abs(each.high) * count
-        else:
-            stride, raised = 1, 0.0
-            count = math.ceil((each.high - each.low) / layout.step) + 2
-        dots = connect(term.law, term.parameters, each.high, layout.step, count=count, stride=stride)
-        parts.append(Part(dots, term.count, stride, not on, raised))
-    return parts
-
-
-def _solve(composed: Composed, delta: float, guess: float, top: float, *, sure: bool) -> Bracket:
+def _solve(composed: View, delta: float, guess: float, top: float, *, sure: bool) -> Bracket:
     """The two ends of the least ε ≥ 0 with δ(ε) ≤ delta; `top` is where the finite losses of the grid end.
 
     If `sure`, those are all the finite losses there are, so that delta is met at `top` without looking.
@@ -303,7 +191,7 @@ def _solve(composed: Composed, delta: float, guess: float, top: float, *, sure: 
     return Bracket(lower, right)
 
 
-def _solve_lower(composed: Composed, delta: float, upper: float) -> float:
+def _solve_lower(composed: View, delta: float, upper: float) -> float:
     """An ε at which the lower bound still is at least delta: the truth is not below it."""
     value, slope = composed.upper(upper)
     gap = max((value - composed.lower(upper)) / slope if slope > 0 else 0.0, 1e-12 * upper) * 1.05

@@ -111,26 +111,34 @@ def masses(place: Floats, curve: Floats, unit: float = 1.0) -> Floats:
 
 
 def connect(
-    law: Law, parameters: tuple[float, ...], top: float, step: float, *, count: int, stride: int = 1
+    law: Law,
+    parameters: tuple[float, ...],
+    top: float,
+    step: float,
+    *,
+    count: int,
+    stride: int = 1,
+    zone: int = 0,
 ) -> Dots:
     """The law on `count` points that descend from `top` by exactly `stride` times `step` each.
 
     Above `top` everything is moved to infinity; below the last point, up to it. Both are safe anywhere, and
-    `looseness` and `zone` say what they cost.
+    `looseness` and `zone` say what they cost. At least `zone` points at the low end are left out of the lower
+    end: the more, the less loose is the rest.
 
     Privacy:
         The result dominates the law: domination by dots and hull (proof, lemmas 1 to 3).
     """
-    key = (law, parameters, top, step, count, stride)
+    key = (law, parameters, top, step, count, stride, zone)
     found = _CACHE.get(key)
     if found is None:
-        found = _connect(law, parameters, top, step, count, stride)
+        found = _connect(law, parameters, top, step, count, stride, zone)
         _CACHE.put(key, found)
     return found
 
 
 def _connect(
-    law: Law, parameters: tuple[float, ...], top: float, step: float, count: int, stride: int
+    law: Law, parameters: tuple[float, ...], top: float, step: float, count: int, stride: int, least: int
 ) -> Dots:
     width = stride * step
     steps = step * (stride * np.arange(count - 1, -1, -1, dtype=np.float64))
@@ -153,7 +161,7 @@ def _connect(
     infinity = float(curve[-1])
     zone, factor = 0, 1.0
     if loss[0] > bottom:  # losses were moved up to the last point: lemma 4
-        zone = _zone(dense, width)
+        zone = max(_zone(dense, width), least)
         factor = 2.0 - 1.0 / math.expm1(-width * (zone - 1))
     cut = 0.0 if top >= summit else infinity - law.infinity(parameters) * (1 - 2.0**-40)
     # Where the hull was left early a corner may bend the wrong way: its mass is raised to 0 (after lemma 2).

@@ -24,8 +24,12 @@ __all__ = ["Layout", "Place", "Sketch", "common_step", "place"]
 _NEGLIGIBLE = 26.0
 """What is left outside the window is about e^-26 of the answer."""
 
-_ROUGH_NOISE = 1e-15
+_ROUGH_NOISE = 4e-15
 """What one event adds, in order of magnitude, to the rounding error of a tilted composition."""
+
+_FLATTER = 1.0, 0.99, 0.98, 0.97, 0.95, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05
+_STEEPER = 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0
+"""The parts of the saddle point that are tried as tilts."""
 
 _STEEPEST = 600.0
 """The tilt times the range of one law stays below this, so that no exponential overflows."""
@@ -39,6 +43,7 @@ class Place:
     low: float
     high: float
     lattice: float | None
+    spare: float = 0.0  # so wide a stretch at the low end hardly counts
 
 
 def place(term: Term, cut: float, floor: float) -> Place:
@@ -147,26 +152,35 @@ class Sketch:
             low, high = (middle, high) if early else (low, middle)
         return math.exp(0.5 * (low + high))
 
-    def frame(self, saddle: float, log_delta: float, step: float, tolerance: float) -> tuple[float, ...]:
-        """(tilt, low, high, up, down): of the tilts up to the saddle point the one with the narrowest window.
+    def frame(
+        self, saddle: float, log_delta: float, step: float, tolerance: float, *, steeper: bool = False
+    ) -> tuple[float, ...]:
+        """(tilt, low, high, up, down): of some tilts near the saddle point the one with the narrowest window.
 
         Where rare large losses decide, as with small sampling rates, the saddle point drags the window out
-        to them; a smaller tilt leaves the bulk in the middle. It must keep the rounding of the transform,
-        which is relative to e^(K(tilt) - tilt·ε), below the tolerance.
+        to them; a smaller tilt leaves the bulk in the middle. Where rare low losses are in the way, as in the
+        swapped pair, a `steeper` one hides them. It must keep the rounding of the transform, which is
+        relative to e^(K(tilt) - tilt·ε), below the tolerance.
         """
         epsilon = self.at(saddle)[0]
-        events = sum(count for _, _, count in self._laws)
         best: tuple[float, ...] = ()
-        for fraction in (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05):
-            tilt = saddle * fraction
+        for fraction in _STEEPER if steeper else _FLATTER:
+            tilt = min(saddle * fraction, self.steepest)
             size = self.cumulants(tilt)[0] - tilt * epsilon - log_delta
-            noise = math.log(_ROUGH_NOISE * events) + size - 0.5 * math.log(2 * tilt * min(step, 1.0))
-            if best and noise > math.log(0.05 * tolerance):
+            # An epsilon moves by what delta does, relatively, over the tilt.
+            most = math.log(0.05 * tolerance * (1.0 if steeper else max(tilt, 1.0)))
+            if best and self.noise(tilt, epsilon, log_delta, step) > most:
                 break
             low, high, up, down = self.window(tilt, _NEGLIGIBLE + max(size, 0.0))
             if not best or high - min(low, epsilon) < 0.95 * (best[2] - min(best[1], epsilon)):
                 best = tilt, low, high, up, down
         return best
+
+    def noise(self, tilt: float, epsilon: float, log_delta: float, step: float) -> float:
+        """The logarithm of what the rounding of the transform is, roughly, as a part of delta."""
+        events = sum(count for _, _, count in self._laws)
+        size = self.cumulants(tilt)[0] - tilt * epsilon - log_delta
+        return math.log(_ROUGH_NOISE * events) + size - 0.5 * math.log(2 * tilt * min(step, 1.0))
 
     def trimmed(self, places: Sequence[Place], tilt: float, epsilon: float, log_delta: float) -> list[Place]:
         """The places without the low losses that the tilt makes irrelevant (see the zone of `grid_dots`)."""
@@ -176,10 +190,12 @@ class Sketch:
             exponent = log_mass + tilt * loss
             share = np.cumsum(np.exp(exponent - exponent.max()))
             few = share * count <= share[-1] * math.exp(-_NEGLIGIBLE - max(size, 0.0))
-            low = (
-                float(loss[np.flatnonzero(few)[-1]]) - 0.1 if few.any() and spot.lattice is None else spot.low
-            )
-            result.append(replace(spot, low=max(spot.low, min(low, spot.high))))
+            if not few.any() or spot.lattice is not None:
+                result.append(spot)
+                continue
+            light = float(loss[np.flatnonzero(few)[-1]])
+            low = max(spot.low, light - min(0.1, spot.high - light))
+            result.append(replace(spot, low=low, spare=light - low))
         return result
 
     def window(self, tilt: float, negligible: float) -> tuple[float, float, float, float]:
@@ -188,10 +204,12 @@ class Sketch:
         spread = math.sqrt(max(variance, 1e-18))
         further = np.geomspace(0.05, 50.0, 22) / spread
         above = (self._values(tilt + further) - value + negligible) / further
-        below = (value - self._values(tilt - further) - negligible) / further
-        right, left = int(above.argmin()), int(below.argmax())
+        right = int(above.argmin())
+        back = np.concatenate((further, tilt * np.array([0.25, 0.5, 0.75, 0.9, 1.0])))
+        below = (value - self._values(tilt - back) - negligible) / back
+        left = int(below.argmax())
         low, high = float(below[left]), float(above[right])
-        return max(low, self.bottom), min(high, self.top), float(further[right]), float(further[left])
+        return max(low, self.bottom), min(high, self.top), float(further[right]), float(back[left])
 
     def _values(self, tilts: Floats) -> Floats:
         """K at each of some tilts."""

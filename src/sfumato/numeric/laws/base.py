@@ -92,6 +92,10 @@ class Law(Protocol):
         """P of the losses largest, largest - step, … of a finite lattice, to 8 library calls; else None."""
         ...
 
+    def swap(self) -> Law | None:
+        """The law of (Q, P) at the same parameters: itself where that is the same, None where not known."""
+        ...
+
 
 class Smooth:
     """What most laws share: no mass at infinity, no lattice, an upper bound that is the answer."""
@@ -165,6 +169,10 @@ class Smooth:
     def masses(self, parameters: tuple[float, ...]) -> Floats | None:
         """Not finitely many losses."""
         del parameters
+        return None
+
+    def swap(self) -> Law | None:
+        """Not known."""
         return None
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.laws.decay import atoms_error, doubled
 from sfumato.numeric.rounding import LIBRARY, U, down, up
 
@@ -61,6 +61,10 @@ class BoundedRange(Smooth):
         value = np.where(x >= eps, 0.0, np.where(x <= -eps, -np.expm1(np.minimum(x, 0.0)), middle))
         lower = np.maximum(down(value, 6 * LIBRARY), 0.0)
         return lower, np.where(x < eps, np.minimum(up(value, 6 * LIBRARY), 1.0), 0.0)
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """From -eps to eps."""

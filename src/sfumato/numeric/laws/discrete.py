@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.numeric.exact import float_up
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.laws.decay import atoms_error
 from sfumato.numeric.rounding import LIBRARY, U, down, up
 
@@ -78,6 +78,10 @@ class DiscreteLaplace(Smooth):
         lower = np.maximum(down(np.maximum(best, floor), 8 * LIBRARY, slack * (x < top)), 0.0)
         return np.where(x >= top, 0.0, lower), np.where(x >= top, 0.0, raised)
 
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
+
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """±rate·shift."""
         top = float_up(Fraction(parameters[0]) * Fraction(parameters[1]))
@@ -139,6 +143,10 @@ class KResponse(Smooth):
         value = np.where(x <= -eps, -np.expm1(np.minimum(x, 0.0)), parts / total)
         lower = np.maximum(down(value, 8 * LIBRARY), 0.0)
         return lower, np.where(value > 0, np.minimum(up(value, 8 * LIBRARY), 1.0), 0.0)
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """±eps."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx
 
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SMALLEST, SPECIAL, U, down, scaled, up
 
 __all__ = ["DISCRETE_GAUSSIAN", "DiscreteGaussian"]
@@ -76,6 +76,10 @@ class DiscreteGaussian(Smooth):
         return np.minimum(np.clip(lower, 0.0, 1.0), np.minimum(upper, 1.0)), np.where(
             x == np.inf, 0.0, np.minimum(upper, 1.0)
         )
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """All of a lattice that is unbounded on both sides."""

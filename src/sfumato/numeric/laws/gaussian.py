@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfc, erfcx
 
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
 
 __all__ = ["GAUSSIAN", "Gaussian"]
@@ -89,6 +89,10 @@ class Gaussian(Smooth):
             lower[far] = self.bounds(epsilon[far] + moved[far], (mu * (1 - 4 * U),))[0]
             upper[far] = self.bounds(epsilon[far] - moved[far], (mu * (1 + 4 * U),))[1]
         return lower, upper
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """All reals, unless there is no noise to speak of."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, scaled, up
 
 __all__ = [
@@ -323,6 +323,10 @@ class GaussianMixture(Smooth):
         upper = np.where(x >= highest, 0.0, ceiling)
         lower = np.maximum(down(value, 4 * U, error), 0.0)
         return np.minimum(lower, upper).reshape(np.shape(epsilon)), upper.reshape(np.shape(epsilon))
+
+    def swap(self) -> Law:
+        """The other direction."""
+        return GAUSSIAN_MIXTURE_ADD if self.remove else GAUSSIAN_MIXTURE_REMOVE
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Bounded on the side of the unshifted part, if there is one."""

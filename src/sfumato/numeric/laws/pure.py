@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.numeric.laws.base import Complexes, Floats, Smooth
+from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.laws.decay import atoms_error
 from sfumato.numeric.rounding import LIBRARY, down, up
 
@@ -54,6 +54,10 @@ class Pure(Smooth):
         value = _profile(np.asarray(epsilon, dtype=np.float64), parameters[0])
         lower = np.maximum(down(value, 6 * LIBRARY), 0.0)
         return lower, np.where(value > 0, np.minimum(up(value, 6 * LIBRARY), 1.0), 0.0)
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Two atoms, at ±eps."""
@@ -106,6 +110,10 @@ class Double(Smooth):
     def infinity(self, parameters: tuple[float, ...]) -> float:
         """The probability of revealing everything."""
         return parameters[1]
+
+    def swap(self) -> Law:
+        """The pair is its own swap."""
+        return self
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Two finite atoms, at ±eps."""

@@ -170,6 +170,10 @@ class SampledGaussian(_Sampled):
         rate, sigma = parameters
         return _bounds_by(lambda x, y: GAUSSIAN.around(x, y, 1 / sigma), rate, epsilon, remove=self.remove)
 
+    def swap(self) -> Law:
+        """The other direction."""
+        return SAMPLED_GAUSSIAN_ADD if self.remove else SAMPLED_GAUSSIAN_REMOVE
+
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Bounded by log(1 - q) on one side."""
         return self._support(parameters[0], math.inf)
@@ -214,6 +218,10 @@ class SampledLaplace(_Sampled):
         low, high = sampled_bounds(LAPLACE, parameters[1:], parameters[0], epsilon, remove=self.remove)
         beyond = np.asarray(epsilon, dtype=np.float64) >= self.support(parameters)[1]
         return np.where(beyond, 0.0, low), np.where(beyond, 0.0, high)
+
+    def swap(self) -> Law:
+        """The other direction."""
+        return SAMPLED_LAPLACE_ADD if self.remove else SAMPLED_LAPLACE_REMOVE
 
     def support(self, parameters: tuple[float, ...]) -> tuple[float, float]:
         """Bounded on both sides."""

@@ -1,0 +1,248 @@
+"""Finer and finer grids until a bracket is narrow: of the pair itself or of its swap, the shorter one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.numeric.bracket import Bracket
+from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.grid_dots import connect
+from sfumato.numeric.grid_fft import Composed, Part, compose, kernel_reach
+from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step
+from sfumato.numeric.grid_swap import Swapped, about_swapped, swapped_places
+from sfumato.numeric.laws.base import Term
+from sfumato.numeric.rounding import U
+
+__all__ = ["Question", "View", "refined"]
+
+_PASSES = 5
+_LONG, _SHORTER, _NEAR = 2.0**16, 0.5, 3.0
+"""A window of more steps than this is compared with the swapped pair's, which must be so much shorter.
+Where rounding leaves that one's bracket less than so many times too wide, the long one hardly does better."""
+
+_CANCELLED = 1e-6
+"""A delta that is less than this part of the swapped pair's would be lost in the rounding of that."""
+
+View = Composed | Swapped
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a composition, an epsilon or a delta."""
+
+    aim: Callable[[Sketch], tuple[float, float, float, float]]  # saddle, epsilon, delta, tolerance in epsilon
+    read: Callable[[View, float], tuple[Bracket, float]]  # a bracket of the answer, and how wide it may be
+    point: Callable[[Bracket], tuple[float, float]]  # (epsilon, delta), roughly, once a bracket is known
+    enough: float  # no more need be known of an answer that is at most this
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One way to read a profile, of the pair as it is or swapped, and the window that this needs."""
+
+    places: list[Place]
+    at: float
+    about: float  # the profile there, roughly
+    log_about: float  # the logarithm of the lowest guess of it
+    low: float
+    high: float
+    tilts: tuple[float, float, float]
+    unit: float | None  # steps that are this over a power of two put atoms on points
+
+    @property
+    def length(self) -> float:
+        """What the transform has to span."""
+        return self.high - min(self.low, self.at)
+
+    @classmethod
+    def of(
+        cls,
+        sketch: Sketch,
+        places: Sequence[Place],
+        saddle: float,
+        point: tuple[float, float],
+        goal: tuple[float, float],
+        *,
+        steeper: bool = False,
+    ) -> _Side:
+        """The side for a profile of about point[1] at point[0], and a step and a tolerance."""
+        at, about = point
+        log_about = min(math.log(about), sketch.at(saddle)[1])
+        tilt, low, high, up, down = sketch.frame(saddle, log_about, *goal, steeper=steeper)
+        trimmed = sketch.trimmed(places, tilt, at, log_about)
+        return cls(trimmed, at, about, log_about, low, high, (tilt, up, down), _unit(places))
+
+
+def _other_side(terms: Sequence[Term], point: tuple[float, float], goal: tuple[float, float]) -> _Side | None:
+    """The side of the swapped pair, where delta is about point[1] at point[0]; None where not known."""
+    epsilon, delta = point
+    about = about_swapped(epsilon, delta)
+    if not 0.0 < about * _CANCELLED < delta or epsilon == math.inf:
+        return None
+    places = swapped_places(terms, epsilon, max(1e-10 * delta, 1e-280))
+    if places is None:
+        return None
+    sketch = Sketch(places)
+    # An error of the swapped profile is one of delta, of which it is a larger part.
+    goal = goal[0], goal[1] * delta / about
+    saddle = sketch.tilt_for(epsilon=-epsilon)
+    return _Side.of(sketch, places, saddle, (-epsilon, about), goal, steeper=True)
+
+
+def refined(places: Sequence[Place], question: Question, largest: int, first: int) -> Bracket:
+    """Compose on finer and finer grids until the bracket is narrow or the largest grid was used.
+
+    Where the next grid would be long and that of the swapped pair is shorter, it is tried in between.
+    """
+    sketch = Sketch(places)
+    saddle, guess, about, tolerance = question.aim(sketch)
+    spread = _spread(places)
+    # Lemma 7 in the smooth case: spreading moves ε by about 2.1·(tilt + 1)·variance.
+    step = math.sqrt(tolerance / (2.0 * (saddle + 1) * spread)) if spread else math.inf
+    direct = _Side.of(sketch, places, saddle, (guess, about), (step, tolerance))
+    best, alone = Bracket(-math.inf, math.inf), True
+
+    def settled(bracket: Bracket, narrow: float) -> bool:
+        nonlocal best
+        best = _tighter(best, bracket)
+        return bracket.width <= narrow or best.upper <= question.enough
+
+    def swapped(at: float) -> Callable[[Composed], tuple[Bracket, float]]:
+        return lambda composed: question.read(Swapped(composed), at)
+
+    step = max(step, direct.length / first)
+    for bracket, narrow, following in _passes(direct, step, lambda it: question.read(it, guess), largest):
+        if settled(bracket, narrow):
+            break
+        if not alone or not 0.0 < following * _LONG < direct.length:
+            continue
+        alone, point = False, question.point(best)
+        other = _other_side([each.term for each in places], point, (following, tolerance))
+        if other is None or other.length > _SHORTER * direct.length:
+            continue
+        step = max(following, other.length / first)
+        before = best.width
+        for bracket, wanted, finer in _passes(other, step, swapped(point[0]), largest):
+            if settled(bracket, wanted):
+                return best
+            # As long as it is the shorter one.
+            if other.length * following > _SHORTER * direct.length * finer:
+                break
+        if best.width <= min(_NEAR * narrow, 0.5 * before):
+            break
+    return best
+
+
+def _spread(places: Sequence[Place]) -> int:
+    """How many events lie on no lattice that the step divides."""
+    return sum(each.term.count for each, on in zip(places, common_step(places)[1], strict=True) if not on)
+
+
+def _passes(
+    side: _Side, step: float, read: Callable[[Composed], tuple[Bracket, float]], largest: int
+) -> Iterator[tuple[Bracket, float, float]]:
+    """Brackets from finer and finer grids, how wide each may be, and the step to come (0: none)."""
+    places, spread = side.places, _spread(side.places)
+    divisor, shared = common_step(places)
+    unit = side.unit if divisor is None else None
+    room = (kernel_reach(-side.log_about) + 1) * math.sqrt(1.1 * spread / 4) + 4
+    best: Bracket | None = None
+    for _ in range(_PASSES):
+        aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(step / unit))
+        window = side.at, side.low, side.high, room
+        layout, last = _layout(
+            places, divisor, aligned, window, side.tilts, largest, spread, unit is not None
+        )
+        composed = compose(_parts(places, shared, divisor, layout), layout, side.about)
+        bracket, narrow = read(composed)
+        before = math.inf if best is None else best.width
+        best = bracket if best is None else _tighter(best, bracket)
+        # Where a finer grid hardly helped, what is left is not the grid's doing.
+        last = last or best.width > 0.7 * before
+        # The width falls with the square of the step; without a lower end, nobody knows how far to go.
+        wanted = math.sqrt(narrow / bracket.width) if 0.0 < bracket.lower < bracket.upper else 0.0
+        step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, 0.8 * wanted))
+        yield bracket, narrow, 0.0 if last else step
+        if last:
+            return
+
+
+def _unit(places: Sequence[Place]) -> float | None:
+    """The span of the commonest bounded law: halvings of it put both its ends, where atoms are, on the grid.
+
+    An atom between two points is spread over both, which costs as much as the cell is wide; on a point it
+    costs nothing. Halving is exact, so that the points are those of the support whatever the step.
+    """
+    bounded = [
+        each for each in places if (each.low, each.high) == each.term.law.support(each.term.parameters)
+    ]
+    most = max(bounded, key=lambda each: each.term.count, default=None)
+    return None if most is None or not most.high > most.low else most.high - most.low
+
+
+def _tighter(one: Bracket, other: Bracket) -> Bracket:
+    """Both brackets hold the truth, so their intersection does."""
+    return Bracket(max(one.lower, other.lower), min(one.upper, other.upper))
+
+
+def _layout(
+    places: Sequence[Place],
+    divisor: Fraction | None,
+    step: float,
+    window: tuple[float, float, float, float],
+    tilts: tuple[float, float, float],
+    largest: int,
+    spread: int,
+    aligned: bool,
+) -> tuple[Layout, bool]:
+    """The layout for a wanted step, and whether it is the last because nothing finer fits."""
+    guess, low, high, room = window
+    tilt, up, down = tilts
+    widest = max((each.high - each.low for each in places if each.lattice is None), default=0.0)
+    low = min(low, guess)
+    finest = max((high - low) / (largest - 4), widest / (largest - 4), 1e-300)
+    last = step <= 1.25 * finest or not spread
+    step = max(step, finest)
+    if divisor is not None:
+        pieces = max(1, math.ceil(divisor / Fraction(step))) if math.isfinite(step) else 1
+        if pieces > 1 and divisor / pieces < Fraction(finest):
+            pieces = max(1, pieces - 1)
+        step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
+    # Room for the neighbourhood of epsilon that lemma 7 looks at.
+    low -= room * step
+    bottom = sum(each.term.count * each.low for each in places)
+    if low <= bottom:  # each law's lowest point may lie a step below its lowest loss
+        low = min(low, bottom - (2 * spread + 4) * step)
+    layout = Layout(step, tilt, low, high, up, down)
+    if divisor is None and not aligned and layout.size <= largest:
+        layout = Layout(max((high - low) / (layout.size - 3), finest), tilt, low, high, up, down)
+    return layout, last
+
+
+def _parts(
+    places: Sequence[Place], shared: Sequence[bool], divisor: Fraction | None, layout: Layout
+) -> list[Part]:
+    """Each law on its own points: its lattice where the step divides it, all points of the grid otherwise."""
+    step = Fraction(layout.step)
+    parts = []
+    for each, on in zip(places, shared, strict=True):
+        term = each.term
+        if on and divisor is not None and each.lattice is not None:
+            stride = int(Fraction(each.lattice) / step)
+            count = (
+                math.ceil((each.high - each.low) / each.lattice * (1 - 1e-12)) + 2
+            )  # one point below the lowest atom
+            mismatch = Fraction(each.lattice) - stride * step
+            raised = float_up(mismatch * count) + 4 * U * abs(each.high) * count
+        else:
+            stride, raised = 1, 0.0
+            count = math.ceil((each.high - each.low) / layout.step) + 2
+        zone = int(each.spare / layout.step) if stride == 1 else 0
+        dots = connect(
+            term.law, term.parameters, each.high, layout.step, count=count, stride=stride, zone=zone
+        )
+        parts.append(Part(dots, term.count, stride, not on, raised))
+    return parts
