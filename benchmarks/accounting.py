@@ -362,6 +362,15 @@ def few(report: Report) -> None:
         "50 discrete Gaussians of sigma 20": lambda: (sf.loss.DiscreteGaussianLoss(near(400.0)) * 50).epsilon(
             1e-6
         ),
+        "two bounded ranges, epsilon at 1e-12": lambda: (sf.loss.BoundedRangeLoss(near(1.0)) * 2).epsilon(
+            1e-12
+        ),
+        "two rare samples, delta at 1e-6": lambda: (gauss(near(3.7)).sampled("0.001") * 2).delta(1e-6),
+        "five rare samples, delta at 1e-6": lambda: (gauss(near(3.7)).sampled("0.001") * 5).delta(1e-6),
+        "ten rare samples, delta at 1e-6": lambda: (gauss(near(1.0)).sampled("0.001") * 10).delta(1e-6),
+        "25 rare samples, epsilon at 1e-5": lambda: (gauss(near(1.2)).sampled("0.00001") * 25).epsilon(1e-5),
+        "50 rare samples, epsilon at 1e-5": lambda: (gauss(near(0.1)).sampled("0.0001") * 50).epsilon(1e-5),
+        "50 rare samples, delta at 5": lambda: (gauss(near(0.1)).sampled("0.0001") * 50).delta(5),
         "noise multiplier of 25 steps": lambda: accounting.noise_multiplier(near(1.0), 1e-5, 0.001, 25),
     }
     for case, question in questions.items():
