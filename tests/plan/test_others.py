@@ -165,7 +165,7 @@ def test_public_values_are_all_there_and_have_no_others() -> None:
         ("x", "sex"),
         (None, "all rows"),
     ]
-    assert least_lines(measured.keys, measured.levels) == 2 + 2 + 1
+    assert least_lines(measured.keys, measured.levels, None) == 2 + 2 + 1
 
 
 @pytest.mark.parametrize("values", [OPEN, MIXED, (None, ("x", "y"), None)])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.testing import exact
+from sfumato.plan.questions.sensitivity import WEIGHT
+from sfumato.testing import exact, seeded
 
 STORES = {
     "store": [1, 2, 3, 4, 5, 6],
@@ -18,11 +21,12 @@ VISITS = {
     "user": [0, 1, 2, 3, 4, 5, 6, 7],
     "store": [1, 1, 2, 3, 4, 5, 6, 9],
     "plan": ["x", "y", "x", "y", "x", "y", "x", "y"],
+    "tag": ["p", "p", "p", "q", "q", "p", "p", "r"],
 }
 JOIN = "visits JOIN stores ON visits.store = stores.store"
 
 
-def groups(text: str, without: int | None = None) -> dict[tuple, float]:
+def session(without: int | None = None) -> sf.Session:
     public = sf.PublicTable(
         "stores",
         source=pa.table(STORES),
@@ -33,10 +37,14 @@ def groups(text: str, without: int | None = None) -> dict[tuple, float]:
         "visits",
         source=pa.table(VISITS).filter([user != without for user in VISITS["user"]]),
         unit=sf.PrivacyUnit("user"),
-        schema={"store": sf.Int(0, 20), "plan": sf.Enum("x", "y")},
+        schema={"store": sf.Int(0, 20), "plan": sf.Enum("x", "y"), "tag": sf.Text()},
     )
-    with sf.Session(visits, public, budget=sf.Budget(1)) as session:
-        found = exact(session.sql(text)).table.to_pylist()
+    return sf.Session(visits, public, budget=sf.Budget(10**5, "1e-6"))
+
+
+def groups(text: str, without: int | None = None) -> dict[tuple, float]:
+    with session(without) as asked:
+        found = exact(asked.sql(text)).table.to_pylist()
     return {tuple(value for name, value in row.items() if name != "n"): row["n"] for row in found}
 
 
@@ -93,6 +101,38 @@ def test_two_lookups_in_one_table_are_two_origins():
     assert len(found) == 3 * 4
 
 
-def test_levels_have_every_combination():
+def test_levels_have_the_combinations_of_the_table_too():
     found = groups(f"SELECT region, city, COUNT(*) AS n FROM {JOIN} GROUP BY ROLLUP (region, city)")
-    assert len(found) == 3 * 4 + 3 + 1
+    fine = {("n", "a"): 2, ("n", "b"): 1, ("s", "c"): 2}
+    assert found == fine | {("n", None): 3, ("s", None): 2, (None, None): 5}
+    found = groups(f"SELECT city, region, COUNT(*) AS n FROM {JOIN} GROUP BY CUBE (city, region)")
+    single = {(city, None): n for (_, city), n in fine.items()} | {(None, "n"): 3, (None, "s"): 2}
+    assert found == {(city, region): n for (region, city), n in fine.items()} | single | {(None, None): 5}
+    found = groups(f"SELECT region, city, COUNT(*) AS n FROM {JOIN} GROUP BY GROUPING SETS (region, city)")
+    assert set(found) == {("n", None), ("s", None), (None, "a"), (None, "b"), (None, "c")}
+
+
+@pytest.mark.parametrize("grouping", ["ROLLUP (region, city)", "ROLLUP (region, city, tag)"])
+def test_rows_of_combinations_that_the_table_did_not_have_count_on_no_level(grouping):
+    """As if the public table had changed since its combinations were read."""
+    with session() as asked:
+        query = asked.sql(f"SELECT region, COUNT(*) AS n FROM {JOIN} GROUP BY {grouping}")
+        measured = query.quote(epsilon=1).measured
+        assert measured.together == (("a", "n"), ("b", "n"), ("c", "s"))
+        for some, count in ((measured.together, 5), (measured.together[1:], 3), (measured.together[:1], 2)):
+            found = asked.vault._read(replace(measured, together=some), 0)
+            (weights,) = found.columns
+            levels = len(measured.levels) if "tag" not in grouping else 1
+            assert sum(weights) == levels * count * WEIGHT
+
+
+def test_levels_of_found_keys_have_the_combinations_of_the_table():
+    with session() as asked, seeded("levels"):
+        text = f"SELECT region, city, tag, COUNT(*) AS n FROM {JOIN} GROUP BY CUBE (region, city, tag)"
+        rows = asked.sql(text).release(epsilon=10**3).table.to_pylist()
+    found = {
+        (row["region"], row["city"]) for row in rows if row["level"] in ("region, city", "region, city, tag")
+    }
+    assert found == {("n", "a"), ("n", "b"), ("s", "c")}
+    assert [row["n"] for row in rows if row["level"] == "region, city"] == [2, 1, 2]
+    assert {row["region"] for row in rows if row["level"] == "region"} == {"n", "s"}

@@ -212,7 +212,7 @@ class Bench:
         units = [UNITS] if measured.is_open else []
         expected = [*keys, *cells, *(f"m{i}" for i in range(len(measured.measurements))), *units]
         found = [] if self.reads == 1 else [f"{self.reads} reads for one question"]
-        public = set(measured.combinations)
+        public = set(measured.combinations if measured.together is None else measured.together)
         for answer in self.answers:
             if answer.column_names != expected:
                 found.append(f"columns {answer.column_names} instead of {expected}")

@@ -15,7 +15,7 @@ from sfumato.plan.expressions.normal import conjunction, normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.aggregates import argument_of
-from sfumato.plan.questions.existing import existing
+from sfumato.plan.questions.existing import existing, existing_among_public
 from sfumato.plan.questions.nodes import (
     LEVEL,
     Aggregate,
@@ -142,8 +142,8 @@ class Assembly:
                 "The query has no aggregate, and single rows are never shown.",
                 "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
             )
-        if combinations is None and not levels:
-            combinations = existing(self._keys, self.rows)
+        if combinations is None:
+            combinations = (existing_among_public if levels else existing)(self._keys, self.rows)
         lists = [key.values for key in self._keys]
         known = [values for values in lists if values is not None]
         groups = math.prod(map(len, known)) if combinations is None else len(combinations)

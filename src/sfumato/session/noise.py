@@ -65,7 +65,7 @@ def select_on_levels(
     Privacy:
         Claim: the picks and their noisy numbers carry the loss of all `quote.selections` together. The groups
         of all levels of a rank are one list, in which a unit counts 1 in at most max_groups groups of each of
-        those levels, and one mechanism is made for just so many (`prices.bundle`). Nothing that survived
+        those levels, and one mechanism is made for just so many (`plan.prices.bundle`). Nothing that survived
         enters the selection of another rank, and the lines follow from what survived alone.
     """
     counted, number = iter(more), 0

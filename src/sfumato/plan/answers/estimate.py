@@ -25,6 +25,7 @@ from sfumato.plan.intervals.forms import Floats, mean_interval, variance_interva
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.prices.recipe import Estimator, Recipe
 from sfumato.plan.prices.words import written
+from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
 from sfumato.plan.questions.others import labels
 from sfumato.plan.questions.slots import Slot
@@ -177,8 +178,8 @@ def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
         return [line.level for line in recipe.lines]
     if not measured.levels:
         return [tuple(range(len(measured.keys)))] * size
-    counts = [math.prod(len(measured.keys[key].values or ()) for key in each) for each in measured.levels]
-    return [level for level, count in zip(measured.levels, counts, strict=True) for _ in range(count)]
+    stages = stages_of(measured.keys, measured.levels, measured.together)
+    return [level for level, stage in zip(measured.levels, stages, strict=True) for _ in stage.rows]
 
 
 def _key_names(recipe: Recipe, report: Report) -> list[str]:

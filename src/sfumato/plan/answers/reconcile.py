@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.plan.questions.levels import Stage, stages_of
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import Group, Level, Line, shelf_of
 
 __all__ = ["reconciled", "reconciled_lines"]
 
 Floats: TypeAlias = NDArray[np.float64]
+_STEPS = 400
 
 
 def reconciled(
@@ -24,48 +26,41 @@ def reconciled(
     """The least-squares fit of the finest groups to all levels, added up again for each of them.
 
     All levels have noise of the same law, so that this is the best linear unbiased estimate (Gauss, Markov);
-    by conjugate gradients, which need no more steps than there are levels and one (the normal matrix has so
-    few eigenvalues). Where the finest groups are reported and numbers are whole, those are rounded before
-    they are added up, so that sums agree to the last digit, unless `rounded` is False. Post-processing, at no
-    cost.
+    by conjugate gradients, which need as many steps as the normal matrix has different eigenvalues: where all
+    combinations of keys are there, no more than levels and one. Where the finest groups are reported and
+    numbers are whole, those are rounded before they are added up, so that sums agree to the last digit,
+    unless `rounded` is False. Post-processing, at no cost.
     """
-    shape = tuple(len(key.values or ()) for key in measured.keys)
-    ends = list(itertools.accumulate(_size(shape, level) for level in measured.levels))
+    stages = stages_of(measured.keys, measured.levels, measured.together)
+    ends = list(itertools.accumulate(len(stage.rows) for stage in stages))
     found = []
     for array, measurement in zip(noisy, measured.measurements, strict=True):
-        parts = [
-            part.reshape(tuple(size if i in level else 1 for i, size in enumerate(shape))).astype(np.float64)
-            for part, level in zip(np.split(array, ends[:-1]), measured.levels, strict=True)
-        ]
-        fit = _fitted(parts, shape)
-        if rounded and measurement.whole and any(part.shape == shape for part in parts):
+        fit = _fitted(stages, [part.astype(np.float64) for part in np.split(array, ends[:-1])])
+        if rounded and measurement.whole and any(stage.is_finest for stage in stages):
             fit = np.rint(fit)
-        found.append(np.concatenate([_added(fit, part.shape).reshape(-1) for part in parts]))
+        found.append(np.concatenate([_added(stage, fit) for stage in stages]))
     return found
 
 
-def _size(shape: tuple[int, ...], level: tuple[int, ...]) -> int:
-    return int(np.prod([shape[key] for key in level], dtype=np.int64))
+def _added(stage: Stage, cells: Floats) -> Floats:
+    """The sums of the cells in each group of a level."""
+    return np.bincount(stage.index, weights=cells, minlength=len(stage.rows)).astype(np.float64)
 
 
-def _added(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The sums over the keys that a level leaves out."""
-    over = tuple(i for i, size in enumerate(shape) if size == 1 and values.shape[i] != 1)
-    return values.sum(axis=over, keepdims=True) if over else values
+def _fitted(stages: Sequence[Stage], parts: Sequence[Floats]) -> Floats:
+    """The cells whose sums are nearest to the parts, one for each level."""
+    nothing = np.zeros(len(stages[0].index))
 
+    def spread(each: Sequence[Floats]) -> Floats:
+        return sum((part[stage.index] for stage, part in zip(stages, each, strict=True)), nothing)
 
-def _fitted(parts: Sequence[NDArray[np.float64]], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    def normal(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sum((np.broadcast_to(_added(values, part.shape), shape) for part in parts), np.zeros(shape))
-
-    fit = np.zeros(shape)
-    rest = sum((np.broadcast_to(part, shape) for part in parts), np.zeros(shape))
+    fit, rest = nothing, spread(parts)
     step, size = rest.copy(), float((rest * rest).sum())
     start = size
-    for _ in range(4 * len(parts) + 8):
+    for _ in range(max(_STEPS, 4 * len(stages))):
         if size <= 1e-26 * start or not size:
             break
-        image = normal(step)
+        image = spread([_added(stage, step) for stage in stages])
         length = size / float((step * image).sum())
         fit, rest = fit + length * step, rest - length * image
         size, old = float((rest * rest).sum()), size

@@ -98,7 +98,7 @@ class Bundle:
 
         Privacy:
             Claim: all of them together are (ε, δ)-DP, where ε and δ are the selection's part of the price.
-            On each level a question of its own (`questions.others.questions_of`) holds a unit to at most
+            On each level a question of its own (`plan.questions.others.questions_of`) holds a unit to at most
             max_groups groups of that level, in each of which it counts 1. Those of the levels of one rank
             are one list, in which a unit counts in as many groups as on each of them together; at its share
             of ε and of δ that is what `PartitionSelection` is told. The mechanisms of the ranks are fixed

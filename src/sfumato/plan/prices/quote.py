@@ -78,7 +78,7 @@ class Quote:
         why: Why this noise was chosen.
         extras: The questions beside the main one, each with its price.
         selections: What selects the groups, where they are not public; on several levels, one for each rank
-            of them (`questions.others.searched_of`).
+            of them (`plan.questions.others.searched_of`).
         notes: What is estimated, and on what the figures rest.
         first: What is paid on top of `epsilon`, before, for bounds that are bought.
     """

@@ -24,7 +24,16 @@ from sfumato.plan.prices.split import importance, least_cost
 from sfumato.plan.prices.touched import Touched, touched_of
 from sfumato.plan.questions.aggregates import EXTERNAL, Estimator, EstimatorKind, Part, ways_of
 from sfumato.plan.questions.group_bounds import per_group
-from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Bounding, Measured, Measurement, Report
+from sfumato.plan.questions.levels import stages_of, told_apart
+from sfumato.plan.questions.nodes import (
+    Aggregate,
+    AggregateCall,
+    Bounding,
+    Key,
+    Measured,
+    Measurement,
+    Report,
+)
 from sfumato.plan.questions.others import Line, least_lines, lines_of, questions_of
 from sfumato.plan.questions.prepared import fits_groups
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
@@ -161,13 +170,15 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     keys = tuple(node.keys[index] for index in order)
     is_open = any(key.values is None for key in keys)
     levels = tuple(tuple(order.index(key) for key in sorted(level)) for level in node.levels)
+    together = _together(node, order) if levels else None
     rows: tuple[tuple[Any, ...], ...] = ()
     row_order: tuple[int, ...] = ()
     if is_open:
-        _check_count(least_lines(keys, levels), "Group by fewer keys.")
+        _check_count(least_lines(keys, levels, together), "Group by fewer keys.")
     elif levels:
         levels = tuple(tuple(sorted(level)) for level in levels)
-        rows, row_order = _stacked(node, order, levels)
+        rows = _stacked(keys, levels, together)
+        row_order = tuple(range(len(rows)))
     else:
         rows, row_order = _sorted_rows(node, order)
     bounding = _bounding(node, unit, is_open=is_open)
@@ -184,6 +195,7 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         source=None if read.is_plain else read.source,
         bounding=bounding,
         levels=levels,
+        together=together,
     )
     return measured, row_order
 
@@ -206,18 +218,26 @@ def _bounding(node: Aggregate, unit: PrivacyUnit, *, is_open: bool) -> Bounding:
     return "prepared" if node.bounding == "prepared" and not counts_units else "reweight"
 
 
+def _together(node: Aggregate, order: Sequence[int]) -> tuple[tuple[Any, ...], ...] | None:
+    """The combinations of public keys that there are, in canonical order; None: all."""
+    if node.combinations is None:
+        return None
+    listed = [index for index, key in enumerate(node.keys) if key.values is not None]
+    places = [listed.index(index) for index in order if index in listed]
+    ranks = [{value: rank for rank, value in enumerate(node.keys[listed[at]].values or ())} for at in places]
+    rows = {tuple(row[place] for place in places) for row in node.combinations}
+    return tuple(sorted(rows, key=lambda row: [rank[value] for rank, value in zip(ranks, row, strict=True)]))
+
+
 def _stacked(
-    node: Aggregate, order: Sequence[int], levels: Sequence[tuple[int, ...]]
-) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
+    keys: Sequence[Key], levels: Sequence[tuple[int, ...]], together: Sequence[tuple[Any, ...]] | None
+) -> tuple[tuple[Any, ...], ...]:
     """The groups of all levels, one level after the other, with None for keys that a level leaves out."""
-    lists = [tuple(dict.fromkeys(node.keys[index].values or ())) for index in order]
-    count = sum(math.prod(len(lists[key]) for key in level) for level in levels)
-    _check_count(count, "Group by fewer keys.")
-    rows: list[tuple[Any, ...]] = []
-    for level in levels:
-        columns = [values if key in level else (None,) for key, values in enumerate(lists)]
-        rows += itertools.product(*columns)
-    return tuple(rows), tuple(range(len(rows)))
+    sizes = [len(told_apart(key.values or ())) for key in keys]
+    most = math.prod(sizes) if together is None else len(together)
+    least = (min(most, math.prod(sizes[key] for key in level)) if level else 1 for level in levels)
+    _check_count(sum(least), "Group by fewer keys.")
+    return tuple(row for stage in stages_of(keys, levels, together) for row in stage.rows)
 
 
 def _check_count(count: int, fix: str) -> None:

@@ -13,7 +13,7 @@ from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sources import Joined, PerUnit, Public, Source, Windowed
 from sfumato.schema import PublicTable
 
-__all__ = ["existing"]
+__all__ = ["existing", "existing_among_public"]
 
 _MOST = 100_000  # more groups are refused anyway
 _Origin = tuple[tuple[str, ...], PublicTable, str]
@@ -51,6 +51,11 @@ def existing(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | N
     ]
     count, most = (math.prod(map(len, lists)) for lists in ([found for _, found in parts], _lists(keys)))
     return None if count == most or count > _MOST else _ordered(keys, parts)
+
+
+def existing_among_public(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
+    """The same of those keys that have public values, whatever others there are."""
+    return existing([key for key in keys if key.values is not None], rows)
 
 
 def _lists(keys: Sequence[Key]) -> list[tuple[Any, ...]]:

@@ -94,7 +94,7 @@ class Aggregate:
         child: The rows.
         keys: What they are grouped by.
         aggregates: What is asked of each group.
-        combinations: Only these tuples of key values; None: all.
+        combinations: Only these tuples of the values of public keys; None: all.
         bounding: How units are held within their limits; None: as fits the keys.
         limits: The question's own limits, `max_groups` and `max_rows`; None: those of the unit.
         levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
@@ -231,6 +231,7 @@ class Measured:
         levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
             the keys that its level leaves out. Where keys are not public, they stand in the order of GROUP
             BY, which decides what rows of other keys there are (`plan.questions.others`).
+        together: On several levels, which combinations of the values of public keys there are; None: all.
     """
 
     table: str
@@ -243,6 +244,7 @@ class Measured:
     source: Source | None = None
     bounding: Bounding = "reweight"
     levels: tuple[tuple[int, ...], ...] = ()
+    together: tuple[tuple[Any, ...], ...] | None = None
 
     @property
     def rows(self) -> Source:
@@ -268,6 +270,8 @@ class Measured:
             more["bounding"] = self.bounding
         if self.levels:
             more["levels"] = [list(each) for each in self.levels]
+        if self.together is not None:
+            more["together"] = [[_shown(value) for value in row] for row in self.together]
         if self.is_open:
             more["open"] = [key.values is None for key in self.keys]
             listed = {i: key.values for i, key in enumerate(self.keys) if key.values is not None}

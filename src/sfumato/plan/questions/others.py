@@ -22,6 +22,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.normal import conjunction
+from sfumato.plan.expressions.tree import Expression, call, literal
 from sfumato.plan.questions.nodes import Key, Measured
 
 __all__ = [
@@ -114,13 +116,32 @@ def shares_of(ranks: Sequence[Sequence[Level]]) -> tuple[Fraction, ...]:
 
 
 def questions_of(measured: Measured) -> tuple[Measured, ...]:
-    """What is read to find groups, one question a level; but for that of all keys, read with the sums."""
+    """What is read to find groups, one question a level; but for that of all keys, read with the sums.
+
+    The same rows count as in the sums: those whose public keys, also the ones that a level leaves out, have
+    listed values.
+    """
     return tuple(
-        replace(measured, keys=tuple(measured.keys[key] for key in level), levels=(), measurements=())
+        replace(
+            measured,
+            predicate=_held(measured, level),
+            keys=tuple(measured.keys[key] for key in level),
+            levels=(),
+            together=None,
+            measurements=(),
+        )
         for rank in searched_of(measured)
         for level in rank
         if len(level) < len(measured.keys)
     )
+
+
+def _held(measured: Measured, level: Level) -> Expression | None:
+    """The condition, and that the public keys which a level leaves out have listed values."""
+    out = [key for place, key in enumerate(measured.keys) if place not in level and key.values]
+    parts = [] if measured.predicate is None else [measured.predicate]
+    parts += [call("in", key.expression, *map(literal, key.values or ())) for key in out]
+    return conjunction(parts) if parts else None
 
 
 def picks_of(measured: Measured, groups: Iterable[Group]) -> tuple[Pick, ...]:
@@ -149,17 +170,19 @@ def lines_of(measured: Measured, selected: Sequence[Pick]) -> tuple[Line, ...]:
         made: list[Line] = []
         for length in range(len(level) + 1):
             if length == len(level) or not _listed(measured.keys, level[: length + 1]):
-                made += [Line(level, values) for values in _found(measured.keys, level[:length], found)]
+                made += [Line(level, values) for values in _beginnings(measured, level[:length], found)]
         ranks = [_ranks(measured.keys[key], (row[key] for row in found if key in row)) for key in level]
         made.sort(key=lambda line: _place(line, ranks))
         lines += made
     return tuple(lines)
 
 
-def least_lines(keys: Sequence[Key], levels: Iterable[Level]) -> int:
+def least_lines(keys: Sequence[Key], levels: Iterable[Level], together: Sequence[Group] | None) -> int:
     """How many rows there are at least: those of public keys."""
-    public = [list(itertools.takewhile(lambda key: keys[key].values is not None, each)) for each in levels]
-    return sum(math.prod(len(keys[key].values or ()) for key in each) for each in public)
+    public = [tuple(itertools.takewhile(lambda key: keys[key].values is not None, level)) for level in levels]
+    if together is not None:
+        return sum(len(_existing(keys, level, together)) for level in public)
+    return sum(math.prod(len(keys[key].values or ()) for key in level) for level in public)
 
 
 def shelf_of(lines: Sequence[Line]) -> Shelf:
@@ -202,13 +225,22 @@ def _listed(keys: Sequence[Key], level: Iterable[int]) -> bool:
     return all(keys[key].values is not None for key in level)
 
 
-def _found(keys: Sequence[Key], level: Level, found: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
+def _beginnings(measured: Measured, level: Level, found: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
     """The beginnings that have a line of their own: all public ones, else those of the selected groups."""
-    if _listed(keys, level):
-        return itertools.product(*(dict.fromkeys(keys[key].values or ()) for key in level))
-    return dict.fromkeys(
-        tuple(row[key] for key in level) for row in found if all(key in row for key in level)
-    )
+    if not _listed(measured.keys, level):
+        return dict.fromkeys(
+            tuple(row[key] for key in level) for row in found if all(key in row for key in level)
+        )
+    if measured.together is not None:
+        return _existing(measured.keys, level, measured.together)
+    return itertools.product(*(dict.fromkeys(measured.keys[key].values or ()) for key in level))
+
+
+def _existing(keys: Sequence[Key], level: Level, together: Sequence[Group]) -> dict[Group, None]:
+    """What these public keys have in the combinations that there are."""
+    public = [place for place, key in enumerate(keys) if key.values is not None]
+    places = [public.index(key) for key in level]
+    return dict.fromkeys(tuple(row[place] for place in places) for row in together)
 
 
 def _ranks(key: Key, found: Iterable[Any]) -> dict[Any, int]:

@@ -170,13 +170,22 @@ class _Parts:
         for rank, most in kept(self._measured, self.unit).items():
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
-            for key, each in zip(self._measured.keys, self._keys, strict=True):
-                if key.values is not None:
-                    select = select.where(among([each.copy()], [key], None), copy=False)
+            select = self._among_public(select)
         if units and owned:
             select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
         if units and listed and self._keys and not self.is_open:
             select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
+        return select
+
+    def _among_public(self, select: exp.Select) -> exp.Select:
+        """The rows whose public keys have listed values, where others are found in the data."""
+        pairs = zip(self._measured.keys, self._keys, strict=True)
+        public = [(key, each.copy()) for key, each in pairs if key.values is not None]
+        if self._measured.together is not None:
+            keys, columns = zip(*public, strict=True)
+            return select.where(among(columns, keys, self._measured.together), copy=False)
+        for key, each in public:
+            select = select.where(among([each], [key], None), copy=False)
         return select
 
     def present(self, measurement: Measurement) -> exp.Expr:
@@ -186,9 +195,8 @@ class _Parts:
 
     def member(self, columns: Sequence[Typed]) -> exp.Expr:
         """Whether a row's keys are among the public combinations."""
-        return among(
-            columns, self._measured.keys, None if self._measured.levels else self._measured.combinations
-        )
+        measured = self._measured
+        return among(columns, measured.keys, measured.together if measured.levels else measured.combinations)
 
     def plain(self, measurement: Measurement) -> exp.Expr:
         """A measurement of rows of weight one."""
