@@ -95,10 +95,12 @@ def success_rates(
         if not chosen.any():
             continue
         at = chosen.nonzero()[0]
+        # As lists: matplotlib takes an array of one bar for a number, and older versions of numpy warn of it.
+        bars = [side[at].clip(0).tolist() for side in (found - low, high - found)]
         axes.errorbar(
             found[at],
             at,
-            xerr=[(found - low)[at].clip(0), (high - found)[at].clip(0)],
+            xerr=bars,
             fmt=marker,
             color=color,
             markersize=6.5,
