@@ -25,7 +25,7 @@ DECLARED = {"unit": {"column": "user_id"}, "version": None}
 
 
 def pay(ledger, epsilon, analyst=None):
-    return ledger.debit("visits", PureLoss(epsilon), fingerprint="q", analyst=analyst)
+    return ledger.debit("visits", PureLoss(epsilon), fingerprint="q", analyst=analyst).receipt
 
 
 def opened(place, budget=None):
@@ -163,7 +163,7 @@ def test_an_analysts_side_of_the_ledger_pays_and_reads_and_decides_nothing(place
             "inspect",
         }
         reading = {"balance", "promised", "datasets", "entries", "export", "recall", "verify", "close"}
-        assert public - own == reading | {"open", "inspect", "debit", "record", "register"}
+        assert public - own == reading | {"open", "inspect", "debit", "record", "register", "turn"}
 
 
 def test_nobody_but_the_steward_undoes_it(tmp_path):

@@ -32,8 +32,12 @@ F = Fraction
 TENTH = PureLoss("0.1")
 
 
-def pay(ledger, loss=TENTH, **more):
+def owe(ledger, loss=TENTH, **more):
     return ledger.debit("visits", loss, **({"fingerprint": "q"} | more))
+
+
+def pay(ledger, loss=TENTH, **more):
+    return owe(ledger, loss, **more).receipt
 
 
 def test_ten_tenths_are_one(place):
@@ -170,13 +174,13 @@ def test_unlike_fractions_do_not_grow_without_end():
 
 def test_answers_are_recorded_once_and_recalled_newest_first(place):
     with place.made() as ledger:
-        first, second = pay(ledger), pay(ledger)
-        other = pay(ledger, fingerprint="other")
+        first, second = owe(ledger), owe(ledger)
+        other = owe(ledger, fingerprint="other")
         assert ledger.recall("visits", "q") == []
         ledger.record(first, b"\x00first\xff")
         ledger.record(second, b"")
         ledger.record(other, b"other")
-        assert ledger.recall("visits", "q") == [(second, b""), (first, b"\x00first\xff")]
+        assert ledger.recall("visits", "q") == [(second.receipt, b""), (first.receipt, b"\x00first\xff")]
         assert ledger.recall("visits", "nothing") == []
         with pytest.raises(Spent):
             ledger.record(first, b"again")
@@ -190,14 +194,14 @@ def test_answers_are_recorded_once_and_recalled_newest_first(place):
 def test_only_this_ledgers_debits_are_recorded(place, tmp_path):
     with place.made() as ledger, Ledger.open() as elsewhere:
         elsewhere.register("visits", {"unit": "row"}, Budget(1))
-        foreign = pay(elsewhere)
+        foreign = owe(elsewhere)
         pay(ledger)
         with pytest.raises(LedgerMismatch):
             ledger.record(foreign, b"x")
         with pytest.raises(InvalidParameter):
             ledger.record(next(ledger.entries()), b"x")
         with pytest.raises(InvalidParameter):
-            ledger.record(pay(ledger), "text")
+            ledger.record(owe(ledger), "text")
         assert ledger.recall("visits", "q") == []
 
 
@@ -226,13 +230,13 @@ def test_threads_share_one_ledger(place):
 
 def test_two_open_ledgers_see_each_other(place):
     with place.made(Budget(1)) as one, place.open() as other:
-        receipt = pay(one, PureLoss("0.6"))
+        right = owe(one, PureLoss("0.6"))
         assert other.balance("visits").spent == F("0.6")
         with pytest.raises(BudgetExceeded):
             pay(other, PureLoss("0.5"))
         pay(other, PureLoss("0.4"))
-        other.record(receipt, b"from the other")
-        assert one.recall("visits", "q") == [(receipt, b"from the other")]
+        other.record(right, b"from the other")
+        assert one.recall("visits", "q") == [(right.receipt, b"from the other")]
         assert one.verify().ok
         assert other.verify().ok
 
@@ -265,9 +269,9 @@ def test_any_name_is_just_a_name(place, name):
     with place.open() as ledger:
         ledger.register(name, {"unit": name}, Budget(1))
         ledger.limit(name, name, Budget("0.5"), reason=name)
-        receipt = ledger.debit(name, TENTH, fingerprint=name, analyst=name, memo={name: name})
-        ledger.record(receipt, name.encode())
-        assert ledger.recall(name, name) == [(receipt, name.encode())]
+        right = ledger.debit(name, TENTH, fingerprint=name, analyst=name, memo={name: name})
+        ledger.record(right, name.encode())
+        assert ledger.recall(name, name) == [(right.receipt, name.encode())]
         assert ledger.balance(name, name).spent == F("0.1")
         assert max(map(len, str(ledger.balance(name, name)).splitlines())) <= 80
     with place.open() as ledger:
@@ -343,9 +347,9 @@ def test_memory_lives_and_dies_with_the_ledger():
 
 def test_a_closed_budget_denies(place):
     with place.made() as ledger:
-        receipt = pay(ledger)
+        right = owe(ledger)
         ledger.close_budget("visits", reason="the study is over")
-        ledger.record(receipt, b"paid before")
+        ledger.record(right, b"paid before")
         with pytest.raises(AccessDenied, match="nothing was spent"):
             pay(ledger)
         assert not ledger.balance("visits").open
@@ -361,5 +365,5 @@ def test_a_closed_budget_denies(place):
         with pytest.raises(AccessDenied):
             pay(ledger)
         assert ledger.register("visits", {"unit": "row", "version": 1}, None).closed
-        assert ledger.recall("visits", "q") == [(receipt, b"paid before")]
+        assert ledger.recall("visits", "q") == [(right.receipt, b"paid before")]
         assert ledger.verify().ok

@@ -22,7 +22,7 @@ TENTH = PureLoss("0.1")
 
 
 def pay(ledger, **more):
-    return ledger.debit("visits", TENTH, **({"fingerprint": "q"} | more))
+    return ledger.debit("visits", TENTH, **({"fingerprint": "q"} | more)).receipt
 
 
 def machine(place, folder, *, anchor=True):

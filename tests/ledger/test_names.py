@@ -106,7 +106,9 @@ def test_the_search_finds_names_that_are_compared_as_they_are_written(monkeypatc
 def test_a_receipt_has_the_spelling_that_was_first_on_record():
     with registered() as ledger:
         ledger.limit("visits", "Ada", Budget("0.5"), reason="x")
-        assert ledger.debit("visits", PureLoss("0.1"), fingerprint="q", analyst="ADA").analyst == "Ada"
+        assert (
+            ledger.debit("visits", PureLoss("0.1"), fingerprint="q", analyst="ADA").receipt.analyst == "Ada"
+        )
         assert ledger.balance("visits", "ada").spent == F("0.1")
         assert ledger.balance("visits", "ada").retrospective == pytest.approx(0.1)
         assert ledger.promised("visits", ["ADA"]) == {"epsilon": 0, "delta": 0}
@@ -158,7 +160,9 @@ def test_a_ledger_with_two_spellings_keeps_both_and_counts_them_together(tmp_pat
         with pytest.raises(AccessDenied):  # the last decision about any spelling holds for all
             ledger.debit("visits", PureLoss("0.01"), fingerprint="q", analyst="Ada")
         ledger.limit("visits", "ada", Budget("0.6"), reason="again")
-        assert ledger.debit("visits", PureLoss("0.04"), fingerprint="q", analyst="Ada").analyst == "Ada"
+        assert (
+            ledger.debit("visits", PureLoss("0.04"), fingerprint="q", analyst="Ada").receipt.analyst == "Ada"
+        )
         with pytest.raises(BudgetExceeded):
             ledger.debit("visits", PureLoss("0.02"), fingerprint="q", analyst="ada")
         ledger.debit("visits", PureLoss("0.01"), fingerprint="q", analyst="ada")

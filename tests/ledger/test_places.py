@@ -28,8 +28,12 @@ TENTH = PureLoss("0.1")
 DATA = Path(__file__).parent.parent / "data" / "ledger-v1"
 
 
-def pay(ledger, **more):
+def owe(ledger, **more):
     return ledger.debit("visits", TENTH, **({"fingerprint": "q"} | more))
+
+
+def pay(ledger, **more):
+    return owe(ledger, **more).receipt
 
 
 def test_by_default_key_and_anchor_lie_beside_the_file(tmp_path):
@@ -172,11 +176,11 @@ def failing(monkeypatch, name, code, *, only=".anchor"):
 )
 def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypatch, name, code):
     with place.made(Budget(1)) as ledger:
-        receipt = pay(ledger)
+        right = owe(ledger)
         failing(monkeypatch, name, code)
         for act in (
             lambda: pay(ledger),
-            lambda: ledger.record(receipt, b"x"),
+            lambda: ledger.record(right, b"x"),
             lambda: ledger.revoke("visits", "ada", reason="x"),
         ):
             with pytest.raises(LedgerUnusable, match="Nothing was spent") as refused:
@@ -184,8 +188,8 @@ def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypa
             assert refused.value.__suppress_context__
         monkeypatch.undo()
         assert len(ledger.export()) == 3
-        ledger.record(receipt, b"y")
-        assert ledger.recall("visits", "q") == [(receipt, b"y")]
+        ledger.record(right, b"y")
+        assert ledger.recall("visits", "q") == [(right.receipt, b"y")]
         assert ledger.verify().ok
     assert not list(place.state.glob("*.tmp"))
 

@@ -16,7 +16,7 @@ DECLARED = {"unit": UNIT, "schema": {"age": {"lower": 18, "upper": 99}}, "versio
 
 
 def pay(ledger, epsilon="0.1", analyst=None):
-    return ledger.debit("visits", PureLoss(epsilon), fingerprint="q", analyst=analyst)
+    return ledger.debit("visits", PureLoss(epsilon), fingerprint="q", analyst=analyst).receipt
 
 
 def kinds(ledger):

@@ -18,8 +18,12 @@ F = Fraction
 TENTH = PureLoss("0.1")
 
 
-def pay(ledger, **more):
+def owe(ledger, **more):
     return ledger.debit("visits", TENTH, **({"fingerprint": "q"} | more))
+
+
+def pay(ledger, **more):
+    return owe(ledger, **more).receipt
 
 
 def filled(place):
@@ -27,9 +31,9 @@ def filled(place):
     with place.made(Budget(1)) as ledger:
         ledger.limit("visits", "ada", Budget("0.5"), reason="junior")
         for number in range(4):
-            receipt = pay(ledger, fingerprint=f"q{number}", analyst="ada")
+            right = owe(ledger, fingerprint=f"q{number}", analyst="ada")
             if number == 2:
-                ledger.record(receipt, b"forty-two")
+                ledger.record(right, b"forty-two")
         pay(ledger)
 
 

@@ -6,16 +6,21 @@ exit status and what it reported. A job names a function below and its arguments
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
+import time
 import traceback
+from pathlib import Path
 
-from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Budget, Ledger
+from sfumato.accounting import BasicFilter
+from sfumato.errors import AccessDenied, BudgetExceeded
+from sfumato.ledger import Budget, Ledger, Memo
 from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
+from sfumato.purchase import Purchase, buy
 
 
 def _die() -> None:
@@ -30,7 +35,7 @@ def spend(report, where, state, price, most, analyst=None, start=0):
             while admitted < most:
                 receipt = ledger.debit(
                     "visits", PureLoss(price), fingerprint=f"q{os.getpid()}", analyst=analyst
-                )
+                ).receipt
                 admitted += 1
                 report(receipt.number)
         except BudgetExceeded:
@@ -79,7 +84,7 @@ def killed(report, where, state, price, point, after):
         armed = number == after
         if armed and point == "before_begin":
             _die()
-        receipt = ledger.debit("visits", PureLoss(price), fingerprint=f"k{number}")
+        receipt = ledger.debit("visits", PureLoss(price), fingerprint=f"k{number}").receipt
         report(receipt.number)
 
 
@@ -101,14 +106,110 @@ def forkless(report, where, state, price, count):
     ledger.debit("visits", PureLoss(price), fingerprint="parent")
     child = os.fork()
     for number in range(count):
-        receipt = ledger.debit("visits", PureLoss(price), fingerprint=f"f{child != 0}{number}")
+        receipt = ledger.debit("visits", PureLoss(price), fingerprint=f"f{child != 0}{number}").receipt
         report(receipt.number)
     if child:
         os.waitpid(child, 0)
         ledger.close()
 
 
-JOBS = {job.__name__: job for job in (spend, killed, register, deferred, forkless)}
+def purchase(answer, **more):
+    """A question about `visits` at a tenth, whose answer is a number."""
+    usual = {
+        "dataset": "visits",
+        "loss": PureLoss("0.1"),
+        "fingerprint": "q",
+        "memo": Memo("test", "a number"),
+        "write": lambda number: str(number).encode(),
+        "read_back": int,
+    }
+    return Purchase(answer=answer, **(usual | more))
+
+
+def bought(report, where, state, point, patience=0.0, after=None, planted=""):
+    """Buys one answer, and dies at a named point; what it read and was given goes into the report.
+
+    It waits for a file `after` first, if one is named, and makes the file `reading` while it reads.
+    """
+    folder = Path(state)
+    ledger = Ledger.open(where, state=state)
+    PLANTED[planted](ledger)
+    debit, record = ledger.debit, ledger.record
+
+    def debited(*arguments, **more):
+        if point == "before debit":
+            _die()
+        right = debit(*arguments, **more)
+        report("paid")
+        if point == "after debit":
+            _die()
+        return right
+
+    def answer(right):
+        right.use("q")
+        report("read")
+        (folder / "reading").touch()
+        time.sleep(patience)
+        if point == "in read":
+            _die()
+        return os.getpid()
+
+    def write(number):
+        if point == "after noise":
+            _die()
+        return str(number).encode()
+
+    def recorded(*arguments):
+        record(*arguments)
+        if point == "after record":
+            _die()
+
+    ledger.debit, ledger.record = debited, recorded
+    while after is not None and not (folder / after).exists():
+        time.sleep(0.01)
+    report(buy(ledger, purchase(answer, write=write)).answer)
+    ledger.close()
+
+
+def forked(report, where, state):
+    """Forks while it has a right: the child may not read what the parent paid for."""
+    ledger = Ledger.open(where, state=state)
+
+    def answer(right):
+        child = os.fork()
+        if not child:
+            for use in (lambda: right.use("q"), lambda: right.steps(BasicFilter("0.1"))):
+                try:
+                    use()
+                except AccessDenied:
+                    report("refused")
+            os._exit(0)
+        os.waitpid(child, 0)
+        right.use("q")
+        report("read")
+        return 1
+
+    report(buy(ledger, purchase(answer)).answer)
+    ledger.close()
+
+
+def _no_turn(ledger):
+    ledger.turn = lambda *_: contextlib.nullcontext()
+
+
+def _recorded_before_noise(ledger):
+    debit = ledger.debit
+
+    def early(*arguments, **more):
+        right = debit(*arguments, **more)
+        ledger.record(right, b"0")
+        return right
+
+    ledger.debit = early
+
+
+PLANTED = {"": lambda _: None, "no turn": _no_turn, "recorded before noise": _recorded_before_noise}
+JOBS = {job.__name__: job for job in (spend, killed, register, deferred, forkless, bought, forked)}
 
 
 def _start(job: list[object]) -> tuple[int, int]:

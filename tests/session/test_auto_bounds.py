@@ -1,6 +1,7 @@
 """Bounds that are bought: their noise, their price, what is kept, and what happens if nothing fits."""
 
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused, SfumatoError
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.unbounded import groups_of
+from sfumato.purchase import buying
 from sfumato.session import auto
 from sfumato.testing import assert_continuous, seeded
 
@@ -39,7 +41,7 @@ def bought(unit, seed):
         for place in range(3):  # other numbers are another question about sizes
             text = f"SELECT SUM(x + {place}) AS s FROM t"
             session.sql(text).release(epsilon=2, bounds="auto")
-        kept = [receipt for receipt in session.releases() if dict(receipt.memo).get("bounds") == "auto"]
+        kept = [receipt for receipt in session.releases() if receipt.purpose.spender == "bounds"]
         assert len(kept) == 3
         answers = []
         for receipt in kept:
@@ -86,7 +88,8 @@ def test_a_unit_counts_once_in_the_histogram_of_groups(adjacency):
         report = session.sql(FOUND).report
         rows = rows_of(report.child.source, session.tables)
         question = groups_of(report, rows)
-        draws = [auto._drawn(session, report, question, Fraction(1, 2)).noisy[0] for _ in range(10)]
+        wanted = replace(auto._purchase(session, report, question, Fraction(1, 2)), choose=lambda _kept: None)
+        draws = [session.buy(wanted).answer.noisy[0] for _ in range(10)]
         assert session.balance().spent == 5
     noisy = np.concatenate(draws)
     assert noisy.size == 320
@@ -246,16 +249,17 @@ def test_the_same_question_is_free_again(budget):
 
 
 def test_two_threads_buy_bounds_once(monkeypatch):
-    honest, both, calls = auto._recalled, threading.Barrier(2, timeout=20), []
+    both, looked, known = threading.Barrier(2, timeout=60), threading.local(), buying.known
 
-    def together(session, report, question):
-        found = honest(session, report, question)
-        calls.append(question)
-        if len(calls) <= 2:  # the first look of each
+    def together(*wanted):
+        """Both look before either has the turn."""
+        found = known(*wanted)
+        if not getattr(looked, "once", False):
+            looked.once = True
             both.wait()
         return found
 
-    monkeypatch.setattr(auto, "_recalled", together)
+    monkeypatch.setattr(buying, "known", together)
     with session_of(np.linspace(0, 90, 50)) as session:
         threads = [
             threading.Thread(target=session.sql(SUM).release, kwargs={"epsilon": 1, "bounds": "auto"})
@@ -265,4 +269,4 @@ def test_two_threads_buy_bounds_once(monkeypatch):
             each.start()
         for each in threads:
             each.join()
-        assert sum("bounds" in dict(each.memo) for each in session.releases()) == 1
+        assert sum(each.purpose.spender == "bounds" for each in session.releases()) == 1

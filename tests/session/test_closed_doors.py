@@ -166,15 +166,29 @@ def test_a_receipt_opens_the_vault_once_and_for_its_own_question(session):
     )
     table = session.tables["visits"]
     mine, theirs = (measured_of(each.report, table) for each in (one, other))
-    receipt = session.ledger.debit("visits", one.quote(epsilon=1).loss, fingerprint=mine.fingerprint)
+    right = session.ledger.debit("visits", one.quote(epsilon=1).loss, fingerprint=mine.fingerprint)
     with pytest.raises(AccessDenied):
-        session.vault.read((theirs,), receipt)
-    session.vault.read((mine,), receipt)
+        session.vault.read((theirs,), right)
+    session.vault.read((mine,), right)
     with pytest.raises(AccessDenied):
-        session.vault.read((mine,), receipt)
+        session.vault.read((mine,), right)
+    with pytest.raises(AccessDenied):
+        Vault(session._engine, session.tables).read((mine,), right)
+
+
+def test_no_receipt_opens_the_vault_of_any_session(session):
+    """Not one that was used, not one that was not, not in a second session on the same ledger."""
+    query = session.sql("SELECT COUNT(*) AS n FROM visits")
+    mine = measured_of(query.report, session.tables["visits"])
+    used = query.release(epsilon=1).receipt
+    unused = session.ledger.debit("visits", used.loss, fingerprint=mine.fingerprint).receipt
     opening = next(iter(session.ledger.entries("visits")))
-    with pytest.raises(AccessDenied):
-        Vault(session._engine, session.tables).read(mine, opening)
+    with sf.Session(*session.tables.values(), ledger=session.ledger) as second:
+        assert used in second.releases()
+        for receipt in (used, unused, opening, *second.releases()):
+            for vault in (session.vault, second.vault):
+                with pytest.raises(AccessDenied, match="opens nothing"):
+                    vault.read((mine,), receipt)
 
 
 def test_the_analysts_text_never_reaches_the_engine():

@@ -288,7 +288,7 @@ def test_planted_faults_of_the_path_are_noticed(table, monkeypatch):
 
     def twice(self, questions, receipt, *, place=0, over=None):
         read(self, questions, receipt, place=place, over=over)
-        self._used.clear()
+        receipt._used.clear()
         return read(self, questions, receipt, place=place, over=over)
 
     for owner, name, plant in ((Vault, "read", twice), (Ledger, "record", lambda *_args: None)):

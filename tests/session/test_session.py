@@ -279,7 +279,7 @@ def test_releases_lists_what_was_asked_before(session):
     session.sql(COUNT).release(epsilon=1)
     session.sql(COUNT).release(epsilon=1)
     (receipt,) = session.releases()
-    assert receipt.memo["sql"] == COUNT
+    assert receipt.purpose.sql == COUNT
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,15 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
-from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, RenyiLoss
+from sfumato.loss import (
+    ApproximateLoss,
+    ComposedLoss,
+    ConcentratedLoss,
+    GaussianLoss,
+    PrivacyLoss,
+    PureLoss,
+    RenyiLoss,
+)
 from sfumato.loss._split import exact_of
 from sfumato.loss.base import Adjacency
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive, show
@@ -37,6 +45,11 @@ class Filter(Protocol):
     @property
     def adjacency(self) -> Adjacency | None:
         """The neighbours that the losses admitted so far hold for, if one of them says so."""
+        ...
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of all that the whole budget admits together: what to debit for a fit that it gates."""
         ...
 
     def after(self, loss: PrivacyLoss) -> Self:
@@ -165,6 +178,12 @@ class BasicFilter(_Admits):
         """(ε, δ) left."""
         return self.budget[0] - self.spent[0], self.budget[1] - self.spent[1]
 
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of the whole budget: (ε, δ), pure where δ is 0."""
+        epsilon, delta = self.budget
+        return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
+
     def admits(self, loss: PrivacyLoss, delta: Rational | None = None) -> bool:
         """Whether this loss still fits, priced as `after` does."""
         try:
@@ -227,6 +246,11 @@ class ConcentratedFilter(_Admits):
         """(ρ, δ) left."""
         return self.budget[0] - self.spent[0], self.budget[1] - self.spent[1]
 
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of the whole budget: δ-approximate ρ-zCDP."""
+        return ConcentratedLoss(*self.budget)
+
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its ρ and the δ it sets aside."""
         price = self.price(loss)
@@ -243,7 +267,7 @@ class ConcentratedFilter(_Admits):
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
-        return ConcentratedLoss(*self.budget).epsilon(delta)
+        return self.loss.epsilon(delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -281,6 +305,11 @@ class GaussianFilter(_Admits):
         """Σμ²/2 left."""
         return self.budget - self.spent
 
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of the whole budget: μ-GDP."""
+        return GaussianLoss(self.budget)
+
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted."""
         price = self.price(loss)
@@ -299,7 +328,7 @@ class GaussianFilter(_Admits):
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
-        return GaussianLoss(self.budget).epsilon(delta)
+        return self.loss.epsilon(delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +365,11 @@ class RenyiFilter(_Admits):
         """Divergence left."""
         return self.budget - self.spent
 
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of the whole budget: a bound at the one order."""
+        return RenyiLoss([self.order], [self.budget])
+
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted, priced at its divergence."""
         unit = f"Rényi divergence of order {show(self.order)}"
@@ -359,4 +393,4 @@ class RenyiFilter(_Admits):
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""
-        return RenyiLoss([self.order], [self.budget]).epsilon(delta)
+        return self.loss.epsilon(delta)

@@ -28,6 +28,7 @@ _TESTS = len(_DELTAS) + 3  # and delta 0, the delta of the claim, the low bits
 _LEAST = 500
 _SEEN = 100  # a delta of which fewer samples than this are expected shows nothing
 _SLOW = 5  # mechanisms that answer one question at a time get a fifth of the samples
+_BOUGHT = 200  # a debit and a record for each sample
 _FEW = 8  # fewer are done before a second interpreter has started
 _TINY = 1e-9  # a claim of 0 has no ratio
 _VERBS = ("release", "select", "first", "above", "encode")
@@ -53,6 +54,7 @@ class Subject:
 def subjects() -> tuple[Subject, ...]:
     """All that is registered: the examples of every mechanism, client and game, and some whole queries."""
     from sfumato import mechanisms
+    from sfumato.audit.choices import CHOICES
     from sfumato.audit.queries import QUERIES
     from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
@@ -66,6 +68,7 @@ def subjects() -> tuple[Subject, ...]:
     found += [Subject(each.name, "client", _opened(each.loss, each.draw)) for each in clients()]
     found += [Subject(each.name, "game", _opened(each.loss, each.draw), _SLOW) for each in games()]
     found += [Subject(each.name, "query", _asked(each.pair), each.part) for each in QUERIES]
+    found += [Subject(each.name, "query", _asked(each.pair), _BOUGHT) for each in CHOICES]
     return tuple(found)
 
 

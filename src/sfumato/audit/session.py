@@ -16,7 +16,7 @@ from sfumato.audit._prepared import salt_of
 from sfumato.audit.blackbox import LEAST, lower_bound
 from sfumato.audit.bounds import Bound, asked_at
 from sfumato.errors import InvalidParameter
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Right
 from sfumato.ledger.budget import Accountant
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
@@ -197,8 +197,7 @@ class _Readings:
 
     def __init__(self, session: Session, query: Query, epsilon: Rational, delta: Rational) -> None:
         self.quote = query.quote(epsilon, delta=delta)
-        self._session = session
-        self._dataset = session.dataset_of(query.report).name
+        self._session, self._query = session, query
         self._kept: list[Reading] = []
 
     @property
@@ -215,11 +214,15 @@ class _Readings:
             raise InvalidParameter(
                 "what is read for this query depends on the groups that were found; audit it with whole=True."
             )
-        receipt = self._session.ledger.debit(
-            self._dataset, self.quote.loss, fingerprint=self.quote.fingerprint
-        )
-        for place in range(len(questions)):
-            self._kept.append(self._session.vault.read(questions, receipt, place=place))
+
+        def answer(right: Right) -> Answer:
+            vault, places = self._session.vault, range(len(questions))
+            self._kept = [vault.read(questions, right, place=place) for place in places]
+            return answered(self.quote, self.read)
+
+        # The other side's answer is on the same ledger, and is another table's: it will not do.
+        wanted = replace(self._query.purchase(self.quote), answer=answer, choose=lambda _kept: None)
+        self._session.buy(wanted)
 
     def read(self, place: int, over: Any) -> Reading:
         """As the vault gave it."""

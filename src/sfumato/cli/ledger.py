@@ -402,21 +402,20 @@ def _listed(receipts: list[Receipt]) -> dict[str, list[object]]:
     columns["what"] = [each.kind for each in receipts]
     if any(each.analyst for each in receipts):
         columns["who"] = [each.analyst or "" for each in receipts]
-    columns["epsilon"] = [_paid(each, "epsilon") for each in receipts]
+    columns["epsilon"] = [_paid(each) for each in receipts]
     columns["question or reason"] = [_about(each) for each in receipts]
     return columns
 
 
-def _paid(receipt: Receipt, unit: str) -> Fraction | None:
+def _paid(receipt: Receipt) -> Fraction | None:
     """What was asked for when it was paid, whatever the accountant adds up."""
     if receipt.kind != "debit":
         return None
-    paid = receipt.price.get(unit, receipt.memo.get(unit))
-    return None if paid is None else Fraction(paid)
+    return receipt.price.get("epsilon", receipt.purpose.epsilon)
 
 
 def _about(receipt: Receipt) -> str:
-    text = str(receipt.memo.get("sql") or receipt.memo.get("reason") or "")
+    text = str(receipt.purpose) or str(receipt.memo.get("reason") or "")
     if receipt.kind == "limit":
         limit = receipt.memo.get("budget")
         text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"

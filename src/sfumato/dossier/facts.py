@@ -21,7 +21,7 @@ from sfumato.session.payload import Answer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.ledger import Budget, Ledger, Receipt, Verification
+    from sfumato.ledger import Budget, Ledger, Memo, Receipt, Verification
     from sfumato.plan.prices.quoting import Quote
     from sfumato.session import Session
 
@@ -38,7 +38,7 @@ class Paid:
         number: Of its receipt.
         time: When.
         analyst: Who asked, or None.
-        question: The SQL, or None where it was asked in another way.
+        question: The SQL, or what else was bought, in words; None where it was built in Python.
         mechanism: What drew the noise.
         epsilon: Its price; None where the receipt has it in another currency alone.
         delta: The other half of the price.
@@ -233,38 +233,30 @@ def _unit(tables: tuple[PrivateTable, ...]) -> PrivacyUnit:
 
 
 def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
-    memo = receipt.memo
-    question = memo.get("sql")
+    memo = receipt.purpose
     return Paid(
         receipt.number,
         receipt.time,
         receipt.analyst,
-        str(question) if question else None,
-        str(memo.get("mechanism", "")),
-        _amount(receipt, "epsilon"),
-        _amount(receipt, "delta"),
-        _errors(session, question, receipt) if session is not None and question and "epsilon" in memo else {},
+        str(memo) or None,
+        memo.mechanism,
+        receipt.price.get("epsilon") if memo.epsilon is None else memo.epsilon,
+        receipt.price.get("delta") if memo.delta is None else memo.delta,
+        {} if session is None or memo.sql is None else _errors(session, memo, receipt),
         receipt.number in kept,
     )
 
 
-def _amount(receipt: Receipt, name: str) -> Fraction | None:
-    """The price as it was asked for, or as the gate has it; None where neither says."""
-    told = receipt.memo.get(name)
-    return receipt.price.get(name) if told is None else Fraction(told)
-
-
-def _errors(session: Session, question: str, receipt: Receipt) -> dict[str, str]:
+def _errors(session: Session, memo: Memo, receipt: Receipt) -> dict[str, str]:
     """The error bars of a release, by column: of the kept answer, else of a free quote; nothing is spent.
 
     Only the kept answer knows those that depend on the data: an average's follow from how large its groups
     came out, and a quote could but guess at that. Bars of an answer are post-processing of it.
     """
-    memo = receipt.memo
+    if memo.epsilon is None:
+        return {}
     try:
-        quote = session.sql(question).quote(
-            epsilon=Fraction(memo["epsilon"]), delta=Fraction(memo.get("delta", 0))
-        )
+        quote = session.sql(memo.words).quote(epsilon=memo.epsilon, delta=memo.delta or 0)
         kept = _kept(session, quote, receipt)
         values, bars = ({}, {}) if kept is None else (_columns(kept.table), _columns(kept.error(_CONFIDENCE)))
     except SfumatoError:  # declared otherwise since, or asked with parameters

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 
 from numpy.typing import ArrayLike
 
 from sfumato.errors import InvalidParameter, InvalidValue, LedgerMismatch
 from sfumato.games.reserve import ReservePrice
-from sfumato.ledger import Dataset, Ledger
+from sfumato.ledger import Dataset, Ledger, Memo, Right
+from sfumato.purchase import Bought, Purchase, buy
 
 __all__ = ["DailyReserve"]
 
@@ -28,7 +29,7 @@ class DailyReserve:
         up reserves of both adjacencies.
     """
 
-    __slots__ = ("_lock", "_loss", "analyst", "dataset", "ledger", "reserve")
+    __slots__ = ("_loss", "analyst", "dataset", "ledger", "reserve")
 
     def __init__(
         self, ledger: Ledger, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
@@ -50,7 +51,6 @@ class DailyReserve:
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
         self.ledger, self.dataset, self.reserve, self.analyst = ledger, dataset, reserve, analyst
-        self._lock = threading.RLock()  # a reader may itself learn another day
         self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
         unit = self._on_record().declaration["unit"]
         declared = unit.get("adjacency") if isinstance(unit, Mapping) else None
@@ -64,8 +64,8 @@ class DailyReserve:
     ) -> float:
         """The reserve learned from a day's log; a day that was learned before is recalled, free and unread.
 
-        Two processes that learn the same day at once may both pay, and agree on the price that was recorded
-        first.
+        Of several threads or processes that learn the same day at once, one pays and reads; the others wait
+        for its price.
 
         Args:
             day: a date, or text such as "2026-03-01".
@@ -74,7 +74,7 @@ class DailyReserve:
 
         Raises:
             BudgetExceeded: if no day more fits; nothing was spent and nothing read.
-            AccessDenied: if the budget is closed, and the day is not on record.
+            AccessDenied: if the budget is closed or the analyst revoked; nothing was spent and nothing read.
         """
         date = _day(day)
         if not callable(read):
@@ -82,18 +82,22 @@ class DailyReserve:
                 "read must be a function that gives the log: lambda: (auctions, bidders, bids)."
             )
         question = self._fingerprint(date)
-        with self._lock:
-            known = self._known(question)
-            if known is not None:
-                return known
-            memo = {"game": "reserve price", "day": date, "epsilon": str(self.reserve.epsilon)}
-            receipt = self.ledger.debit(
-                self.dataset, self._loss, fingerprint=question, analyst=self.analyst, memo=memo
-            )
-            price = self.reserve.select(*_columns(read()))
-            self.ledger.record(receipt, json.dumps({"reserve": price}).encode())
-            first = self._known(question)  # another process may have been quicker
-            return price if first is None else first
+
+        def answer(right: Right) -> float:
+            right.use(question)
+            return self.reserve.select(*_columns(read()))
+
+        wanted = Purchase(
+            dataset=self.dataset,
+            loss=self._loss,
+            fingerprint=question,
+            memo=Memo("reserve price", date, self.reserve.epsilon),
+            answer=answer,
+            write=lambda price: json.dumps({"reserve": price}).encode(),
+            read_back=lambda kept: float(json.loads(kept)["reserve"]),
+            choose=_oldest,
+        )
+        return buy(self.ledger, wanted, self.analyst).answer
 
     def days_left(self) -> int:
         """How many more days the budget pays for, and the analyst's limit where there is one."""
@@ -116,11 +120,6 @@ class DailyReserve:
                 return each
         raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
 
-    def _known(self, question: str) -> float | None:
-        """The first reserve on record for a day."""
-        answers = self.ledger.recall(self.dataset, question)
-        return float(json.loads(answers[-1][1])["reserve"]) if answers else None
-
     def _fingerprint(self, date: str) -> str:
         reserve = self.reserve
         facts = [
@@ -128,6 +127,11 @@ class DailyReserve:
             reserve.max_auctions, reserve.adjacency, reserve.salt,
         ]  # fmt: skip
         return f"reserve-price/{date}/{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
+
+
+def _oldest(kept: Iterable[Bought[float]]) -> Bought[float] | None:
+    """The first price on record: earlier versions could pay twice for a day, and agreed on that one."""
+    return next(iter(deque(kept, maxlen=1)), None)
 
 
 def _columns(log: object) -> tuple[ArrayLike, ArrayLike, ArrayLike]:

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -21,9 +21,11 @@ from sfumato.ledger.balance import Balance, balance_of
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Row, plain, text
+from sfumato.ledger.memo import Memo
 from sfumato.ledger.names import alike
 from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset, Receipt
+from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import (
     Draft,
     account_of,
@@ -33,6 +35,7 @@ from sfumato.ledger.rules import (
     distinct,
     named,
 )
+from sfumato.ledger.turns import turn
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
 from sfumato.random import salt, token
@@ -49,10 +52,11 @@ class Ledger(Acts):
     Open one with `Ledger.open`. It may be used from several threads, from several processes and after a fork.
 
     Privacy:
-        Claim: a `Receipt` from `debit` exists only if its loss was admitted by the dataset's filter (see
+        Claim: a `Right` from `debit` exists only if its loss was admitted by the dataset's filter (see
         `Budget`) and is durable: committed by the database with full sync, then anchored outside it. Whatever
-        is killed whenever, what was released is on record. Conditions: the database keeps what it says it
-        committed; key and anchor are kept from whoever can write to the database.
+        is killed whenever, what was released is on record. A receipt opens nothing (see `Right`).
+        Conditions: the database keeps what it says it committed; key and anchor are kept from whoever can
+        write to the database.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -180,16 +184,19 @@ class Ledger(Acts):
         *,
         fingerprint: str,
         analyst: str | None = None,
-        memo: Mapping[str, Any] | None = None,
-    ) -> Receipt:
-        """Pays for a release. The receipt is durable before it is returned.
+        memo: Memo | Mapping[str, Any] | None = None,
+        reads: Iterable[str] | None = None,
+    ) -> Right:
+        """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
 
         Args:
             dataset: its name.
             loss: what the release costs.
             fingerprint: of the question, under which `recall` finds its answer.
             analyst: who asks; None is nobody in particular, whom only the dataset's budget limits.
-            memo: public facts to keep with it, such as the query; never a value from the data.
+            memo: what it is for, in public words, such as the query, or other public facts; never a value
+                from the data.
+            reads: the fingerprints of what it lets this process read, once each; by default the question's.
 
         Raises:
             BudgetExceeded: if it does not fit. Nothing was spent.
@@ -199,7 +206,8 @@ class Ledger(Acts):
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
         question = text(fingerprint, "fingerprint")
-        facts, written = plain({} if memo is None else memo, "memo"), loss.to_dict()
+        noted = memo.to_dict() if isinstance(memo, Memo) else memo or {}
+        facts, written = plain(noted, "memo"), loss.to_dict()
         with self._writing() as draft:
             account = account_of(draft.book, dataset)
             who = analyst_of(analyst, account)
@@ -218,12 +226,13 @@ class Ledger(Acts):
                 adjacency=paid.adjacency,
                 memo=facts,
             )
-        return Receipt.of(draft.rows[0])
+        return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
 
-    def record(self, receipt: Receipt, payload: bytes) -> None:
+    def record(self, right: Right, payload: bytes) -> None:
         """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""
-        if not isinstance(receipt, Receipt) or receipt.kind != "debit":
-            raise InvalidParameter("record takes the receipt of a debit.")
+        if not isinstance(right, Right):
+            raise InvalidParameter("record takes the right that debit gave.")
+        receipt = right.receipt
         if not isinstance(payload, bytes) or len(payload) > _LARGEST_PAYLOAD:
             raise InvalidParameter("payload must be bytes, at most a gibibyte.")
         with self._writing() as draft:
@@ -242,6 +251,25 @@ class Ledger(Acts):
                 digest=hashlib.sha256(payload).hexdigest(),
                 size=len(payload),
             )
+
+    @contextlib.contextmanager
+    def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:
+        """One thread of one process at a time for a question: the others wait, and then find its answer.
+
+        A process that dies gives its turn back, whatever it has paid.
+        """
+        names = (self._chain.ledger, text(dataset, "dataset"), text(fingerprint, "fingerprint"))
+        with turn(names, self._claim, self._give_back):
+            yield
+
+    def _claim(self, place: int) -> bool:
+        with self._lock:
+            self._usable()
+            return self._store.claim(place)
+
+    def _give_back(self, place: int) -> None:
+        with self._lock:
+            self._store.give_back(place)
 
     def register(self, name: str, declaration: Mapping[str, Any], budget: Budget | None) -> Dataset:
         """The dataset of this name: as it is on record, or new with this budget.

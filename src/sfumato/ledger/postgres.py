@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -160,6 +161,17 @@ class Postgres(Store):
         except self._psycopg.Error:
             self.close()
 
+    def claim(self, place: int) -> bool:
+        """An advisory lock of this connection, which the server drops with it."""
+        ((got,),) = self.execute("SELECT pg_try_advisory_lock(%s)", (place,))
+        return bool(got)
+
+    def give_back(self, place: int) -> None:
+        """Gives it back; a connection that was lost since has none."""
+        if self._open is not None:
+            with contextlib.suppress(LedgerUnusable):
+                self.execute("SELECT pg_advisory_unlock(%s)", (place,))
+
     def version(self) -> int:
         """The version of the tables, 0 if there are none."""
         with self._readable():
@@ -173,8 +185,11 @@ class Postgres(Store):
             self._open = None
 
     def abandon(self) -> None:
-        """Forgets the connection without touching it."""
+        """Forgets the connection without touching it; what holds its socket here is the parent alone."""
         if self._open is not None:
+            # A socket that is open in a child, too, would keep the parent's locks when the parent dies.
+            with contextlib.suppress(self._psycopg.Error, OSError), open(os.devnull, "rb") as nothing:
+                os.dup2(nothing.fileno(), self._open.fileno())
             _abandoned.append(self._open)
             self._open = None
         self._writing = False

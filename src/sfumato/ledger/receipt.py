@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger.budget import Budget, amount
 from sfumato.ledger.chain import Row, canonical
+from sfumato.ledger.memo import Memo
 from sfumato.loss import PrivacyLoss
 
 __all__ = ["Dataset", "Kind", "Receipt"]
@@ -68,7 +69,7 @@ class Receipt:
         fingerprint: of the question, for debits and releases.
         price: what a debit added to the sums of the budget's accountant, exact.
         totals: those sums afterwards, exact.
-        memo: public facts: those given with a debit, the reason and contents of a steward's act.
+        memo: public facts as stored: what a debit is for, the reason and contents of a steward's act.
         mac: the keyed hash that ties it to all before it, in hexadecimal.
     """
 
@@ -88,6 +89,11 @@ class Receipt:
     def loss(self) -> PrivacyLoss | None:
         """What a debit paid for; None for every other kind."""
         return None if self._loss is None else stored_loss(self._loss)
+
+    @property
+    def purpose(self) -> Memo:
+        """What a debit was for, also where an earlier version wrote it down; empty for every other kind."""
+        return Memo.of(self.memo) if self.kind == "debit" else Memo()
 
     @classmethod
     def of(cls, row: Row) -> Receipt:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.files import sync_folder
 from sfumato.ledger.store import Store
+from sfumato.ledger.turns import claim_byte, yield_byte
 
 __all__ = ["SQLite"]
 
@@ -126,6 +127,20 @@ class SQLite(Store):
         with contextlib.suppress(sqlite3.Error):
             if self._open is not None and self._open.in_transaction:
                 self._open.execute("ROLLBACK")
+
+    def claim(self, place: int) -> bool:
+        """Locks one byte of a file beside the database; what lives in memory has one process."""
+        with self._readable():
+            return self.path is None or claim_byte(self._turns, place)
+
+    def give_back(self, place: int) -> None:
+        """Unlocks it."""
+        if self.path is not None:
+            yield_byte(self._turns, place)
+
+    @property
+    def _turns(self) -> str:
+        return f"{os.path.realpath(str(self.path))}.turns"
 
     def version(self) -> int:
         """The version of the tables, 0 if there are none."""

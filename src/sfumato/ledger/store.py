@@ -85,6 +85,17 @@ class Store(ABC):
     def abandon(self) -> None:
         """Forgets a connection that belongs to the process this one was forked from."""
 
+    @abstractmethod
+    def claim(self, place: int) -> bool:
+        """Takes the lock of a number against other processes; False if one of them has it.
+
+        It lasts until `give_back`, or until this process dies. Threads of one process are kept apart before.
+        """
+
+    @abstractmethod
+    def give_back(self, place: int) -> None:
+        """Gives that lock back; never raises."""
+
     # ── what is shared
 
     def _run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

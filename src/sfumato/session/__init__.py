@@ -3,7 +3,7 @@
 ```
 Session.sql / .table ──► Query ──► quote                                                   free, pure
                            │
-                           └─► Ledger.debit ──► Vault.read ──► noise ──► Ledger.record ──► Release
+                           └─► buy: Ledger.debit ──► Vault.read ──► noise ──► Ledger.record ──► Release
 ```
 """
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import Laplace
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.price import instrument
@@ -25,6 +26,7 @@ from sfumato.plan.questions.unbounded import (
     unbounded,
     with_groups,
 )
+from sfumato.purchase import Purchase, known
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
@@ -139,58 +141,47 @@ def _histogram(
     session: Session, report: Report, question: Measured, epsilon: Fraction, *, pay: bool
 ) -> tuple[Answer | None, Fraction]:
     """A noisy histogram from the ledger, or bought; and what was paid for it now."""
-    known = _recalled(session, report, question)
-    if known is not None or not pay:
-        return known, Fraction(0)
-    return _bought(session, report, question, epsilon)
-
-
-def _mechanism(question: Measured, epsilon: Fraction) -> tuple[Laplace, Fraction]:
-    tool = instrument(question.measurements[0], question)
-    return Laplace(epsilon, tool.sensitivity.l1), tool.unit
-
-
-def _recalled(session: Session, report: Report, question: Measured) -> Answer | None:
-    """The best histogram that the ledger has."""
-    dataset = session.dataset_of(report).name
-    answers = [
-        Answer.from_bytes(payload) for _, payload in session.ledger.recall(dataset, question.fingerprint)
-    ]
-    return min(answers, key=lambda each: each.noises[0].scale, default=None)
-
-
-def _bought(
-    session: Session, report: Report, question: Measured, epsilon: Fraction
-) -> tuple[Answer, Fraction]:
-    """A noisy histogram, paid for and kept; and what was paid."""
+    wanted = _purchase(session, report, question, epsilon)
+    if not pay:
+        kept = known(session.ledger, wanted, session.analyst)
+        return (None if kept is None else kept.answer), Fraction(0)
     session.vault.check((question,))
-    with session.question(question.fingerprint):
-        if (known := _recalled(session, report, question)) is not None:  # bought by another thread meanwhile
-            return known, Fraction(0)
-        return _drawn(session, report, question, epsilon), epsilon
+    bought = session.buy(wanted)
+    return bought.answer, Fraction(0) if bought.free else epsilon
 
 
-def _drawn(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Answer:
-    """A noisy histogram.
+def _purchase(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Purchase[Answer]:
+    """A noisy histogram; of several on record the least noisy.
 
     Privacy:
         Claim: carries the loss of its Laplace noise: a unit's rows weigh at most max_rows over all cells.
         What is chosen from it is post-processing.
     """
-    mechanism, unit = _mechanism(question, epsilon)
-    memo = {"epsilon": str(epsilon), "delta": "0", "mechanism": "laplace", "table": question.table}
-    receipt = session.ledger.debit(
-        session.dataset_of(report).name,
-        mechanism.loss,
+    tool = instrument(question.measurements[0], question)
+    mechanism = Laplace(epsilon, tool.sensitivity.l1)
+
+    def answer(right: Right) -> Answer:
+        cells = session.vault.read((question,), right).cells
+        assert cells is not None
+        noisy = np.asarray(mechanism.release(cells[0])) * float(tool.unit)
+        del cells
+        noise = replace(Noise.of(mechanism, tool.unit), rounding=0.0)
+        return Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
+
+    return Purchase(
+        dataset=session.dataset_of(report).name,
+        loss=mechanism.loss,
         fingerprint=question.fingerprint,
-        analyst=session.analyst,
-        memo=memo | {"bounds": "auto", "sql": f"bounds for numbers or groups of {question.table}"},
+        memo=Memo(
+            "bounds",
+            f"numbers or groups of {question.table}",
+            epsilon,
+            Fraction(0),
+            "laplace",
+            question.table,
+        ),
+        answer=answer,
+        write=Answer.to_bytes,
+        read_back=Answer.from_bytes,
+        choose=lambda kept: min(kept, key=lambda each: each.answer.noises[0].scale, default=None),
     )
-    cells = session.vault.read((question,), receipt).cells
-    assert cells is not None
-    noisy = np.asarray(mechanism.release(cells[0])) * float(unit)
-    del cells
-    noise = replace(Noise.of(mechanism, unit), rounding=0.0)
-    answer = Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
-    session.ledger.record(receipt, answer.to_bytes())
-    return answer

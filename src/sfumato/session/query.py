@@ -7,14 +7,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, QueryRefused
+from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from sfumato.ledger import Memo, Right
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.plan.prices.recipe import Recipe, recipe
 from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.nodes import Bounding
 from sfumato.plan.questions.prepared import ready
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.unbounded import FALLBACK, bounded, unbounded
+from sfumato.purchase import Purchase
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
@@ -246,34 +249,40 @@ class Query:
             notes += more
             found = more
         quote = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
+        bought = self._session.buy(self.purchase(quote))
+        return Release(quote, bought.answer, bought.receipt, free=bought.free, bounds=found)
+
+    def recipe(self) -> Recipe:
+        """What is measured for it, and how its columns follow."""
+        return recipe(self._planned(None, False), rows_of(self.report.child.source, self._session.tables))
+
+    def purchase(self, quote: Quote) -> Purchase[Answer]:
+        """What `release` buys for a quote; what has no form in the engine's language is refused here."""
         session, questions = self._session, quote.recipe.questions
         session.vault.check(questions)
-        dataset = session.dataset_of(self.report).name
-        with session.question(quote.fingerprint):
-            if not session.balance(dataset).open:
-                raise AccessDenied(
-                    "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
-                )
-            for receipt, payload in session.ledger.recall(dataset, quote.fingerprint):
-                answer = Answer.from_bytes(payload)
-                if answer.as_good_as(quote):
-                    return Release(quote, answer, receipt, free=True, bounds=found)
-            memo = {
-                "epsilon": str(quote.epsilon),
-                "delta": str(quote.delta),
-                "mechanism": quote.mechanism,
-                "table": quote.measured.table,
-            } | ({} if self.text is None else {"sql": self.text})
-            receipt = session.ledger.debit(
-                dataset, quote.loss, fingerprint=quote.fingerprint, analyst=session.analyst, memo=memo
+
+        def answer(right: Right) -> Answer:
+            return answered(
+                quote, lambda place, over: session.vault.read(questions, right, place=place, over=over)
             )
 
-            def read(place: int, over: Groups | None) -> Reading:
-                return session.vault.read(questions, receipt, place=place, over=over)
-
-            answer = answered(quote, read)
-            session.ledger.record(receipt, answer.to_bytes())
-        return Release(quote, answer, receipt, free=False, bounds=found)
+        return Purchase(
+            dataset=session.dataset_of(quote.report).name,
+            loss=quote.loss,
+            fingerprint=quote.fingerprint,
+            memo=Memo(
+                "table" if self.text is None else "sql",
+                self.text or "",
+                quote.epsilon,
+                quote.delta,
+                quote.mechanism,
+                quote.measured.table,
+            ),
+            answer=answer,
+            write=Answer.to_bytes,
+            read_back=Answer.from_bytes,
+            choose=lambda kept: next((each for each in kept if each.answer.as_good_as(quote)), None),
+        )
 
 
 def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Answer:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines._public import some_rows
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
+from sfumato.numeric.exact import Rational
 from sfumato.plan.builder import Selection
+from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import (
     ColumnType,
     Enum,
@@ -27,7 +27,9 @@ from sfumato.schema import (
     owners,
     pointers_of,
 )
+from sfumato.session.choices import Choice, Crossing, first_above, most_common
 from sfumato.session.query import Query
+from sfumato.session.release import Release
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 from sfumato.sql.text.parameters import Values
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Report
 
 __all__ = ["Session", "declaration_of"]
+
+T = TypeVar("T")
 
 _MOST_VALUES = 10_000
 
@@ -55,7 +59,7 @@ class Session:
     Attributes:
         tables: The private tables by name.
         ledger: Where every answer is paid from; without the steward's acts if an analyst asks.
-        vault: What reads, for a receipt.
+        vault: What reads, for what a debit gave.
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
         analyst: In whose name it asks; None: the steward's own.
@@ -97,8 +101,6 @@ class Session:
         self.analyst = analyst
         self._own_ledger = not isinstance(ledger, Ledger)
         self._own_engine = engine is None
-        self._questions: dict[str, threading.Lock] = {}
-        self._lock = threading.Lock()
         members_of = _by_dataset(private)
         self._engine = engine if engine is not None else _default_engine()
         try:
@@ -147,6 +149,24 @@ class Session:
             raise QueryRefused(f"{table.name} is public: read it directly.", "Ask a private table.")
         return Selection(table, lambda report: Query(self, report))
 
+    def most_common(
+        self,
+        column: str,
+        epsilon: Rational,
+        *,
+        table: str | None = None,
+        among: Iterable[Any] | Release | None = None,
+        count: int = 1,
+    ) -> Choice:
+        """The most common value of a column, or the first few; see `choices.most_common`."""
+        return most_common(self, column, epsilon, table=table, among=among, count=count)
+
+    def first_above(
+        self, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
+    ) -> Crossing:
+        """The first of several questions whose answer reaches a threshold; see `choices.first_above`."""
+        return first_above(self, questions, threshold, epsilon)
+
     def dataset_of(self, report: Report) -> Dataset:
         """Whose budget a plan draws on."""
         private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
@@ -175,13 +195,9 @@ class Session:
             if receipt.kind == "debit"
         ]
 
-    @contextmanager
-    def question(self, fingerprint: str) -> Iterator[None]:
-        """One thread at a time for one question, so that asking it at once in two threads is paid once."""
-        with self._lock:
-            lock = self._questions.setdefault(fingerprint, threading.Lock())
-        with lock:
-            yield
+    def buy(self, wanted: Purchase[T]) -> Bought[T]:
+        """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
+        return buy(self.ledger, wanted, self.analyst)
 
     def close(self) -> None:
         """Give back the engine and the ledger, unless they were handed in."""

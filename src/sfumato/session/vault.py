@@ -1,13 +1,13 @@
-"""The vault: the one place that reads private rows, and only for a receipt."""
+"""The vault: the one place that reads private rows, and only for a right that a debit gave."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
+from sfumato.ledger import Right
 from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.session.reading import Reading, reading
 from sfumato.sql.write.lower import lower
@@ -15,7 +15,6 @@ from sfumato.sql.write.ranks import guard
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
-    from sfumato.ledger import Receipt
     from sfumato.plan.questions.nodes import Measured
 
 __all__ = ["Vault"]
@@ -24,12 +23,12 @@ _LONGEST = 1000
 
 
 class Vault:
-    """Holds the engine and the tables; a receipt opens it once.
+    """Holds the engine and the tables; a right opens it once, a receipt never.
 
     Privacy:
         Claim: every read of private rows on a release path is preceded by a durable debit for exactly the
-        question that is read. Condition: `read` is the only caller of the engine, it takes each receipt once,
-        and a receipt exists only after its debit was committed and anchored.
+        question that is read, and happens at most once. Condition: `read` is the only caller of the engine,
+        and it uses up the right first (see `Right`).
     """
 
     def __init__(
@@ -37,9 +36,7 @@ class Vault:
     ) -> None:
         self._engine, self._tables = engine, tables
         self._salts = {} if salts is None else salts
-        self._used: set[tuple[int, str, int]] = set()
         self._made: dict[int, tuple[Measured, Any]] = {}
-        self._lock = threading.Lock()
 
     def check(self, questions: Sequence[Measured]) -> None:
         """Make the statements without running them: what cannot be asked is refused before it is paid.
@@ -52,30 +49,26 @@ class Vault:
     def read(
         self,
         questions: Sequence[Measured],
-        receipt: Receipt,
+        right: Right,
         *,
         place: int = 0,
         over: tuple[tuple[Any, ...], ...] | None = None,
     ) -> Reading:
-        """The exact integers of one of the questions that a receipt was paid for.
+        """The exact integers of one of the questions that a debit paid for.
 
         Args:
             questions: All that was paid for together.
-            receipt: What paid for it.
+            right: What the debit gave.
             place: Which of them to read; each can be read once.
             over: The groups that were selected, for a question whose groups are not public.
 
         Raises:
-            AccessDenied: for a receipt of other questions, or one that was used for this before.
+            AccessDenied: for a right to other questions, or one that was used for this before.
             EngineFailed: if the engine cannot finish; the price stays paid.
         """
-        if receipt.kind != "debit" or receipt.fingerprint != fingerprint_of(questions):
-            raise AccessDenied("This receipt was not paid for this question.")
-        with self._lock:
-            mark = (receipt.number, receipt.mac, place)
-            if mark in self._used:
-                raise AccessDenied("This receipt was used before: every read is paid for by itself.")
-            self._used.add(mark)
+        if not isinstance(right, Right):
+            raise AccessDenied("A receipt opens nothing: the right to read is given by the debit itself.")
+        right.use(fingerprint_of(questions), place)
         measured = questions[place]
         if over is None:
             return self._read(measured, place)

@@ -10,7 +10,16 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Bounding, Measured, Measurement
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["WEIGHT", "Sensitivity", "rows_in_group", "sensitivities", "sensitivity", "sensitivity_in", "step"]
+__all__ = [
+    "WEIGHT",
+    "Sensitivity",
+    "in_one_group",
+    "rows_in_group",
+    "sensitivities",
+    "sensitivity",
+    "sensitivity_in",
+    "step",
+]
 
 WEIGHT = 2**30
 """The integer weight of one whole row of a user-level unit; a unit with more rows gives each a part of it."""
@@ -107,6 +116,37 @@ def sensitivity(
     most, least = (1, 0) if cells else (max(measurement.upper, 0), max(-measurement.lower, 0))
     reach = 1 if unit.column is None else unit.max_rows * (WEIGHT if bounding == "reweight" else 1)
     return _anywhere(most * reach, least * reach, exchange=exchange, single=groups == 1 and not cells)
+
+
+def in_one_group(measurement: Measurement, measured: Measured) -> int:
+    """How far one unit moves a measurement in any one group of a question, on one level, for a choice by it.
+
+    Privacy:
+        Claim: the coordinate of each single group moves by at most this between neighbours. In the words of
+        `sensitivity`: by weights a unit adds to a group a number in [−R·q, R·p], or WEIGHT to a count of
+        units; by choice one in [−q′, p′]; without keys that group is the only one. Added or removed, that
+        number is the change, at most its larger end; exchanged, the change is the difference of two such
+        numbers, at most the sum of both ends.
+
+    Raises:
+        InvalidParameter: for distinct values and cells, which are no numbers of one group.
+    """
+    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    if measurement.kind in ("values", "cells"):
+        raise InvalidParameter("Only rows, units and sums are one number for each group.")
+    if measured.bounding in ("choose", "grouped") and unit.column is not None:
+        keyed = bool(measured.keys) and measured.groups != 1
+        ranked = measured.bounding == "grouped"
+        reach = rows_in_group(unit) if ranked else _weight(measurement, unit, keyed=keyed)
+        most, least = _in_one_group(measurement, reach)
+    elif measurement.kind == "units" and unit.column is not None:
+        most, least = (WEIGHT if measured.keys else 1), 0
+    else:
+        reach = (
+            1 if unit.column is None else unit.max_rows * (WEIGHT if measured.bounding == "reweight" else 1)
+        )
+        most, least = max(measurement.upper, 0) * reach, max(-measurement.lower, 0) * reach
+    return most + least if unit.adjacency == "exchange" else max(most, least)
 
 
 def _anywhere(most: int, least: int, *, exchange: bool, single: bool = False) -> Sensitivity:

@@ -1,0 +1,154 @@
+"""Choices that are audited by name: bought from a ledger again and again, about made-up neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.ledger import Budget
+from sfumato.ledger.budget import Accountant
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms.base import Side
+from sfumato.plan.questions.nodes import Measured
+from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
+from sfumato.session import Session
+from sfumato.session.choices import Asked, choosing, crossing
+from sfumato.session.reading import Reading
+from sfumato.session.vault import Vault
+
+__all__ = ["CHOICES", "ChoiceExample", "ChoicePair"]
+
+Row = tuple[int, str, int]
+_PLENTY = 10**9  # answers that the budget pays for: what is audited is a price, not what is left
+_CITIES = ("Lyon", "Nice", "Paris")
+
+
+class _Remembering(Vault):
+    """A vault that asks its engine each question once: rows and salt decide an answer, and both stay."""
+
+    _known: dict[str, Reading]
+
+    @classmethod
+    def of(cls, vault: Vault) -> _Remembering:
+        made = cls.__new__(cls)
+        made.__dict__ = {**vault.__dict__, "_known": {}}
+        return made
+
+    def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
+        assert wanted is None
+        name = measured.fingerprint
+        if name not in self._known:
+            self._known[name] = super()._read(measured, place)
+        return self._known[name]
+
+
+class ChoicePair:
+    """A choice about each of two neighbouring tables, bought anew for each draw: debit, right, record.
+
+    Attributes:
+        loss: The claim.
+    """
+
+    def __init__(self, example: ChoiceExample) -> None:
+        self._example = example
+        with closing(example.session("left")) as session:
+            self.loss: PrivacyLoss = example.ask(session).purchase.loss
+
+    def draw(self, side: Side, count: int) -> NDArray[np.int64]:
+        """That many choices about one of the tables: the places that were chosen as one number each."""
+        with closing(self._example.session(side)) as session:
+            session.vault = _Remembering.of(session.vault)
+            wanted = self._example.ask(session).purchase
+            bought = [
+                # A question of its own each time, or the second would be the first again, free.
+                session.buy(replace(wanted, fingerprint=f"draw {number}"))
+                for number in range(count)
+            ]
+        base = len(_CITIES) + 1
+        return np.array(
+            [sum((place + 1) * base**at for at, place in enumerate(each.answer.places)) for each in bought]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceExample:
+    """A choice about two tables that differ in one privacy unit.
+
+    Attributes:
+        name: short and unique.
+        left: the rows of one table.
+        right: those of the other.
+        unit: whose privacy is declared.
+        ask: what is bought.
+        accountant: what keeps the budget, which decides on the mechanism.
+    """
+
+    name: str
+    left: tuple[Row, ...]
+    right: tuple[Row, ...]
+    unit: PrivacyUnit
+    ask: Callable[[Session], Asked[Any]]
+    accountant: Accountant = "basic"
+
+    def session(self, side: Side) -> Session:
+        """One about the table of a side, with a ledger in memory."""
+        rows: Iterable[Row] = self.left if side == "left" else self.right
+        names = ("person", "city", "cost")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        table = PrivateTable(
+            "visits",
+            source=pa.table(columns),
+            unit=self.unit,
+            schema={"city": Enum(*_CITIES, nullable=False), "cost": Int(0, 10)},
+        )
+        delta = 0 if self.accountant == "basic" else "1e-6"
+        return Session(table, budget=Budget(_PLENTY, delta, self.accountant))
+
+    def pair(self) -> ChoicePair:
+        """Ready to be drawn from."""
+        return ChoicePair(self)
+
+
+def _choices() -> tuple[ChoiceExample, ...]:
+    def rows(*numbers: int) -> tuple[Row, ...]:
+        cities = [city for city, number in zip(_CITIES, numbers, strict=True) for _ in range(number)]
+        return tuple((person, city, person % 11) for person, city in enumerate(cities))
+
+    row, two = PrivacyUnit.row(), PrivacyUnit("person", max_groups=2)
+    exchange = PrivacyUnit("person", adjacency="exchange")
+    alice: tuple[Row, ...] = tuple((99, city, 10) for city in ("Nice", "Paris"))
+    counts = [f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {least}" for least in (9, 6, 3)]
+
+    def common(session: Session) -> Asked[Any]:
+        return choosing(session, "city", 1)
+
+    return (
+        ChoiceExample("choice: most common", rows(2, 3, 0), rows(2, 2, 0), row, common),
+        ChoiceExample("choice: most common, a person", rows(4, 3, 2) + alice, rows(4, 3, 2), two, common),
+        ChoiceExample("choice: most common, exchange", rows(3, 2, 0), rows(2, 3, 0), exchange, common),
+        ChoiceExample(
+            "choice: the two most common",
+            rows(2, 3, 1),
+            rows(2, 2, 1),
+            row,
+            lambda session: choosing(session, "city", 2, count=2),
+        ),
+        ChoiceExample("choice: most common, zcdp", rows(2, 3, 0), rows(2, 2, 0), row, common, "zcdp"),
+        ChoiceExample(
+            "choice: first above",
+            (*rows(5, 5, 0), (99, "Lyon", 10)),
+            rows(5, 5, 0),
+            row,
+            lambda session: crossing(session, counts, 2, 2),
+        ),
+    )
+
+
+CHOICES: tuple[ChoiceExample, ...] = _choices()
+"""What `registry.run` audits of choices that are bought."""

@@ -1,0 +1,114 @@
+"""`Purchase` and `buy`: an answer for what it costs, or free where the ledger has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sfumato.errors import AccessDenied
+from sfumato.ledger import Ledger, Memo, Receipt, Right
+from sfumato.loss import PrivacyLoss
+
+__all__ = ["Bought", "Purchase", "buy", "known"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bought(Generic[T]):
+    """An answer with the debit that paid for it.
+
+    Attributes:
+        answer: As it was released.
+        receipt: Of the debit.
+        free: Whether it was paid before, and nothing now.
+    """
+
+    answer: T
+    receipt: Receipt
+    free: bool
+
+
+def _newest(kept: Iterable[Bought[T]]) -> Bought[T] | None:
+    return next(iter(kept), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase(Generic[T]):
+    """What is asked for: its price, its question, how it is answered and how the answer is kept.
+
+    Attributes:
+        dataset: Whose budget pays.
+        loss: What the answer costs.
+        fingerprint: Of the question: under which its answer is found again.
+        memo: What it is for, in public words.
+        answer: Reads and adds noise; called once it is paid, with the right to read.
+        write: The answer as bytes.
+        read_back: And back.
+        choose: Which of the answers on record, newest first, will do; None: none of them. The newest does
+            unless something else is said.
+        reads: The fingerprints of what `answer` reads; None: the question's own.
+
+    Privacy:
+        Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
+        loss for what it reads; a fingerprint names all that the answer depends on but the price; `answer`
+        gives nothing but what may be released, `write` writes nothing else.
+    """
+
+    dataset: str
+    loss: PrivacyLoss
+    fingerprint: str
+    memo: Memo
+    answer: Callable[[Right], T]
+    write: Callable[[T], bytes]
+    read_back: Callable[[bytes], T]
+    choose: Callable[[Iterator[Bought[T]]], Bought[T] | None] = _newest
+    reads: tuple[str, ...] | None = None
+
+
+def known(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
+    """The answer on record, if one will do: free, and nothing is read.
+
+    Raises:
+        AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
+    """
+    if not ledger.balance(wanted.dataset, analyst).open:
+        raise AccessDenied(
+            "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
+        )
+    kept = ledger.recall(wanted.dataset, wanted.fingerprint)
+    return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
+
+
+def buy(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bought[T]:
+    """The answer: free from the record, or paid for, read, made private and recorded, in this order.
+
+    Privacy:
+        Claim: nothing is read before its debit is durable; of several threads and processes that ask at once
+        one pays, and the others are given its answer; whatever is killed at whatever point, what was debited
+        stays paid, and is read by nobody but the process that paid. Whoever waits for a process that dies,
+        or that fails, pays itself: a failure must not be a free answer.
+
+    Raises:
+        BudgetExceeded: if it does not fit; nothing was spent.
+        AccessDenied: for a closed budget or a revoked analyst; nothing was spent.
+    """
+    found = known(ledger, wanted, analyst)
+    if found is not None:
+        return found
+    with ledger.turn(wanted.dataset, wanted.fingerprint):
+        found = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
+        if found is not None:
+            return found
+        right = ledger.debit(
+            wanted.dataset,
+            wanted.loss,
+            fingerprint=wanted.fingerprint,
+            analyst=analyst,
+            memo=wanted.memo,
+            reads=wanted.reads,
+        )
+        answer = wanted.answer(right)
+        ledger.record(right, wanted.write(answer))
+    return Bought(answer, right.receipt, False)

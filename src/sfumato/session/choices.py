@@ -1,0 +1,395 @@
+"""Choices that are bought: the most common value of a column, the first question above a threshold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from sfumato.accounting import BasicFilter, ConcentratedFilter, Filter
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.ledger import Memo, Receipt, Right
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import AboveThreshold, Exponential, PermuteAndFlip
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, show
+from sfumato.plan.builder import count as rows
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.nodes import Measured, Report
+from sfumato.plan.questions.sensitivity import in_one_group
+from sfumato.purchase import Bought, Purchase
+from sfumato.schema import Keys, PrivateTable
+from sfumato.session.release import Release
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from sfumato.session.query import Query
+    from sfumato.session.session import Session
+
+__all__ = ["Asked", "Choice", "Crossing", "Kept", "choosing", "crossing", "first_above", "most_common"]
+
+
+class Kept(NamedTuple):
+    """What a choice leaves on record: the places that were chosen, and the price."""
+
+    places: tuple[int, ...]
+    epsilon: Fraction
+
+    def to_bytes(self) -> bytes:
+        """Text that `from_bytes` reads back."""
+        return json.dumps({"format": 1, "places": self.places, "epsilon": str(self.epsilon)}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Kept:
+        """What `to_bytes` wrote."""
+        stored = json.loads(data)
+        return cls(tuple(stored["places"]), Fraction(stored["epsilon"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """A choice that can be bought, and how what was bought is shown."""
+
+    purchase: Purchase[Kept]
+    shown: Callable[[Bought[Kept]], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Values that were chosen privately, the likeliest first.
+
+    Attributes:
+        values: What was chosen, one after the other.
+        among: The candidates, which are public.
+        epsilon: The price of all of them.
+        receipt: Of the debit.
+        free: Whether it was paid before, and nothing now.
+    """
+
+    values: tuple[Any, ...]
+    among: tuple[Any, ...]
+    epsilon: Fraction
+    receipt: Receipt
+    free: bool
+    _mechanism: Exponential | PermuteAndFlip
+    _unit: Fraction
+
+    @property
+    def value(self) -> Any:
+        """The first one."""
+        return self.values[0]
+
+    def error(self, confidence: Rational = 0.95) -> float:
+        """How many rows, weighted as in a count of them, a choice has fewer than the best that was left."""
+        far = self._mechanism.error(confidence, size=len(self.values), candidates=len(self.among))
+        return far * float(self._unit)
+
+    def __str__(self) -> str:
+        """The values, and how far off they may be."""
+        told = ", ".join(str(each) for each in self.values)
+        return f"{told} (each at most {self.error(0.95):.4g} rows behind the best left, at 0.95 confidence)"
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Which question was the first to reach a threshold.
+
+    Attributes:
+        place: Its place in the list, from 0; None: none did.
+        query: That question.
+        threshold: What was to be reached.
+        epsilon: The price.
+        receipt: Of the debit.
+        free: Whether it was paid before, and nothing now.
+    """
+
+    place: int | None
+    query: Query | None
+    threshold: Fraction
+    epsilon: Fraction
+    receipt: Receipt
+    free: bool
+    _mechanism: AboveThreshold
+    _unit: Fraction
+    _size: int
+
+    def error(self, confidence: Rational = 0.95) -> float:
+        """α: the one found is at least threshold − α, all before it at most threshold + α."""
+        return self._mechanism.error(confidence, size=self._size) * float(self._unit)
+
+    def __str__(self) -> str:
+        """Which one, and how far off that may be."""
+        which = "none of them" if self.place is None else f"number {self.place + 1} of {self._size}"
+        return f"{which} (above {show(self.threshold)} ± {self.error(0.95):.4g} at 0.95 confidence)"
+
+
+def most_common(
+    session: Session,
+    column: str,
+    epsilon: Rational,
+    *,
+    table: str | None = None,
+    among: Iterable[Any] | Release | None = None,
+    count: int = 1,
+) -> Choice:
+    """The most common value of a column, or the first few, each chosen among those that are left.
+
+    ```python
+    s.most_common("city", epsilon=0.1).value
+    ```
+
+    Rows count as in `SELECT city, COUNT(*) … GROUP BY city`: each unit within its limits. NULL is nobody's
+    choice. The values to choose from are public: those that the column is declared with, or `among`. They are
+    never the data's own: a value that one person alone has would tell that they are there.
+
+    Args:
+        session: Whose ledger pays.
+        column: Its name.
+        epsilon: The price of all choices together.
+        table: Which table; may be left out where there is one.
+        among: The values to choose from: a list that anyone may know, or a release with the column in it,
+            whose values were paid for.
+        count: How many.
+
+    Privacy:
+        Claim: `epsilon`-DP, or where the budget adds up ρ, count·(ε/count)²/8-zCDP. Each choice is
+        permute-and-flip, or the exponential mechanism, at ε/count over the values left, whose scores move
+        by at most `in_one_group`, all one way under add/remove. The values left are fixed by what was chosen
+        before, so the choices compose adaptively; the filter that the debit paid for counts them. Sources:
+        McKenna, Sheldon 2020; Rogers, Roth, Ullman, Vadhan 2016; Dong, Durfee, Rogers 2020 (bounded range).
+
+    Raises:
+        QueryRefused: if the values are not public; nothing was spent.
+        BudgetExceeded: if it does not fit; nothing was spent.
+    """
+    asked = choosing(session, column, epsilon, table=table, among=among, count=count)
+    return asked.shown(session.buy(asked.purchase))
+
+
+def choosing(
+    session: Session,
+    column: str,
+    epsilon: Rational,
+    *,
+    table: str | None = None,
+    among: Iterable[Any] | Release | None = None,
+    count: int = 1,
+) -> Asked[Choice]:
+    """What `most_common` buys."""
+    price, many = positive(epsilon, "epsilon"), as_integer(count, "count")
+    chosen = session.table(_only_table(session) if table is None else table)
+    query = chosen.group_by(column if among is None else _listed(column, among)).agg(n=rows())
+    measured = query.recipe().measured
+    if measured.is_open:
+        raise QueryRefused(
+            f"The values of {column} are not public, and to choose among those that the data have would show "
+            "who is in it.",
+            f"List them: among=['a', 'b'], or buy them first: among=s.sql('SELECT {column}, COUNT(*) …')"
+            ".release(…).",
+        )
+    places = [place for place, key in enumerate(measured.combinations) if key[0] is not None]
+    if many > len(places):
+        raise InvalidParameter(f"count must be at most {len(places)}, the number of values to choose from.")
+    session.vault.check((measured,))
+    dataset, each = session.dataset_of(query.report), price / many
+    adds = dataset.budget.accountant == "basic"
+    tool, mine = (
+        instrument(measured.measurements[0], measured),
+        in_one_group(measured.measurements[0], measured),
+    )
+    monotone = dict(measured.unit)["adjacency"] != "exchange"
+    mechanism = (PermuteAndFlip if adds else Exponential)(each, mine, monotone=monotone)
+    gate: Filter = BasicFilter(price) if adds else ConcentratedFilter(many * each * each / 8)
+
+    def answer(right: Right) -> Kept:
+        steps = right.steps(gate)
+        scores = session.vault.read((measured,), right).columns[0]
+        left, found = list(places), list[int]()
+        for _ in range(many):
+            steps.take(mechanism.loss)
+            found.append(left.pop(mechanism.select([scores[place] for place in left])))
+        return Kept(tuple(found), price)
+
+    def shown(bought: Bought[Kept]) -> Choice:
+        values, candidates = (
+            tuple(measured.combinations[place][0] for place in some)
+            for some in (bought.answer.places, places)
+        )
+        return Choice(
+            values, candidates, bought.answer.epsilon, bought.receipt, bought.free, mechanism, tool.unit
+        )
+
+    words = f"{column} of {measured.table}" + (f", the first {many}" if many > 1 else "")
+    law = "permute-and-flip" if adds else "exponential"
+    wanted = _purchase(
+        dataset=dataset.name,
+        loss=gate.loss,
+        facts=["most common", many],
+        questions=(measured,),
+        memo=Memo("most common", words, price, Fraction(0), law, measured.table),
+        answer=answer,
+        price=price,
+    )
+    return Asked(wanted, shown)
+
+
+def first_above(
+    session: Session, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
+) -> Crossing:
+    """The first of several questions whose answer (noisily) reaches a threshold, at one price for all.
+
+    ```python
+    days = [f"SELECT COUNT(*) AS n FROM visits WHERE day = {day}" for day in range(1, 31)]
+    s.first_above(days, threshold=100, epsilon=0.5).place
+    ```
+
+    The questions are read one after the other, and none after the one that is found.
+
+    Args:
+        session: Whose ledger pays.
+        questions: SQL or queries of this session about one dataset, each with one number: a count of rows
+            or units, or a sum.
+        threshold: What is to be reached; public.
+        epsilon: The price, whatever the number of questions.
+
+    Privacy:
+        Claim: `epsilon`-DP for the place, or for the answer that there was none: above-threshold over values
+        that a unit moves by at most the largest `in_one_group` of them, all one way where all count and
+        units are added or removed. The order and number of the questions are public. Source: Lyu, Su, Li
+        2017, Alg. 7 (see `AboveThreshold`).
+
+    Raises:
+        QueryRefused: if a question has more than one number; nothing was spent.
+        BudgetExceeded: if it does not fit; nothing was spent.
+    """
+    asked = crossing(session, questions, threshold, epsilon)
+    return asked.shown(session.buy(asked.purchase))
+
+
+def crossing(
+    session: Session, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
+) -> Asked[Crossing]:
+    """What `first_above` buys."""
+    price, bar = positive(epsilon, "epsilon"), as_fraction(threshold, "threshold")
+    asked = _queries(session, questions)
+    measured = tuple(_single(each.report, each.recipe()) for each in asked)
+    datasets = {session.dataset_of(each.report).name for each in asked}
+    if len(datasets) > 1 or len({each.fingerprint for each in measured}) < len(measured):
+        raise QueryRefused(
+            "The questions are about several datasets, or one of them is asked twice.",
+            "Give different questions that one budget pays for.",
+        )
+    session.vault.check(measured)
+    tools = [instrument(each.measurements[0], each) for each in measured]
+    unit = min(tool.unit for tool in tools)  # powers of two: all values are whole numbers of the smallest
+    scales = [int(tool.unit / unit) for tool in tools]
+    largest = max(
+        in_one_group(each.measurements[0], each) * scale for each, scale in zip(measured, scales, strict=True)
+    )
+    monotone = all(
+        each.measurements[0].lower >= 0 and dict(each.unit)["adjacency"] != "exchange" for each in measured
+    )
+    mechanism = AboveThreshold(price, bar / unit, sensitivity=largest, monotone=monotone)
+
+    def answer(right: Right) -> Kept:
+        def values() -> Iterator[int]:
+            for each, scale in zip(measured, scales, strict=True):
+                yield session.vault.read((each,), right).columns[0][0] * scale
+
+        place = mechanism.first(values())
+        return Kept(() if place is None else (place,), price)
+
+    def shown(bought: Bought[Kept]) -> Crossing:
+        place = next(iter(bought.answer.places), None)
+        found, paid = None if place is None else asked[place], bought.answer.epsilon
+        return Crossing(place, found, bar, paid, bought.receipt, bought.free, mechanism, unit, len(measured))
+
+    words, first = f"{show(bar)}, of {len(measured)} questions about {measured[0].table}", measured[0].table
+    wanted = _purchase(
+        dataset=datasets.pop(),
+        loss=mechanism.loss,
+        facts=["first above", str(bar)],
+        questions=measured,
+        memo=Memo("first above", words, price, Fraction(0), "above-threshold", first),
+        answer=answer,
+        price=price,
+    )
+    return Asked(wanted, shown)
+
+
+def _purchase(
+    *,
+    dataset: str,
+    loss: PrivacyLoss,
+    facts: list[Any],
+    questions: tuple[Measured, ...],
+    memo: Memo,
+    answer: Callable[[Right], Kept],
+    price: Fraction,
+) -> Purchase[Kept]:
+    """A choice: the fingerprint covers spender and reads; one on record that cost no less will do."""
+    reads = tuple(each.fingerprint for each in questions)
+
+    def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
+        return next((each for each in kept if each.answer.epsilon >= price), None)
+
+    return Purchase(
+        dataset=dataset,
+        loss=loss,
+        fingerprint=hashlib.sha256(json.dumps([*facts, *reads]).encode()).hexdigest(),
+        memo=memo,
+        answer=answer,
+        write=Kept.to_bytes,
+        read_back=Kept.from_bytes,
+        choose=as_good,
+        reads=reads,
+    )
+
+
+def _only_table(session: Session) -> str:
+    private = [name for name, each in session.tables.items() if isinstance(each, PrivateTable)]
+    if len(private) > 1:
+        raise InvalidParameter(f"Say which table: table={private[0]!r}, for one.")
+    return private[0]
+
+
+def _listed(column: str, among: Iterable[Any] | Release) -> Keys:
+    """The candidates: a public list, or what a release shows."""
+    if isinstance(among, Release):
+        if column not in among.table.column_names:
+            raise InvalidParameter(f"This release has no column {column!r} to choose from.")
+        among = among.table[column].to_pylist()
+    if isinstance(among, str | bytes) or not isinstance(among, Iterable):
+        raise InvalidParameter("among must be a list of values, or a release with the column in it.")
+    return Keys(**{column: [each for each in among if each is not None]})
+
+
+def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:
+    from sfumato.session.query import Query
+
+    if isinstance(questions, str | bytes) or not isinstance(questions, Sequence) or not questions:
+        raise InvalidParameter("questions must be a list of SQL texts or queries, in the order to try them.")
+    asked = [session.sql(each) if isinstance(each, str) else each for each in questions]
+    if not all(isinstance(each, Query) for each in asked):
+        raise InvalidParameter("Each question must be SQL, or a query of this session.")
+    return asked
+
+
+def _single(report: Report, found: Recipe) -> Measured:
+    """The one number that a question asks for, refused where there is more or less to it than a number."""
+    plain = not report.child.keys and report.having is None and report.limit is None and not report.offset
+    one = len(report.columns) == 1 and report.columns[0].expression == Column("a0")
+    estimator = found.aggregates[0] if len(found.aggregates) == 1 else None
+    counted = isinstance(estimator, Estimator) and estimator.kind in ("count", "sum")
+    if not (plain and one and counted and not found.extras and len(found.measured.measurements) == 1):
+        raise QueryRefused(
+            "Only one count of rows or units, or one sum, without groups can be compared with a threshold.",
+            "Ask SELECT COUNT(*) AS n FROM … WHERE …, or SELECT SUM(x) AS s FROM ….",
+        )
+    return found.measured

@@ -1,0 +1,294 @@
+"""The most common value and the first question above: chosen, paid, free again, and refused unpaid."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.audit import registry
+from sfumato.audit.choices import CHOICES
+from sfumato.engines import DuckDB
+from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused, UnsupportedLoss
+from sfumato.ledger import Steps
+from sfumato.loss import PureLoss
+from sfumato.mechanisms import PermuteAndFlip
+from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions import sensitivity
+from sfumato.session import choices
+from sfumato.testing import seeded
+
+F = Fraction
+CITIES = ("Lyon", "Nice", "Paris", "Brest")
+NUMBERS = (40, 25, 10, 0)
+LARGE = 10**6
+
+
+class Watching(DuckDB):
+    """Counts what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = 0
+
+    def fetch(self, statement, **more):
+        self.reads += 1
+        return super().fetch(statement, **more)
+
+
+def visits(rows=None, unit=None, **more):
+    city = [each for each, many in zip(CITIES, NUMBERS, strict=True) for _ in range(many)]
+    source = pa.table(
+        {
+            "person": list(range(len(city))),
+            "city": [*city[:-5], *[None] * 5],
+            "ward": ["east"] * 70 + ["west"] * 5,
+            "cost": [each % 11 for each in range(len(city))],
+        }
+    )
+    return sf.PrivateTable(
+        more.get("name", "visits"),
+        source=source if rows is None else rows,
+        unit=unit or sf.PrivacyUnit("person"),
+        schema={"city": sf.Enum(*CITIES), "ward": sf.Text(), "cost": sf.Int(0, 10)},
+    )
+
+
+@pytest.fixture
+def session():
+    engine = Watching()
+    with sf.Session(visits(), budget=sf.Budget(10 * LARGE, "1e-2"), engine=engine) as opened:
+        engine.reads = 0
+        yield opened
+    engine.close()
+
+
+def test_the_most_common_is_chosen_paid_and_free_again(session):
+    first = session.most_common("city", LARGE)
+    assert (first.value, first.free, first.epsilon) == ("Lyon", False, LARGE)
+    assert set(first.among) == set(CITIES)  # and not NULL, which is nobody's choice
+    assert first.error(0.95) < 1
+    assert "Lyon" in str(first)
+    assert session.balance().spent == LARGE
+    again = session.most_common("city", LARGE - 1)
+    assert (again.value, again.free, again.receipt) == ("Lyon", True, first.receipt)
+    assert session._engine.reads == 1
+    assert first.receipt.purpose.spender == "most common"
+    assert str(first.receipt.purpose) == "most common: city of visits"
+    better = session.most_common("city", LARGE + 1)
+    assert not better.free
+    assert session.balance().spent == 2 * LARGE + 1
+
+
+def test_several_are_chosen_one_after_the_other_in_one_debit(session):
+    found = session.most_common("city", 3 * LARGE, count=3)
+    assert found.values == ("Lyon", "Nice", "Paris")
+    assert [each.kind for each in session.ledger.entries("visits")].count("debit") == 1
+    assert session.most_common("city", LARGE, count=3).free
+    assert not session.most_common("city", LARGE, count=2).free
+
+
+def test_a_choice_and_a_table_of_counts_are_two_questions(session):
+    counts = session.table("visits").group_by("city").agg(n=sf.count())
+    counts.release(epsilon=1)
+    assert not session.most_common("city", 1).free
+    assert counts.release(epsilon=1).free
+    assert session.most_common("city", 1).free
+
+
+def test_values_of_the_data_are_no_candidates(session):
+    with pytest.raises(QueryRefused, match="not public"):
+        session.most_common("ward", 1)
+    assert session.balance().spent == 0
+    assert session._engine.reads == 0
+    listed = session.most_common("ward", LARGE, among=["west", "north"])
+    assert (listed.value, listed.among) == ("west", ("north", "west"))
+    bought = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward").release(
+        epsilon=9, delta="1e-3"
+    )
+    assert session.most_common("ward", LARGE, among=bought).value == "east"
+
+
+def test_what_cannot_be_chosen_costs_nothing(session):
+    for wrong in (
+        lambda: session.most_common("city", 0),
+        lambda: session.most_common("city", 1, count=5),
+        lambda: session.most_common("city", 1, count=0),
+        lambda: session.most_common("city", 1, among="Lyon"),
+        lambda: session.most_common("ward", 1, among=session.sql("SELECT COUNT(*) AS n FROM visits")),
+        lambda: session.first_above("SELECT COUNT(*) AS n FROM visits", 1, 1),
+        lambda: session.first_above([], 1, 1),
+        lambda: session.first_above([3], 1, 1),
+        lambda: session.first_above(["SELECT COUNT(*) AS n FROM visits"], "x", 1),
+    ):
+        with pytest.raises(InvalidParameter):
+            wrong()
+    for text in (
+        "SELECT city, COUNT(*) AS n FROM visits GROUP BY city",
+        "SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits",
+        "SELECT AVG(cost) AS m FROM visits",
+        "SELECT 2 * COUNT(*) AS n FROM visits",
+        "SELECT MEDIAN(cost) AS m FROM visits",
+        "SELECT COUNT(*) AS n FROM visits HAVING COUNT(*) > 3",
+    ):
+        with pytest.raises(QueryRefused):
+            session.first_above([text], 1, 1)
+    same = ["SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS k FROM visits"]
+    with pytest.raises(QueryRefused, match="twice"):
+        session.first_above(same, 1, 1)
+    with pytest.raises(BudgetExceeded):
+        session.most_common("city", 11 * LARGE)
+    with pytest.raises(BudgetExceeded):
+        session.first_above(same[:1], 1, 11 * LARGE)
+    assert session.balance().spent == 0
+    assert session._engine.reads == 0
+
+
+def counts(*least):
+    return [f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {each}" for each in least]
+
+
+def test_the_first_above_is_found_and_nothing_after_it_is_read(session):
+    asked = counts(10, 8, 5, 3, 0)  # about 6, 20, 41, 55, 75
+    found = session.first_above(asked, 30, LARGE)
+    assert (found.place, found.free) == (2, False)
+    assert found.query.text == asked[2]
+    assert session._engine.reads == 3
+    assert session.balance().spent == LARGE
+    again = session.first_above([session.sql(each) for each in asked], 30, LARGE)
+    assert (again.place, again.free) == (2, True)
+    assert session._engine.reads == 3
+    assert "number 3 of 5" in str(found)
+    assert found.error(0.95) < 1
+    assert not session.first_above(asked, 31, LARGE).free  # another threshold is another question
+    assert not session.first_above(asked[::-1], 30, LARGE).free
+    assert str(found.receipt.purpose) == "first above: 30, of 5 questions about visits"
+
+
+def test_none_above_is_an_answer_too(session):
+    found = session.first_above(counts(10, 8), 1000, LARGE)
+    assert (found.place, found.query) == (None, None)
+    assert "none" in str(found)
+    assert session.first_above(counts(10, 8), 1000, LARGE).free
+
+
+def test_sums_and_units_are_compared_in_their_own_size(session):
+    asked = [
+        "SELECT SUM(cost) AS s FROM visits WHERE cost < 2",
+        "SELECT COUNT(DISTINCT person) AS u FROM visits WHERE cost < 2",
+        "SELECT SUM(cost) AS s FROM visits",
+    ]
+    assert session.first_above(asked, 100, LARGE).place == 2
+    assert session.first_above(asked, 10, LARGE).place == 1
+
+
+@pytest.mark.parametrize("accountant", ["zcdp", "rdp"])
+def test_budgets_that_add_up_something_else_pay_for_choices_too(accountant):
+    with sf.Session(visits(), budget=sf.Budget(100, "1e-6", accountant)) as session:
+        found = session.most_common("city", 20, count=2)
+        assert found.values == ("Lyon", "Nice")
+        assert found.receipt.purpose.mechanism == "exponential"
+        assert session.first_above(counts(8, 0), 40, 5).place == 1
+
+
+def test_a_budget_for_gaussian_noise_cannot_pay_for_a_choice():
+    with sf.Session(visits(), budget=sf.Budget(100, "1e-6", "gaussian")) as session:
+        with pytest.raises(UnsupportedLoss):
+            session.most_common("city", 1)
+        assert session.balance().entries == 0
+
+
+def test_a_step_beyond_what_was_paid_is_not_taken(session, monkeypatch):
+    monkeypatch.setattr(PermuteAndFlip, "loss", property(lambda self: PureLoss(self.epsilon * 2)))
+    with pytest.raises(BudgetExceeded, match="beyond what was paid"):
+        session.most_common("city", 1, count=2)
+    assert session.balance().spent == 1
+
+
+def test_every_choice_is_counted(session, monkeypatch):
+    taken, take = [], Steps.take
+    monkeypatch.setattr(
+        Steps, "take", lambda self, loss, read=None: (taken.append(loss), take(self, loss, read))[1]
+    )
+    session.most_common("city", 3, count=3)
+    assert [each.pure for each in taken] == [1, 1, 1]
+
+
+def test_two_tables_need_a_name():
+    with sf.Session(visits(), visits(name="others"), budget=sf.Budget(LARGE)) as session:
+        with pytest.raises(InvalidParameter, match="which table"):
+            session.most_common("city", 1)
+        assert session.most_common("city", LARGE, table="visits").value == "Lyon"
+        mixed = ["SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM others"]
+        with pytest.raises(QueryRefused, match="datasets"):
+            session.first_above(mixed, 1, 1)
+
+
+# ── how far one unit moves one group
+
+
+def worlds(draws, adjacency):
+    """Two small tables that differ in one person, who is missing or has another in their place."""
+
+    def person(who):
+        return [(who, draws.choice(CITIES), draws.randint(0, 10)) for _ in range(draws.randint(1, 6))]
+
+    others = [row for who in range(draws.randint(0, 3)) for row in person(who)]
+    left = others + person(9)
+    return left, others + (person(8) if adjacency == "exchange" else [])
+
+
+def moved(draws, adjacency):
+    """The largest move of one score between neighbours, over what is claimed, for a question of chance."""
+    many = draws.randint(1, 3)
+    unit = sf.PrivacyUnit("person", max_groups=many, max_rows=many + draws.randint(0, 3), adjacency=adjacency)
+    text = draws.choice(["COUNT(*)", "COUNT(cost)", "SUM(cost)", "SUM(cost - 5)", "COUNT(DISTINCT person)"])
+    grouped = draws.random() < 0.7
+    bounding = draws.choice([None, "choose", "reweight"]) if grouped else None
+    sql = f"SELECT {'city, ' if grouped else ''}{text} AS x FROM visits{' GROUP BY city' if grouped else ''}"
+    ledger, scores = sf.ledger.Ledger.open(None), []
+    for rows in worlds(draws, adjacency):
+        names = ("person", "city", "cost")
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+        types = [pa.int64(), pa.string(), pa.int64()]
+        arrays = [pa.array(columns[name], kind) for name, kind in zip(names, types, strict=True)]
+        source = pa.table([*arrays, pa.array([None] * len(rows), pa.string())], [*names, "ward"])
+        with sf.Session(visits(source, unit), budget=sf.Budget(1), ledger=ledger) as session:
+            query = session.sql(sql)
+            node = recipe(query._planned(bounding, False), session.tables["visits"]).measured
+            scores.append(session.vault._read(node, 0).columns[0])
+    claimed = sensitivity.in_one_group(node.measurements[0], node)
+    return max((abs(a - b) for a, b in zip(*scores, strict=True)), default=0) / claimed
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
+def test_no_unit_moves_a_score_by_more_than_is_claimed(adjacency):
+    draws = random.Random(adjacency)
+    found = [moved(draws, adjacency) for _ in range(40)]
+    assert max(found) <= 1
+    assert sum(each == 1 for each in found) > 3  # and the claim is not larger than it must be
+
+
+# ── audits
+
+
+@pytest.mark.parametrize("example", CHOICES, ids=lambda each: each.name)
+def test_an_audit_finds_nothing(example):
+    assert example.name in {each.name for each in registry.subjects()}
+    subject = registry.Subject(example.name, "query", registry._asked(example.pair))
+    with seeded(example.name):
+        (found,) = registry.examined(subject, samples=500, share=0.9999)
+    assert found.verdict != "broken"
+
+
+@pytest.mark.parametrize("example", [CHOICES[0], CHOICES[-1]], ids=lambda each: each.name)
+def test_an_audit_sees_a_sensitivity_that_is_too_small(example, monkeypatch):
+    honest = choices.in_one_group
+    monkeypatch.setattr(choices, "in_one_group", lambda *those: F(honest(*those), 12))
+    subject = registry.Subject(example.name, "query", registry._asked(example.pair))
+    with seeded(example.name):
+        (found,) = registry.examined(subject, samples=500, share=0.9999)
+    assert found.verdict == "broken"
