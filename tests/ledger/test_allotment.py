@@ -163,7 +163,7 @@ def test_an_analysts_side_of_the_ledger_pays_and_reads_and_decides_nothing(place
             "inspect",
         }
         reading = {"balance", "promised", "datasets", "entries", "export", "recall", "verify", "close"}
-        assert public - own == reading | {"open", "inspect", "debit", "record", "register", "turn"}
+        assert public - own == reading | {"open", "inspect", "debit", "record", "register", "resume", "turn"}
 
 
 def test_nobody_but_the_steward_undoes_it(tmp_path):

@@ -18,6 +18,7 @@ from pathlib import Path
 from sfumato.accounting import BasicFilter
 from sfumato.errors import AccessDenied, BudgetExceeded
 from sfumato.ledger import Budget, Ledger, Memo
+from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
 from sfumato.purchase import Purchase, buy
@@ -193,6 +194,38 @@ def forked(report, where, state):
     ledger.close()
 
 
+def fitted(report, where, state, point, at, planted=""):
+    """A fit of five blocks with two steps each, killed at a point of a block; its state is in a file."""
+    ledger, gate = Ledger.open(where, state=state), BasicFilter("0.1")
+    PLANTED[planted](ledger)
+    model = Path(state) / "model"
+
+    def answer(right):
+        while right.left:
+            turn = 5 - int(right.left * 5)
+            block = right.block("1/5")
+            if (point, at) == ("after block", turn):
+                _die()
+            steps = block.steps(gate)
+            for step in range(2):
+                steps.take(PureLoss("0.01"))
+                report(["step", turn, step])
+                if (point, at) == ("in block", turn):
+                    _die()
+            model.write_text(f"{int(model.read_text()) + 1 if model.exists() else 1}")
+            if (point, at) == ("after step", turn):
+                _die()
+        return int(model.read_text())
+
+    report(["answer", buy(ledger, purchase(answer, resumable=True)).answer])
+    ledger.close()
+
+
+def _not_durable(ledger):
+    """Blocks that are counted in memory alone."""
+    BlocksOf.take = lambda self, receipt, share: receipt
+
+
 def _no_turn(ledger):
     ledger.turn = lambda *_: contextlib.nullcontext()
 
@@ -208,8 +241,13 @@ def _recorded_before_noise(ledger):
     ledger.debit = early
 
 
-PLANTED = {"": lambda _: None, "no turn": _no_turn, "recorded before noise": _recorded_before_noise}
-JOBS = {job.__name__: job for job in (spend, killed, register, deferred, forkless, bought, forked)}
+PLANTED = {
+    "": lambda _: None,
+    "not durable": _not_durable,
+    "no turn": _no_turn,
+    "recorded before noise": _recorded_before_noise,
+}
+JOBS = {job.__name__: job for job in (spend, killed, register, deferred, forkless, bought, forked, fitted)}
 
 
 def _start(job: list[object]) -> tuple[int, int]:

@@ -38,6 +38,11 @@ class Filter(Protocol):
     adaptive: ClassVar[bool]
 
     @property
+    def budget(self) -> Any:
+        """The sums that it admits in all, in the shape of `spent`."""
+        ...
+
+    @property
     def spent(self) -> Any:
         """The exact sums so far."""
         ...

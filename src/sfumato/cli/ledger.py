@@ -416,6 +416,8 @@ def _paid(receipt: Receipt) -> Fraction | None:
 
 def _about(receipt: Receipt) -> str:
     text = str(receipt.purpose) or str(receipt.memo.get("reason") or "")
+    if receipt.kind == "block":
+        text = f"{receipt.memo['share']} of what receipt {receipt.memo['debit']} paid for"
     if receipt.kind == "limit":
         limit = receipt.memo.get("budget")
         text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"

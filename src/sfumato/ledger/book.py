@@ -151,6 +151,22 @@ class Account:
                 "restate the loss; nothing was spent."
             )
 
+    def refuse_closed(self, analyst: str | None) -> None:
+        """Refuses whoever may no longer ask.
+
+        Raises:
+            AccessDenied: if the budget is closed or the analyst revoked.
+        """
+        if self.closed:
+            raise AccessDenied(
+                f"The budget of {self.name!r} is closed: nothing more can be asked and nothing was spent."
+            )
+        if self.seat(analyst).revoked:
+            raise AccessDenied(
+                f"{analyst!r} may no longer ask about {self.name!r}; nothing was spent. A new limit from the "
+                "steward would allow it again."
+            )
+
     def priced(self, loss: PrivacyLoss, analyst: str | None) -> Priced:
         """What this loss costs here, once the dataset's gate and the analyst's have admitted it.
 
@@ -167,15 +183,7 @@ class Account:
             all that is admitted stays within the dataset's budget, whoever asks. Source: see `Budget`.
         """
         seat = self.seat(analyst)
-        if self.closed:
-            raise AccessDenied(
-                f"The budget of {self.name!r} is closed: nothing more can be asked and nothing was spent."
-            )
-        if seat.revoked:
-            raise AccessDenied(
-                f"{analyst!r} may no longer ask about {self.name!r}; nothing was spent. A new limit from the "
-                "steward would allow it again."
-            )
+        self.refuse_closed(analyst)
         gate = self.cap.filter(self.totals, self.adjacency)
         price = self.cap.totals(gate.price(loss))
         try:
@@ -304,6 +312,7 @@ _EFFECTS = {
     "raise": _budget,
     "debit": _debit,
     "release": _nothing,
+    "block": _nothing,
     "version": _declare,
     "redeclare": _declare,
     "limit": _limit,

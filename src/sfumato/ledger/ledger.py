@@ -18,6 +18,7 @@ from sfumato.ledger.acts import Acts
 from sfumato.ledger.allotment import promised
 from sfumato.ledger.anchor import Mark, check_end
 from sfumato.ledger.balance import Balance, balance_of
+from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Row, plain, text
@@ -155,7 +156,7 @@ class Ledger(Acts):
         with self._reading() as book:
             name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
             found = []
-            for release in self._store.releases(name, question):
+            for release in self._store.about(name, question, "release"):
                 self._checked(release.number)
                 facts = json.loads(release.body)
                 payload = self._store.payload(facts["debit"])
@@ -186,6 +187,7 @@ class Ledger(Acts):
         analyst: str | None = None,
         memo: Memo | Mapping[str, Any] | None = None,
         reads: Iterable[str] | None = None,
+        resumable: bool = False,
     ) -> Right:
         """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
 
@@ -197,6 +199,8 @@ class Ledger(Acts):
             memo: what it is for, in public words, such as the query, or other public facts; never a value
                 from the data.
             reads: the fingerprints of what it lets this process read, once each; by default the question's.
+            resumable: whether a fit is paid for that takes blocks (`Right.block`), also in another process
+                after this one has died. Without a block nothing is read for it.
 
         Raises:
             BudgetExceeded: if it does not fit. Nothing was spent.
@@ -225,7 +229,10 @@ class Ledger(Acts):
                 analyst_totals=named(units, paid.analyst_totals),
                 adjacency=paid.adjacency,
                 memo=facts,
+                **({"resumable": True} if resumable else {}),
             )
+        if resumable:
+            return granted(Receipt.of(draft.rows[0]), (), blocks=self._blocks)
         return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
 
     def record(self, right: Right, payload: bytes) -> None:
@@ -251,6 +258,17 @@ class Ledger(Acts):
                 digest=hashlib.sha256(payload).hexdigest(),
                 size=len(payload),
             )
+
+    @property
+    def _blocks(self) -> BlocksOf:
+        return BlocksOf(self._store, self._checked, self._reading, self._writing)
+
+    def resume(self, dataset: str, fingerprint: str) -> Right | None:
+        """The right to go on with a fit that was paid for, is unfinished, and has something left to take."""
+        with self._reading() as book:
+            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
+            found = self._blocks.unfinished(name, question)
+        return None if found is None else granted(found, (), blocks=self._blocks)
 
     @contextlib.contextmanager
     def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:

@@ -23,6 +23,7 @@ Kind: TypeAlias = Literal[
     "open",
     "debit",
     "release",
+    "block",
     "version",
     "redeclare",
     "raise",

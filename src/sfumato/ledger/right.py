@@ -5,18 +5,33 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NoReturn
+from fractions import Fraction
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter
+from sfumato.numeric.exact import Rational, positive
 
 if TYPE_CHECKING:
     from sfumato.accounting import Filter
     from sfumato.ledger.receipt import Receipt
     from sfumato.loss import PrivacyLoss
 
-__all__ = ["Right", "Steps", "granted"]
+__all__ = ["Blocks", "Right", "Steps", "granted"]
 
 _MINT = object()
+_WHOLE, _NOTHING = Fraction(1), Fraction(0)
+
+
+class Blocks(Protocol):
+    """The ledger, as far as a fit that can be resumed needs it."""
+
+    def left(self, receipt: Receipt) -> Fraction:
+        """The part of a debit that no block has taken."""
+        ...
+
+    def take(self, receipt: Receipt, share: Fraction) -> Receipt:
+        """Writes down that a part is taken, and gives the debit's receipt as it is on record."""
+        ...
 
 
 class Right:
@@ -28,6 +43,7 @@ class Right:
 
     Attributes:
         receipt: The debit's receipt: what was paid, for everybody to see.
+        share: Which part of it this right may spend by steps: all, or that of a block.
 
     Privacy:
         Claim: each read that a debit paid for happens at most once, in one process. A part is marked as read
@@ -36,15 +52,34 @@ class Right:
         with what is read (the vault does).
     """
 
-    __slots__ = ("__weakref__", "_lock", "_process", "_reads", "_stepping", "_used", "receipt")
+    __slots__ = (
+        "__weakref__",
+        "_blocks",
+        "_lock",
+        "_process",
+        "_reads",
+        "_stepping",
+        "_used",
+        "receipt",
+        "share",
+    )
 
-    def __init__(self, receipt: Receipt, reads: Iterable[str], mint: object = None) -> None:
+    def __init__(
+        self,
+        receipt: Receipt,
+        reads: Iterable[str],
+        mint: object = None,
+        *,
+        share: Fraction = _WHOLE,
+        blocks: Blocks | None = None,
+    ) -> None:
         """Made by `Ledger.debit`."""
         if mint is not _MINT:
             raise AccessDenied(
                 "A right to read comes from a debit, not from a receipt: pay for the question."
             )
         self.receipt = receipt
+        self.share, self._blocks = share, blocks
         self._reads, self._used = frozenset(reads), set[tuple[str, Hashable]]()
         self._process, self._lock, self._stepping = os.getpid(), threading.Lock(), False
 
@@ -79,9 +114,41 @@ class Right:
         """
         return Steps(self, gate)
 
+    @property
+    def left(self) -> Fraction:
+        """The part of a fit that can be resumed which no process has taken yet; 0 for every other right."""
+        return _NOTHING if self._blocks is None else self._blocks.left(self.receipt)
+
+    def block(self, share: Rational, reads: Iterable[str] = ()) -> Right:
+        """Takes a part of a fit that can be resumed, in advance and durably: a block taken is spent.
+
+        Args:
+            share: Which part of what was paid, above 0 and at most what is left.
+            reads: The fingerprints of what may be read for it, once each.
+
+        Returns:
+            The right to that part, for this process alone.
+
+        Raises:
+            BudgetExceeded: if less is left.
+            AccessDenied: if the debit is not for a fit that can be resumed, or was closed or revoked since.
+
+        Privacy:
+            Claim: the blocks of a debit are at most the whole of it, whatever is killed whenever and however
+            many processes take some: a block is committed and anchored before its right exists, and sums are
+            kept by the ledger. So the steps of all of them stay within what the filter allows.
+        """
+        self._here()
+        if self._blocks is None:
+            raise AccessDenied("This debit was not made for a fit that can be resumed.")
+        part = positive(share, "share")
+        return granted(self._blocks.take(self.receipt, part), reads, share=part)
+
     def _begin(self) -> None:
         """Uses up the right to spend it step by step."""
         self._here()
+        if self._blocks is not None:
+            raise AccessDenied("A fit that can be resumed is spent block by block: take one first.")
         with self._lock:
             if self._stepping:
                 raise AccessDenied("This receipt was used before: every fit is paid for by itself.")
@@ -91,9 +158,11 @@ class Right:
         raise TypeError("A right to read cannot be pickled or copied: each read is paid for by itself.")
 
 
-def granted(receipt: Receipt, reads: Iterable[str]) -> Right:
-    """The right that a debit which was just made gives; for the ledger alone."""
-    return Right(receipt, reads, _MINT)
+def granted(
+    receipt: Receipt, reads: Iterable[str], *, share: Fraction = _WHOLE, blocks: Blocks | None = None
+) -> Right:
+    """The right that what was just written down gives; for the ledger alone."""
+    return Right(receipt, reads, _MINT, share=share, blocks=blocks)
 
 
 class Steps:
@@ -125,7 +194,13 @@ class Steps:
         if any(gate.spent if isinstance(gate.spent, tuple) else (gate.spent,)):
             raise InvalidParameter("A fit begins with a filter that has spent nothing.")
         right._begin()
-        self._right, self._gate, self._lock = right, gate.resumed(gate.spent, adjacency), threading.Lock()
+        before = 1 - right.share  # what other blocks of this debit may have spent, at most
+        spent = (
+            tuple(part * before for part in gate.budget)
+            if isinstance(gate.budget, tuple)
+            else gate.budget * before
+        )
+        self._right, self._gate, self._lock = right, gate.resumed(spent, adjacency), threading.Lock()
 
     def take(self, loss: PrivacyLoss, read: str | None = None) -> Right:
         """Counts a step before it is done.

@@ -166,14 +166,15 @@ class Store(ABC):
             )
         )
 
-    def releases(self, dataset: str, fingerprint: str) -> list[Row]:
-        """The releases for a question, newest first."""
+    def about(self, dataset: str, fingerprint: str, kind: str) -> list[Row]:
+        """The receipts of a kind that are about a question, newest first."""
         return _rows(
             self._run(
                 f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND fingerprint = ? "
-                "AND kind = 'release' ORDER BY number DESC",
+                "AND kind = ? ORDER BY number DESC",
                 dataset,
                 fingerprint,
+                kind,
             )
         )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark, stale
+from sfumato.ledger.blocks import can_be_resumed, problems_of
 from sfumato.ledger.book import Account, Book, settled
 from sfumato.ledger.chain import Chain, Row, canonical
 from sfumato.ledger.receipt import Receipt, fractions, stored_loss
@@ -65,11 +67,12 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
         elif anchor.kept:
             problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
     book, entries, trusted = Book(chain), 0, True
+    taken: dict[int, Fraction] = {}
     try:
         for row in store.walk(1):
             entries += 1
             if trusted:
-                problems += _reading(store, chain, book, row, marks)
+                problems += _reading(store, chain, book, row, marks, taken)
                 trusted = book.number == row.number
             if len(problems) >= _MOST:
                 break
@@ -96,7 +99,9 @@ def _behind(anchor: Anchor, head: Mark) -> list[str]:
     return [stale(held, head)]
 
 
-def _reading(store: Store, chain: Chain, book: Book, row: Row, marks: list[Mark]) -> list[str]:
+def _reading(
+    store: Store, chain: Chain, book: Book, row: Row, marks: list[Mark], taken: dict[int, Fraction]
+) -> list[str]:
     """What is wrong with the next receipt. The book has taken it in if its mac holds."""
     try:
         chain.check(row, book.number + 1, book.mac)
@@ -110,6 +115,10 @@ def _reading(store: Store, chain: Chain, book: Book, row: Row, marks: list[Mark]
     try:
         if row.kind == "debit":
             problems += _debit(book.accounts[row.dataset], row)
+            if can_be_resumed(row):
+                taken[row.number] = Fraction(0)
+        elif row.kind == "block":
+            problems += problems_of(row, taken)
         elif row.kind == "release":
             problems += _release(store, row)
         Receipt.of(row)

@@ -49,6 +49,8 @@ class Purchase(Generic[T]):
         choose: Which of the answers on record, newest first, will do; None: none of them. The newest does
             unless something else is said.
         reads: The fingerprints of what `answer` reads; None: the question's own.
+        resumable: Whether `answer` takes blocks of what was paid (`right.block`), each with its own reads:
+            then a fit whose process died is gone on with, for what it has not taken yet.
 
     Privacy:
         Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
@@ -65,6 +67,7 @@ class Purchase(Generic[T]):
     read_back: Callable[[bytes], T]
     choose: Callable[[Iterator[Bought[T]]], Bought[T] | None] = _newest
     reads: tuple[str, ...] | None = None
+    resumable: bool = False
 
 
 def known(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
@@ -101,14 +104,18 @@ def buy(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Boug
         found = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
         if found is not None:
             return found
-        right = ledger.debit(
+        begun = ledger.resume(wanted.dataset, wanted.fingerprint) if wanted.resumable else None
+        if begun is not None and begun.receipt.loss != wanted.loss:
+            begun = None  # another price is another fit
+        right = begun or ledger.debit(
             wanted.dataset,
             wanted.loss,
             fingerprint=wanted.fingerprint,
             analyst=analyst,
             memo=wanted.memo,
             reads=wanted.reads,
+            resumable=wanted.resumable,
         )
         answer = wanted.answer(right)
         ledger.record(right, wanted.write(answer))
-    return Bought(answer, right.receipt, False)
+    return Bought(answer, right.receipt, begun is not None)

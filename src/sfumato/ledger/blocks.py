@@ -1,0 +1,99 @@
+"""Blocks: parts of a debit that a fit which can be resumed takes in advance, each on record for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from fractions import Fraction
+
+from sfumato.errors import BudgetExceeded, LedgerMismatch
+from sfumato.ledger.chain import Row
+from sfumato.ledger.receipt import Receipt
+from sfumato.ledger.rules import Draft, account_of
+from sfumato.ledger.store import Store
+
+__all__ = ["BlocksOf", "can_be_resumed", "problems_of"]
+
+
+class BlocksOf:
+    """The blocks of one ledger's debits."""
+
+    __slots__ = ("_checked", "_reading", "_store", "_writing")
+
+    def __init__(
+        self,
+        store: Store,
+        checked: Callable[[int], Row],
+        reading: Callable[[], AbstractContextManager[object]],
+        writing: Callable[[], AbstractContextManager[Draft]],
+    ) -> None:
+        self._store, self._checked, self._reading, self._writing = store, checked, reading, writing
+
+    def left(self, receipt: Receipt) -> Fraction:
+        """The part of a debit that no block has taken."""
+        with self._reading():
+            return 1 - self._taken(self._row(receipt))
+
+    def take(self, receipt: Receipt, share: Fraction) -> Receipt:
+        """Writes down that a part is taken, and gives the debit's receipt as it is on record."""
+        with self._writing() as draft:
+            row = self._row(receipt)
+            account_of(draft.book, row.dataset).refuse_closed(row.analyst)
+            taken = self._taken(row) + share
+            if taken > 1:
+                raise BudgetExceeded(
+                    f"This block is beyond what was paid for: {1 - taken + share} of it is left, and {share} "
+                    "was asked for."
+                )
+            draft.add(
+                "block",
+                row.dataset,
+                analyst=row.analyst,
+                fingerprint=row.fingerprint,
+                debit=row.number,
+                share=str(share),
+                taken=str(taken),
+            )
+        return Receipt.of(row)
+
+    def unfinished(self, dataset: str, fingerprint: str) -> Receipt | None:
+        """The newest debit for a question that can be resumed: with something left, and without an answer."""
+        for row in self._store.about(dataset, fingerprint, "debit"):
+            if can_be_resumed(row) and self._store.payload(row.number) is None:
+                known = self._checked(row.number)
+                if self._taken(known) < 1:
+                    return Receipt.of(known)
+        return None
+
+    def _row(self, receipt: Receipt) -> Row:
+        row = self._checked(receipt.number)
+        if row.mac.hex() != receipt.mac or not can_be_resumed(row):
+            raise LedgerMismatch("This receipt is not of a fit on this ledger that can be resumed.")
+        return row
+
+    def _taken(self, debit: Row) -> Fraction:
+        for row in self._of(debit):
+            return Fraction(json.loads(self._checked(row.number).body)["taken"])
+        return Fraction(0)
+
+    def _of(self, debit: Row) -> Iterator[Row]:
+        """The blocks of a debit, newest first."""
+        for row in self._store.about(debit.dataset, str(debit.fingerprint), "block"):
+            if json.loads(row.body)["debit"] == debit.number:
+                yield row
+
+
+def can_be_resumed(row: Row) -> bool:
+    """Whether a receipt is the debit of a fit that takes blocks."""
+    return row.kind == "debit" and json.loads(row.body).get("resumable") is True
+
+
+def problems_of(row: Row, taken: dict[int, Fraction]) -> list[str]:
+    """What is wrong with a block, with what was taken so far of each debit that can be resumed."""
+    body = json.loads(row.body)
+    debit, share, total = body["debit"], Fraction(body["share"]), Fraction(body["taken"])
+    if debit not in taken or share <= 0 or taken[debit] + share != total or total > 1:
+        return [f"Receipt {row.number} takes a block that was not paid for."]
+    taken[debit] = total
+    return []
