@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
 from sfumato.catalog.keys import ENVIRONMENT, KEYS
 from sfumato.catalog.write import table_name
-from sfumato.errors import AccessDenied, CatalogUnusable
+from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text
 from sfumato.schema.classify import type_of, units_of, words_of
 
@@ -153,6 +153,15 @@ def test_flags_over_environment_over_file(tmp_path):
     assert (inherited.ledger, inherited.analyst) == ("env.ledger", "eve")
     flagged = read(tmp_path, SMALL, environ=environ, ledger="flag.ledger", analyst="bob")
     assert (flagged.ledger, flagged.analyst) == ("flag.ledger", "bob")
+
+
+def test_the_engine_has_a_name(tmp_path):
+    catalog = read(tmp_path, SMALL)
+    assert catalog.engine.name == "duckdb"
+    catalog.engine.open().close()
+    other = read(tmp_path, SMALL.replace("[datasets.d]", "[engine]\nname = 'abacus'\n[datasets.d]"))
+    with pytest.raises(InvalidParameter, match="no engine 'abacus'; known are: duckdb"):
+        other.engine.open()
 
 
 @pytest.mark.parametrize("limits", ["", "[engine]\nthreads = 1\nmemory = '1GB'\ntimeout = 300\n"])

@@ -38,7 +38,7 @@ def rows() -> Callable[..., list[tuple[Any, ...]]]:
     """Runs SQL text (in the engine's dialect) and gives plain rows."""
 
     def fetch(on: Engine, text: str) -> list[tuple[Any, ...]]:
-        table = on.fetch(parse_one(text, dialect=on.dialect))
+        table = on.fetch(parse_one(text, dialect=on.dialect.writer))
         return [tuple(row.values()) for row in table.to_pylist()]
 
     return fetch

@@ -28,6 +28,13 @@ def held(one, tmp_path):
     return one
 
 
+@pytest.fixture
+def shut(held):
+    """The same after a first read, before which the doors are shut."""
+    assert held.values("m", "a", 5) == [1]
+    return held
+
+
 REFUSED = [
     "SELECT * FROM read_text('{folder}/secret.txt')",
     "SELECT * FROM read_blob('{folder}/*')",
@@ -95,7 +102,7 @@ REFUSED = [
 @pytest.mark.parametrize("text", REFUSED)
 def test_anything_else_is_refused(held, tmp_path, text):
     frame_of_the_caller = pa.table({"a": [1]})
-    statement = parse_one(text.replace("{folder}", str(tmp_path)), dialect=held.dialect)
+    statement = parse_one(text.replace("{folder}", str(tmp_path)), dialect=held.dialect.writer)
     before = sorted(os.listdir(tmp_path))
     with pytest.raises(EngineFailed) as caught:
         held.fetch(statement)
@@ -139,7 +146,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_ordinary_reads_pass(held, text):
-    assert held.fetch(parse_one(text, dialect=held.dialect)).num_columns > 0
+    assert held.fetch(parse_one(text, dialect=held.dialect.writer)).num_columns > 0
 
 
 # Statements that fail because of a value that a row holds; a plan never makes them.
@@ -157,7 +164,7 @@ RAISING = [
 def test_a_failing_read_says_nothing(held, tmp_path, caplog, capfd, text):
     caplog.set_level(logging.DEBUG)
     with pytest.raises(EngineFailed) as caught:
-        held.fetch(parse_one(text, dialect=held.dialect))
+        held.fetch(parse_one(text, dialect=held.dialect.writer))
     _clean(caught.value, tmp_path)
     assert CANARY not in caplog.text
     assert capfd.readouterr() == ("", "")
@@ -251,21 +258,21 @@ LOCKED = [
 
 
 @pytest.mark.parametrize("text", LOCKED)
-def test_the_lock_holds_by_itself(held, tmp_path, text):
+def test_the_lock_holds_by_itself(shut, tmp_path, text):
     import duckdb
 
-    if held.dialect != "duckdb":
+    if shut.dialect.name != "duckdb":
         pytest.skip("the lock of another engine")
     frame_of_the_caller = pa.table({"a": [1]})
     before = sorted(os.listdir(tmp_path))
-    with held._connection.cursor() as cursor, pytest.raises(duckdb.Error):
+    with shut._connection.cursor() as cursor, pytest.raises(duckdb.Error):
         cursor.execute(text.replace("{folder}", str(tmp_path))).fetchall()
     assert sorted(os.listdir(tmp_path)) == before
     assert frame_of_the_caller.num_rows == 1
 
 
-def test_cursors_keep_the_settings(held):
-    with held._connection.cursor() as cursor:
+def test_cursors_keep_the_settings(shut):
+    with shut._connection.cursor() as cursor:
         query = "SELECT value FROM duckdb_settings() WHERE name = ?"
         value = {
             name: cursor.execute(query, [name]).fetchall()[0][0]

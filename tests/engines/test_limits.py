@@ -27,7 +27,7 @@ ENDLESS = "SELECT COUNT(*) FROM n AS x, n AS y, n AS z WHERE (x.a * y.a + z.a) %
 
 
 def ask(on, text="SELECT SUM(a) AS s FROM n"):
-    return on.fetch(parse_one(text, dialect=on.dialect)).to_pydict()
+    return on.fetch(parse_one(text, dialect=on.dialect.writer)).to_pydict()
 
 
 def test_a_read_ends_at_its_time_limit_and_the_next_one_works(make):

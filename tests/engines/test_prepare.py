@@ -312,7 +312,7 @@ def test_a_source_that_changes_meanwhile_gives_no_file(tmp_path, monkeypatch):
         def __format__(self, _):
             return meddling("visits", KINDS, SALT)
 
-    monkeypatch.setattr(preparing, "statement", lambda *_: Late())
+    monkeypatch.setattr(preparing, "statement", lambda *_, **__: Late())
     with pytest.raises(SourceUnusable, match="could not be prepared"):
         prepare(table_of(str(tmp_path / "s.parquet")), tmp_path / "p.duckdb")
     assert _listing(tmp_path) == ["s.parquet"]

@@ -17,11 +17,11 @@ import sfumato as sf
 from sfumato.engines import prepare as preparing
 from sfumato.engines._prepared import METADATA
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, SourceUnusable
-from sfumato.sql.write import choice
-from sfumato.sql.write.typed import Typed
+from sfumato.sql.write.typed import Typed, canonical
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
 SCHEMA = {"country": sf.Text(), "amount": sf.Float(0, 10), "day": sf.Date(), "age": sf.Int(0, 99)}
@@ -106,7 +106,7 @@ def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypat
         monkeypatch.setattr(
             preparing,
             "group_rank",
-            lambda keys, salt: one(keys, salt).replace("hash(hash(", "0 * length(concat("),
+            lambda keys, salt, _: one(keys, salt).replace("hash(hash(", "0 * length(concat("),
         )
     found = lines(tmp_path, rows, group_by)
     assert sum(map(len, found.values())) == len(rows)
@@ -164,7 +164,7 @@ def test_a_group_of_the_file_is_a_group_of_an_open_group_by(kind):
         "integer": "unnest([NULL, 0, 7]::BIGINT[])",
         "boolean": "unnest([NULL, true, false])",
     }[kind]
-    theirs = choice.canonical(Typed(exp.column("x", quoted=True), kind)).sql.sql("duckdb")
+    theirs = canonical(Typed(exp.column("x", quoted=True), kind), DUCKDB).sql.sql("duckdb")
     ours = preparing.canonical("x", kind)
     (found,) = duckdb.sql(
         f"SELECT count(*), count_if(a IS NOT DISTINCT FROM b AND hash(a) = hash(b)), count(DISTINCT a) "

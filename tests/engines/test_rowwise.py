@@ -243,7 +243,7 @@ def test_an_optimiser_that_trusts_statistics_is_noticed(make, rows, tmp_path, mo
 
 def test_all_but_the_listed_optimisers_are_off(one):
     one.attach("t", _table([1.0]), COLUMNS)
-    if one.dialect != "duckdb":
+    if one.dialect.name != "duckdb":
         pytest.skip("the optimisers of another engine")
     with one._connection.cursor() as cursor:
         query = "SELECT value FROM duckdb_settings() WHERE name = ?"

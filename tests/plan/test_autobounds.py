@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.functions import evaluate
@@ -26,7 +28,9 @@ from sfumato.plan.questions.autobounds import (
     choose_groups,
     clamped_share,
 )
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write import expressions as written
+
+lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
 Array = NDArray[np.float64]
 GRID = LogGrid()

@@ -1,5 +1,6 @@
 """Questions beside the sums: their grids, their sensitivities and where their results are."""
 
+import functools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
+from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.extras import Distinct, QuantileSet
 from sfumato.plan.prices.recipe import recipe
@@ -18,7 +20,9 @@ from sfumato.plan.questions.grids import Grid, grid_of
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range
 from sfumato.sql.read.parse import parse
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write import expressions as written
+
+lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
 ROW, USER = sf.PrivacyUnit.row(), sf.PrivacyUnit("u", max_groups=2, max_rows=5)
 OTHER = sf.PrivacyUnit("u", max_groups=2, max_rows=5, adjacency="exchange")

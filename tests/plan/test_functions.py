@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import math
 import random
 from fractions import Fraction
@@ -13,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, column_facts, domain_of, facts_of, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS, evaluate
 from sfumato.plan.expressions.ranges import number
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write import expressions as written
+
+lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
 SCHEMA = {
     "i": Int(-50, 40),
@@ -560,5 +564,7 @@ def test_evaluation_refuses_instead_of_failing():
 
 
 def test_a_dialect_without_a_template_is_refused():
-    with pytest.raises(QueryRefused, match="oracle"):
-        lower_expression(call("add", Column("i"), literal(1)), "oracle")
+    bare = dataclasses.replace(DUCKDB, name="bare", common=frozenset({"subtract"}))
+    lower_expression(call("subtract", Column("i"), literal(1)), dialect=bare)
+    with pytest.raises(QueryRefused, match=r"ADD has no proven form in bare"):
+        lower_expression(call("add", Column("i"), literal(1)), dialect=bare)

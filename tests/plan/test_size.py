@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import random
 
 import duckdb
 import pytest
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import column_facts, domain_of, facts_of, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.size import check_size, check_sizes, size_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write import expressions as written
+
+lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
 SCHEMA = {
     "i": Int(-50, 40),

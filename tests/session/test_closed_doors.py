@@ -12,6 +12,7 @@ from sqlglot import exp
 
 import sfumato as sf
 from sfumato import errors
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed, QueryRefused, SfumatoError
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.session.vault import Vault
@@ -80,13 +81,19 @@ def test_no_row_can_change_the_outcome_or_its_shape(which, unit):
 class Broken:
     """An engine that fails with the data in its mouth."""
 
-    dialect = "duckdb"
+    dialect, schemes = DUCKDB, frozenset()
 
     def __init__(self, error):
         self.error = error
 
-    def attach(self, name, source, columns, *, unit=None):
+    def attach(self, name, source, columns, *, unit=None, pointers=()):
         pass
+
+    def check_whole(self, source):
+        pass
+
+    def is_prepared(self, name):
+        return False
 
     def schema(self, source):
         return {}

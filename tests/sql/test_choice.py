@@ -14,6 +14,7 @@ from sqlglot import exp
 
 import sfumato as sf
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.sql.read.parse import parse
 from sfumato.sql.write import choice
@@ -42,13 +43,13 @@ def salts(number: int = 100) -> list[int]:
 
 
 def test_which_groups_come_first_is_uniform_over_subsets():
-    found = [each for salt in salts() for each in first_three(choice.rank(["g"], salt), salt)]
+    found = [each for salt in salts() for each in first_three(choice.rank(["g"], salt, DUCKDB), salt)]
     assert_discrete(found, SUBSETS)
 
 
 def test_a_hash_that_is_taken_once_is_not_uniform():
     def once(salt):
-        made = choice.rank(["g"], salt)
+        made = choice.rank(["g"], salt, DUCKDB)
         made.args["order"].expressions[0].set("this", made.args["order"].expressions[0].this.expressions[0])
         return made
 
@@ -122,8 +123,8 @@ def test_groups_of_one_hash_are_told_apart(monkeypatch):
     # Were every hash the same, the groups themselves would decide, and not one more of them would count.
     true = choice.rank
 
-    def constant(columns, salt):
-        made = true(columns, salt)
+    def constant(columns, salt, dialect):
+        made = true(columns, salt, dialect)
         made.args["order"].expressions[0].set("this", exp.Literal.number(1))
         return made
 

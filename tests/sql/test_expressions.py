@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import functools
 
 import duckdb
 import pytest
 import sqlglot
 from sqlglot import exp
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.tree import Call, Column, Literal, call, from_wire, literal, to_wire
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 from sfumato.sql.read.expressions import parse_expression
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write import expressions as written
+
+lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
 COLUMNS = {
     "Age": Int(0, 100),

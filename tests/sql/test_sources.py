@@ -19,6 +19,7 @@ from tests.support.random_sources import ARROW, TABLES, Data, make_data, random_
 from tests.support.source_meaning import meaning
 
 from sfumato.engines import UNIT_COLUMN, pointer_column
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.tree import Column, call, literal
@@ -43,7 +44,7 @@ POINTERS = pointers_of(each for each in TABLES.values() if isinstance(each, Priv
 
 
 def statement(source: Source) -> exp.Select:
-    return exp.Select().select(exp.Star()).from_(lower_source(source, TABLES, "duckdb"))
+    return exp.Select().select(exp.Star()).from_(lower_source(source, TABLES, DUCKDB))
 
 
 @functools.cache
@@ -397,7 +398,7 @@ def test_rows_that_are_units_are_not_put_together():
     block = Block(Scan("rows"), None, columns("a"))
     public = Block(Public("regions"), None, columns("k"))
     assert rows_of(Joined(block, public, (("a", "k"),)), tables).unit.is_row
-    assert UNIT_COLUMN not in lower_source(Joined(block, public, (("a", "k"),)), tables, "duckdb").sql()
+    assert UNIT_COLUMN not in lower_source(Joined(block, public, (("a", "k"),)), tables, DUCKDB).sql()
     for source in (
         Joined(block, Block(Scan("rows"), None, (("b", Column("a")),)), ()),
         United((block, block)),
@@ -405,7 +406,7 @@ def test_rows_that_are_units_are_not_put_together():
         Windowed(Scan("rows"), None, (("c", WindowCall("count")),)),
     ):
         with pytest.raises(InvalidParameter):
-            lower_source(source, tables, "duckdb")
+            lower_source(source, tables, DUCKDB)
         with pytest.raises(QueryRefused, match="protected by itself"):
             rows_of(source, tables)
 
@@ -446,7 +447,7 @@ def test_owners_and_versions_come_with_the_rows():
 )
 def test_what_has_no_meaning_has_no_statement(source):
     with pytest.raises(InvalidParameter):
-        lower_source(source, TABLES, "duckdb")
+        lower_source(source, TABLES, DUCKDB)
 
 
 def test_numbers_are_needed_where_they_are_added_and_kinds_must_agree():
@@ -464,6 +465,6 @@ def test_types_of_ids_are_known_without_a_row():
     with DuckDB() as made:
         made.attach("a", pa.table({"u": pa.array([], pa.int32())}), {}, unit="u")
         made.attach("b", pa.table({"u": pa.array([], pa.string())}), {}, unit="u")
-        assert made.fetch(id_types([("a", UNIT_COLUMN), ("b", UNIT_COLUMN)])).to_pylist() == [
+        assert made.fetch(id_types([("a", UNIT_COLUMN), ("b", UNIT_COLUMN)], made.dialect)).to_pylist() == [
             {"0": "INTEGER", "1": "VARCHAR"}
         ]

@@ -27,6 +27,7 @@ from random_sources import ARROW, TABLES, Data, make_data
 from random_sources import _Maker as Sources
 from sfumato.engines import UNIT_COLUMN, engine
 from sfumato.engines.base import pointer_column
+from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Column, Expression, call, literal
@@ -57,7 +58,7 @@ def seeing(monkeypatch):
 @pytest.fixture
 def formless(monkeypatch):
     """Values stay as they come."""
-    monkeypatch.setattr(typed, "one_form", lambda value, kind: value)
+    monkeypatch.setattr(typed, "one_form", lambda value, kind, dialect: value)
 
 
 # ── the case that was found: ten units with a thousand rows of each sign, and one that is large ──
@@ -203,7 +204,7 @@ def rows_of(source: Source, data: Data, threads: int) -> Counter[Any]:
         unit += "".join(f', "{each}" AS "{pointer_column(each)}"' for each in POINTERS.get(name, ()))
         connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT *{unit} FROM source')
         connection.unregister("source")
-    statement = exp.Select().select(exp.Star()).from_(sources.lower_source(source, TABLES, "duckdb"))
+    statement = exp.Select().select(exp.Star()).from_(sources.lower_source(source, TABLES, DUCKDB))
     found = connection.sql(statement.sql("duckdb")).to_arrow_table().to_pylist()
     made: Counter[Any] = Counter()
     for row in found:

@@ -19,6 +19,7 @@ from random_shop import make_shop
 from random_tables import Side, World, make_world
 from sfumato.engines import prepare
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import EngineFailed, QueryRefused
 from sfumato.plan.expressions.tree import Call, Column, Literal
@@ -92,7 +93,7 @@ class Bench:
     the same statement, on some neighbours.
     """
 
-    dialect = "duckdb"
+    dialect = DUCKDB
 
     def __init__(self, world: World, *, optimised: bool = True, salt: int = 0, threads: int = 1) -> None:
         self.world = world

@@ -21,11 +21,13 @@ import pytest
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import Dialect
 from sfumato.plan.questions import sensitivity as claims
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.plan.questions.sensitivity import WEIGHT, Sensitivity
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.write import lower as lowering
+from sfumato.sql.write import parts as shared
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -57,9 +59,9 @@ class Mutant:
             yield
 
 
-_fixed_point, _share, _weighted = lowering.fixed_point, lowering._share, lowering.weighted
+_fixed_point, _share, _weighted = lowering.fixed_point, shared.share, lowering.weighted
 _rows, _by_pairs, _by_weighted_rows = (
-    lowering._Parts.rows,
+    shared.Parts.rows,
     lowering._by_pairs,
     lowering._by_weighted_rows,
 )
@@ -69,37 +71,41 @@ _sensitivity = claims.sensitivity
 def _clamped(change: Callable[[Measurement], tuple[int, int]]) -> Mutant:
     """Another clamp than the claimed one; products are made in 128 bits, so that none fails instead."""
 
-    def clamp(value: Any, measurement: Measurement) -> exp.Expr:
+    def clamp(value: Any, measurement: Measurement, dialect: Dialect) -> exp.Expr:
         if measurement.kind == "cells":  # a wrong number of a cell is no move but a failure
-            return _fixed_point(value, measurement)
+            return _fixed_point(value, measurement, dialect)
         lower, upper = change(measurement)
-        return _fixed_point(value, replace(measurement, lower=max(lower, -_WIDE), upper=min(upper, _WIDE)))
+        wide = replace(measurement, lower=max(lower, -_WIDE), upper=min(upper, _WIDE))
+        return _fixed_point(value, wide, dialect)
 
-    def product(units: exp.Expr, weight: exp.Expr, measurement: Measurement, most: int) -> exp.Expr:
-        return _weighted(units, weight, replace(measurement, upper=_WIDE), most)
+    def product(
+        units: exp.Expr, weight: exp.Expr, measurement: Measurement, most: int, dialect: Dialect
+    ) -> exp.Expr:
+        return _weighted(units, weight, replace(measurement, upper=_WIDE), most, dialect)
 
-    return Mutant(((lowering, "fixed_point", clamp), (lowering, "weighted", product)))
+    clamps = tuple((module, "fixed_point", clamp) for module in (lowering, shared))
+    return Mutant((*clamps, (lowering, "weighted", product)))
 
 
-def _whole(most: int, size: exp.Expr) -> exp.Expr:
+def _whole(most: int, size: exp.Expr, dialect: Dialect) -> exp.Expr:
     """A full weight for every row or group, however many there are."""
-    del most, size
+    del most, size, dialect
     return exp.cast(exp.Literal.number(WEIGHT), "BIGINT")
 
 
 def _unlimited(parts: Any) -> exp.Select:
     """A full weight in every group of a unit; rows are weighed as they should be."""
 
-    def share(most: int, size: exp.Expr) -> exp.Expr:
-        return (_whole if isinstance(size, exp.Count) else _share)(most, size)
+    def share(most: int, size: exp.Expr, dialect: Dialect) -> exp.Expr:
+        return (_whole if isinstance(size, exp.Count) else _share)(most, size, dialect)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowering, "_share", share)
+        patch.setattr(shared, "share", share)
         return _by_pairs(parts)
 
 
-def _rounded_up(most: int, size: exp.Expr) -> exp.Expr:
-    found = _share(most, size)
+def _rounded_up(most: int, size: exp.Expr, dialect: Dialect) -> exp.Expr:
+    found = _share(most, size, dialect)
     raised = exp.Add(
         this=found.this.copy(), expression=exp.Sub(this=found.expression.copy(), expression=_one())
     )
@@ -126,7 +132,7 @@ def _by_groups(parts: Any) -> exp.Select:
         this=exp.Count(this=exp.Star(), big_int=True),
         partition_by=[exp.column(name, quoted=True) for name in ("u", *parts.keys)],
     )
-    weight = _share(parts.unit.max_rows, window)
+    weight = _share(parts.unit.max_rows, window, parts.dialect)
     rows = parts.rows(units=True)
     inner = exp.Select().select(exp.Star(), exp.alias_(weight, "w", quoted=True)).from_(rows.subquery("r"))
     found.set("joins", [])
@@ -177,8 +183,7 @@ def _everywhere(_: Any, __: Any, ___: Any) -> exp.Expr:
     return exp.true()
 
 
-def _unguarded(units: exp.Expr, weight: exp.Expr, measurement: Measurement, most: int) -> exp.Expr:
-    del measurement, most
+def _unguarded(units: exp.Expr, weight: exp.Expr, *_: Any) -> exp.Expr:
     return exp.Mul(this=units, expression=weight)
 
 
@@ -187,12 +192,12 @@ MUTANTS: dict[str, Mutant] = {
     "no lower clamp": _clamped(lambda m: (-_WIDE, m.upper)),
     "declared bounds trusted": _clamped(lambda _: (-_WIDE, _WIDE)),
     "clamp one unit too wide": _clamped(lambda m: (m.lower - 1, m.upper + 1)),
-    "rows not weighed": Mutant(((lowering, "_share", _whole),)),
-    "weights rounded up": Mutant(((lowering, "_share", _rounded_up),)),
+    "rows not weighed": Mutant(((shared, "share", _whole),)),
+    "weights rounded up": Mutant(((shared, "share", _rounded_up),)),
     "rows weighed group by group": Mutant(((lowering, "_by_weighted_rows", _by_groups),)),
     "groups of a unit not limited": Mutant(((lowering, "_by_pairs", _unlimited),), about="DISTINCT uid"),
-    "rows without a unit kept": Mutant(((lowering._Parts, "rows", _with_nobody),)),
-    "keys not filtered": Mutant(((lowering, "among", _everywhere),), by="not public"),
+    "rows without a unit kept": Mutant(((shared.Parts, "rows", _with_nobody),)),
+    "keys not filtered": Mutant(((shared, "among", _everywhere),), by="not public"),
     "products in 64 bits": Mutant(((lowering, "weighted", _unguarded),), by="EngineFailed"),
     "claim from the upper bound alone": Mutant(((claims, "sensitivity", _upper_only),)),
     "claim of one row": Mutant((_claim(_one_row),)),

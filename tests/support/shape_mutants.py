@@ -29,6 +29,7 @@ from sfumato.session import reading as readings
 from sfumato.session import vault as vaults
 from sfumato.sql.write import choice, sources
 from sfumato.sql.write import lower as lowering
+from sfumato.sql.write import parts as shared
 from sfumato.sql.write.lower import UNITS
 from sfumato.sql.write.pieces import count
 
@@ -43,7 +44,7 @@ class ShapeMutant:
     forms: tuple[str, ...]
 
 
-_lower, _rows, _united, _scan = lowering.lower, lowering._Parts.rows, sources._united, sources._scan
+_lower, _rows, _united, _scan = lowering.lower, shared.Parts.rows, sources._united, sources._scan
 _sensitivity, _sensitivity_in, _chosen = claims.sensitivity, claims.sensitivity_in, claims._chosen
 _group_rank, _place = prepare.group_rank, prepare.place
 
@@ -69,7 +70,7 @@ def _strangers_meet(statement: exp.Expr) -> None:
             each.replace(exp.true())
 
 
-def _all_partners(rows: exp.Expr, columns: Mapping[str, Any], keys: Any) -> exp.Select:
+def _all_partners(rows: exp.Expr, columns: Mapping[str, Any], keys: Any, _: Any) -> exp.Select:
     """The public rows as they are, keys that are there twice included."""
     made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
     made += [(f"c{i}", sources.column(name)) for i, name in enumerate(columns)]
@@ -124,7 +125,7 @@ def _groups_of_all(statement: exp.Expr) -> None:
                 one.set("this", exp.Min(this=one.this))
 
 
-def _parts_apart(source: Any, tables: Mapping[str, Any], dialect: str) -> exp.Query:
+def _parts_apart(source: Any, tables: Mapping[str, Any], dialect: Any) -> exp.Query:
     """Each part of a union has units of its own."""
     found = _united(source, tables, dialect)
     parts = [found]
@@ -200,7 +201,7 @@ def _no_ranks(name: str) -> Callable[[exp.Expr], None]:
     return change
 
 
-def _groups_among_all(keys: Sequence[str], salt: str) -> str:
+def _groups_among_all(keys: Sequence[str], salt: str, *_: Any) -> str:
     return _group_rank(keys, salt).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
 
 
@@ -277,7 +278,7 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
         _patched((sources, "_at_most_one", _all_partners)), ("public, rows as units",)
     ),
     "weights from before the join": ShapeMutant(
-        _patched((lowering._Parts, "rows", _weighed_before), about="GROUP BY"), ("units inner",)
+        _patched((shared.Parts, "rows", _weighed_before), about="GROUP BY"), ("units inner",)
     ),
     "rows owned by what they point to": ShapeMutant(
         _patched((sources, "_scan", _owned_by_pointer)), ("via",)
@@ -302,7 +303,7 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     "places among everybody": ShapeMutant(_patched((prepare, "place", _places_among_all)), ("grouped",)),
     "places as they come": ShapeMutant(_patched((prepare, "place", _places_as_they_come)), ("grouped",)),
     "rows counted for units of a prepared table": ShapeMutant(
-        _patched((lowering._Parts, "units", lambda _: count())), ("grouped",)
+        _patched((shared.Parts, "units", lambda _: count())), ("grouped",)
     ),
     "one row a group claimed": ShapeMutant(_patched((claims, "_chosen", _one_row)), ("grouped",)),
     "levels claimed as one": ShapeMutant(_patched((claims, "sensitivity_in", _one_level)), ("levels",)),

@@ -9,12 +9,13 @@ from typing import Any
 
 from sfumato.engines._prepared import METADATA
 from sfumato.engines._scans import quoted
+from sfumato.engines.dialect import DUCKDB
 
 __all__ = ["salt_of"]
 
 
 def salt_of(source: Any) -> str | None:
-    """The digest of the salt that a DuckDB file was prepared with; None for any other source.
+    """The digest of the salt that a DuckDB file was prepared with, and what chose by it; None for others.
 
     Which rows of a unit count is decided when a table is prepared, by a hash of the salt. With a salt for
     each of two files, most units have other rows in them, though their sources are neighbours.
@@ -30,6 +31,7 @@ def salt_of(source: Any) -> str | None:
         try:
             connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS file (READ_ONLY)")
             ((note,),) = connection.execute(f"SELECT note FROM file.main.{quoted(METADATA)}").fetchall()
-            return str(json.loads(note)["salt"])
+            said = json.loads(note)
+            return f"{said['salt']} {said.get('digest', DUCKDB.digest.name)}"
         except Exception:  # not prepared, or not by this version: the session says so where it matters
             return None

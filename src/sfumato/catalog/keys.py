@@ -34,7 +34,7 @@ UNDECIDED = "?"
 KEYS: dict[str, dict[str, str]] = {
     "": {
         "ledger": "where every spending is recorded",
-        "engine": "limits of the engine that reads",
+        "engine": "what reads, and its limits",
         "datasets": "whose budget pays, one section each",
         "tables": "what may be asked, one section each",
     },
@@ -44,6 +44,7 @@ KEYS: dict[str, dict[str, str]] = {
         "state": "the folder for the ledger's key and anchor",
     },
     "engine": {
+        "name": 'which engine reads: "duckdb" (the default), or one that an installed package adds',
         "threads": "how many threads a read may use",
         "memory": 'how much memory a read may use, such as "2GB"',
         "timeout": "after how many seconds a read is stopped; it stays charged",
@@ -61,7 +62,7 @@ KEYS: dict[str, dict[str, str]] = {
         "delta": "what this analyst may spend of delta",
     },
     "tables.NAME": {
-        "source": "a file, glob, partitioned folder or DuckDB file",
+        "source": "a file, glob, partitioned folder, DuckDB file, or an address that the engine reads",
         "public": "true for a table about no one: no unit, no budget, free to read",
         "key": "the columns of a public table whose combination is in no two rows",
         "unit": 'the column whose values are protected, "row", or { via = … } for the owner in another table',

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
@@ -21,6 +21,9 @@ from sfumato.numeric.exact import as_fraction
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.schema.classify import Role
 
+if TYPE_CHECKING:
+    from sfumato.engines import Engine
+
 __all__ = ["Catalog", "EngineLimits"]
 
 FILE_NAME = "sfumato.toml"
@@ -28,11 +31,29 @@ FILE_NAME = "sfumato.toml"
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What a read may use: threads, memory such as `2GB`, seconds. None leaves the engine's own default."""
+    """What reads, and what a read may use. None leaves the engine's own default.
+
+    Attributes:
+        threads: How many threads.
+        memory: How much memory, such as `2GB`.
+        timeout: How many seconds.
+        name: Which engine.
+    """
 
     threads: int | None = None
     memory: str | None = None
     timeout: float | None = None
+    name: str = "duckdb"
+
+    def open(self) -> Engine:
+        """The engine, with these limits; whoever opens it closes it.
+
+        Raises:
+            InvalidParameter: if there is no engine of that name, or it does not take a limit that is set.
+        """
+        from sfumato.engines import engine
+
+        return engine(self.name, threads=self.threads, memory=self.memory, timeout=self.timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +293,7 @@ _WHO = ("user", "password", "passfile", "sslmode", "sslcert", "sslkey", "sslroot
 
 
 def _limits(section: Mapping[str, Any]) -> EngineLimits:
-    """What a read may use: the file's word alone.
+    """What reads, and what it may use: the file's word alone.
 
     Privacy:
         Whether a read ends within a limit depends on the rows. Whoever could choose the limit would choose it
@@ -284,6 +305,7 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
             threads=None if threads is None else int(as_fraction(threads, "threads")),
             memory=None if memory is None else str(memory),
             timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
+            name=text_of(section, "name", "engine") if "name" in section else "duckdb",
         )
     except (InvalidParameter, ValueError, TypeError):
         raise CatalogUnusable('engine takes threads = 2, memory = "2GB", timeout = 60.') from None

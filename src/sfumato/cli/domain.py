@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,10 +139,10 @@ def column_of(file: str, column: str, kind: Kind, *, skip_missing: bool) -> tupl
     from sqlglot import exp
 
     from sfumato.anonymity.tables import columns_of
-    from sfumato.engines import DuckDB
+    from sfumato.engines import engine as open_engine
     from sfumato.engines.sources import locate
 
-    with DuckDB() as engine:
+    with closing(open_engine()) as engine:
         names, shown = list(engine.schema(file)), locate(file).shown
         (place,) = columns_of(names, [column], shown)
         engine.attach("people", file, {names[place]: kind})

@@ -110,7 +110,6 @@ def _facts(
     """
     from sfumato.dossier import facts, foreseen
     from sfumato.dossier.unopened import Unopened
-    from sfumato.engines import DuckDB
     from sfumato.ledger import Ledger
     from sfumato.session import Session
 
@@ -124,7 +123,7 @@ def _facts(
         if early and name not in {each.name for each in book.datasets()}:
             yield foreseen(catalog, name, ledger=book)
             return
-        engine = DuckDB()
+        engine = catalog.engine.open()
 
         def session() -> Session | None:
             try:

@@ -69,14 +69,12 @@ def config_flag(path: Path) -> str:
 @contextmanager
 def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     """A session on the tables of one dataset, its limits on record, for the catalog's analyst."""
-    from sfumato.engines import DuckDB
     from sfumato.ledger import Ledger
     from sfumato.session import Session, declaration_of
 
     catalog.admit(dataset)
     _own_ledger(catalog)
-    limits = catalog.engine
-    engine = DuckDB(threads=limits.threads, memory=limits.memory, timeout=limits.timeout)
+    engine = catalog.engine.open()
     try:
         ledger = Ledger.open(catalog.ledger, state=catalog.state)
         try:

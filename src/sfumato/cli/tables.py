@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,8 +51,7 @@ def init(
     """Write a commented sfumato.toml for your files, from names and types alone."""
     from sfumato.catalog import DraftTable, draft, write_new
     from sfumato.catalog.write import table_name
-    from sfumato.engines import DuckDB
-    from sfumato.engines.whole import check_whole
+    from sfumato.engines import engine as open_engine
     from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
@@ -59,14 +59,14 @@ def init(
     if delta is not None:
         delta_of(delta)
     tables: list[DraftTable] = []
-    with spinner("looking at the columns", quiet=json_), DuckDB() as engine:
+    with spinner("looking at the columns", quiet=json_), closing(open_engine()) as engine:
         for file in files:
             columns = {
                 column: kind
                 for column, kind in engine.schema(file).items()
                 if column == unit or not _PANDAS_INDEX.fullmatch(column)
             }
-            check_whole(file)
+            engine.check_whole(file)
             if not columns:
                 raise InvalidParameter(f"{file} has no columns.")
             untyped = file.partition("::")[0].lower().endswith(_UNTYPED)

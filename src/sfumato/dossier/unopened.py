@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from sfumato.engines import Engine
+from sfumato.engines import Dialect, Engine
 from sfumato.engines.base import Source, SourceKind
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
@@ -40,9 +40,17 @@ class Unopened:
         self._inner, self._public = inner, {name.lower() for name in public}
 
     @property
-    def dialect(self) -> str:
+    def dialect(self) -> Dialect:
         """That of the engine within."""
         return self._inner.dialect
+
+    @property
+    def schemes(self) -> frozenset[str]:
+        """Those of the engine within."""
+        return self._inner.schemes
+
+    def check_whole(self, source: Source) -> None:
+        """Nothing to tell: a source is not opened here."""
 
     def attach(
         self,
@@ -70,7 +78,7 @@ class Unopened:
         """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
         asked = [(each.find(exp.Table), each.find(exp.Max)) for each in statement.find_all(exp.Subquery)]
         columns = [(table.name, most.this.name) for table, most in asked if table and most]
-        if columns and statement == id_types(columns):
+        if columns and statement == id_types(columns, self.dialect):
             return pa.table({str(i): ["as they were"] for i in range(len(columns))})
         raise EngineFailed(_SHUT)
 
@@ -84,13 +92,11 @@ class Unopened:
 
     def is_prepared(self, name: str) -> bool:
         """Whether a DuckDB file has ranks of its rows."""
-        known = getattr(self._inner, "is_prepared", None)
-        return known is not None and bool(known(name))
+        return self._inner.is_prepared(name)
 
     def grouping(self, name: str) -> tuple[str, ...]:
         """For which grouping it has them."""
-        known = getattr(self._inner, "grouping", None)
-        return () if known is None else tuple(known(name))
+        return self._inner.grouping(name)
 
     def close(self) -> None:
         """Nothing to give back: the engine within belongs to the caller."""

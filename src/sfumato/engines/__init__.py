@@ -3,7 +3,31 @@
 `DuckDB` runs inside the process. Another engine is one file and an entry point; `engine(name)` finds it.
 """
 
-from sfumato.engines.base import UNIT_COLUMN, Engine, Source, SourceKind, engine, pointer_column
-from sfumato.engines.duckdb import DuckDB
+from typing import TYPE_CHECKING
 
-__all__ = ["UNIT_COLUMN", "DuckDB", "Engine", "Source", "SourceKind", "engine", "pointer_column"]
+from sfumato.engines.base import UNIT_COLUMN, Engine, Source, SourceKind, engine, pointer_column
+from sfumato.engines.dialect import Dialect, Digest
+
+if TYPE_CHECKING:
+    from sfumato.engines.duckdb import DuckDB
+
+__all__ = [
+    "UNIT_COLUMN",
+    "Dialect",
+    "Digest",
+    "DuckDB",
+    "Engine",
+    "Source",
+    "SourceKind",
+    "engine",
+    "pointer_column",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The engine that is built in, imported where it is used."""
+    if name != "DuckDB":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sfumato.engines.duckdb import DuckDB
+
+    return DuckDB

@@ -8,22 +8,25 @@ mine = "my_package.engine:MyEngine"
 ```
 
 The name then works in `engine("mine")`; the object is called with the keyword arguments given there and must
-return an `Engine`. The suite in `tests/engines` takes such an engine by one entry in its fixture.
+return an `Engine`. `sfumato.testing.check_engine` tries whether it keeps what is asked of it here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
+
+    from sfumato.engines.dialect import Dialect
 
 __all__ = [
     "GROUP_COLUMN",
@@ -34,6 +37,7 @@ __all__ = [
     "Engine",
     "Source",
     "SourceKind",
+    "check_address",
     "engine",
     "pointer_column",
 ]
@@ -78,8 +82,12 @@ class Engine(Protocol):
     """
 
     @property
-    def dialect(self) -> str:
-        """The sqlglot dialect in which statements are written for it."""
+    def dialect(self) -> Dialect:
+        """How statements are written for it."""
+
+    @property
+    def schemes(self) -> frozenset[str]:
+        """Which addresses it takes as sources: `{"postgresql"}` for `postgresql://…`; files need none."""
 
     def attach(
         self,
@@ -154,8 +162,37 @@ class Engine(Protocol):
             EngineFailed: if the table has a unit, or the read cannot be finished.
         """
 
+    def check_whole(self, source: Source) -> None:
+        """Look through a source for what would lose rows; an engine that loses none does nothing.
+
+        Privacy:
+            For the steward: that the check fails is a fact about the rows. A session in an analyst's name
+            does not make it.
+
+        Raises:
+            SourceUnusable: if there is any; of the content nothing is said.
+        """
+
+    def is_prepared(self, name: str) -> bool:
+        """Whether an attached table shows the ranks of its rows as `RANK_COLUMN`: see `engines.prepare`."""
+
+    def grouping(self, name: str) -> tuple[str, ...]:
+        """The columns whose groups an attached table shows the ranks of; empty where there are none."""
+
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
+
+
+def check_address(source: Source, schemes: Collection[str]) -> None:
+    """Refuse a source that is an address of another kind than these.
+
+    Raises:
+        SourceUnusable: if it is one.
+    """
+    if isinstance(source, str) and "://" in source and source.partition("://")[0].lower() not in schemes:
+        raise SourceUnusable(
+            f'The source "{source[:200]}" is remote; copy it to this machine and give its path.'
+        )
 
 
 def pointer_column(name: str) -> str:
@@ -163,13 +200,16 @@ def pointer_column(name: str) -> str:
     return f"{POINTER_PREFIX}{name}"
 
 
-def engine(name: str, /, **options: Any) -> Engine:
+def engine(name: str = "duckdb", /, **options: Any) -> Engine:
     """The engine that is registered under a name, made with these options: `engine("duckdb", threads=2)`.
+
+    Options that are None are left out: the engine has its own defaults, and need not know them all.
 
     Raises:
         InvalidParameter: if no engine of that name is built in or installed.
     """
     make: Callable[..., Engine]
+    options = {key: value for key, value in options.items() if value is not None}
     if name in _BUILT_IN:
         module, attribute = _BUILT_IN[name]
         make = getattr(import_module(module), attribute)
@@ -179,4 +219,9 @@ def engine(name: str, /, **options: Any) -> Engine:
         known = ", ".join(sorted({*_BUILT_IN, *found}))
         raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; known are: {known}.")
     make = found[name].load()
+    try:
+        inspect.signature(make).bind(**options)
+    except TypeError:
+        taken = ", ".join(sorted(options))
+        raise InvalidParameter(f"The engine {name} does not take {taken}; leave some out.") from None
     return make(**options)

@@ -9,12 +9,14 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
 
 from sfumato.engines._door import FUNCTIONS, is_plain_select
+from sfumato.engines._known_hash import is_known
 from sfumato.engines._origins import describe
 from sfumato.engines._paths import pattern
 from sfumato.engines._public import in_order, repeated, some_values
@@ -23,7 +25,9 @@ from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
 from sfumato.engines.sources import Stamp, locate
+from sfumato.engines.whole import check_whole
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
 
@@ -79,7 +83,8 @@ class DuckDB:
     """Runs reads in DuckDB, within limits, with every door but the attached sources shut.
 
     Attributes:
-        dialect: `"duckdb"`.
+        dialect: How statements are written for it.
+        schemes: None: sources are files and frames.
         threads: How many threads a read may use; by default one a core.
         memory: How much memory reads may use together, like `"4GB"`; by default four fifths of the machine's.
             What does not fit is written to a private folder, removed when the engine is closed, or, after a
@@ -95,8 +100,9 @@ class DuckDB:
         columns is on, and a read during which a file changes gives no answer.
     """
 
-    dialect = "duckdb"
+    schemes: frozenset[str] = frozenset()
     _functions: ClassVar[frozenset[str]] = frozenset()  # the same for every instance of one DuckDB
+    _dialect: ClassVar[Dialect | None] = None  # likewise
 
     def __init__(
         self,
@@ -121,9 +127,19 @@ class DuckDB:
         self._tables: dict[str, Table] = {}
         self._held: dict[str, tuple[Stamp, ...]] = {}
         self._connection: Any = None
+        self._locked = False
         self._closed = False
         self._process = os.getpid()
         self._scratch = Scratch()
+
+    @property
+    def dialect(self) -> Dialect:
+        """How statements are written for it: choices by its own hash where that is the one on record."""
+        if DuckDB._dialect is None:
+            self._check_open()
+            self._connect().close()
+        assert DuckDB._dialect is not None
+        return DuckDB._dialect
 
     def attach(
         self,
@@ -136,8 +152,9 @@ class DuckDB:
     ) -> None:
         """Make `name` a view of the source whose columns have canonical types; tables so far stay attached.
 
-        DuckDB cannot open another file once it is locked, so that a new instance is built and locked, and
-        takes the place of the old one; reads under way end on the old one.
+        The instance is locked before its first read. DuckDB cannot open another file after that, so that a
+        table that is attached later makes a new instance, which takes the place of the old one; reads under
+        way end on the old one.
 
         Raises:
             SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
@@ -148,22 +165,25 @@ class DuckDB:
             self._check_open()
             key = name.lower()
             others = {each: table for each, table in self._tables.items() if each != key}
-            connection = self._connect()
+            connection, goes_on = self._connection, self._connection is not None and not self._locked
+            if not goes_on or len(others) < len(self._tables):
+                connection, goes_on = self._connect(), False
             try:
                 planned = plan_table(connection, name, located, columns, unit=unit, pointers=pointers)
-                tables = {**others, key: planned}
-                built = _succeeds(lambda: self._build(connection, tables))
+                new = [planned] if goes_on else [*others.values(), planned]
+                built = _succeeds(lambda: _create(connection, new))
             except BaseException:
-                connection.close()
+                self._drop(connection)
                 raise
             if not built:
-                connection.close()
+                self._drop(connection)
                 raise SourceUnusable(
                     f"{located.shown} cannot be opened; check that it is whole and readable."
                 )
-            old, self._connection, self._tables, self._held = self._connection, connection, tables, {}
-            if old is not None:
-                old.close()
+            if not goes_on and self._connection is not None:
+                self._connection.close()
+            self._connection, self._tables, self._held = connection, {**others, key: planned}, {}
+            self._locked = self._locked and goes_on
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a source with their kinds, from its public metadata; a CSV column is text.
@@ -204,8 +224,10 @@ class DuckDB:
         self._check_open()
         with self._lock:
             self._check_open()
-            if self._connection is None:
+            if not self._tables:
                 raise EngineFailed("No table is attached; attach one before reading.")
+            if not self._locked and not _succeeds(self._shut):
+                raise EngineFailed(_STALE)
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
             held = self._held
             named = {each.name.lower() for each in statement.find_all(exp.Table)}
@@ -213,7 +235,7 @@ class DuckDB:
 
         def read() -> Any:
             before = [table.stamps() for table in watched]
-            texts = [each.sql(dialect=self.dialect, comments=False) for each in (statement, guard) if each]
+            texts = [self.dialect.text(each) for each in (statement, guard) if each]
             for text in texts:
                 parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
                 if not is_plain_select(parsed, tables, functions):
@@ -259,6 +281,14 @@ class DuckDB:
         statement = repeated(name, columns)
         self._check_public(name)
         return bool(self.fetch(statement).num_rows == 0)
+
+    def check_whole(self, source: Source) -> None:
+        """Look through CSV files for what would lose rows: a quote that is not closed, text not in UTF-8.
+
+        Raises:
+            SourceUnusable: if there is any; of the file's content nothing is said.
+        """
+        check_whole(source)
 
     def is_prepared(self, name: str) -> bool:
         """Whether an attached table shows the ranks of its rows as `RANK_COLUMN`: see `engines.prepare`."""
@@ -314,19 +344,40 @@ class DuckDB:
         connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(found - _OPTIMIZERS))])
         for command in _AFTER:
             connection.execute(command)
+        if DuckDB._dialect is None:
+            DuckDB._dialect = DUCKDB if is_known(connection) else replace(DUCKDB, digest=PORTABLE)
         return connection
 
-    def _build(self, connection: Any, tables: Mapping[str, Table]) -> None:
-        """Create the views, then shut the doors."""
-        for table in tables.values():
-            table.create(connection)
+    def _drop(self, connection: Any) -> None:
+        """Close an instance in which a table could not be made; the tables so far are made anew if needed."""
+        connection.close()
+        if connection is self._connection:
+            self._connection = None
+
+    def _shut(self) -> None:
+        """Shut every door but the attached sources, before the first read."""
+        connection = self._connection
+        if connection is None:
+            connection = self._connect()
+            try:
+                _create(connection, self._tables.values())
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
         if not DuckDB._functions:
             DuckDB._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
-        names = {path for table in tables.values() for path in table.paths}
+        names = {path for table in self._tables.values() for path in table.paths}
         paths = sorted(names | {pattern(path) for path in names})
         connection.execute("SET allowed_paths = $paths", {"paths": paths})
         for command in _LOCK:
             connection.execute(command)
+        self._locked = True
+
+
+def _create(connection: Any, tables: Iterable[Table]) -> None:
+    for table in tables:
+        table.create(connection)
 
 
 def _succeeds(work: Callable[[], object]) -> bool:

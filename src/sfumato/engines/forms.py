@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sfumato.engines.dialect import Dialect
 from sfumato.schema import Kind
 
 __all__ = ["group_form", "one_form"]
@@ -20,18 +21,15 @@ __all__ = ["group_form", "one_form"]
 _DAYS = ("0001-01-01", "9999-12-31")
 
 
-def one_form(value: exp.Expr, kind: Kind | None) -> exp.Expr:
+def one_form(value: exp.Expr, kind: Kind | None, dialect: Dialect) -> exp.Expr:
     """The value; of floats that are equal always the same one: zero without a sign, NaN without a payload."""
     if kind != "float":
         return value
-    nan = exp.cast(exp.Literal.string("nan"), "DOUBLE")
-    return exp.Case(
-        ifs=[exp.If(this=exp.IsNan(this=value.copy()), true=nan)],
-        default=_unsigned(value),
-    )
+    is_nan = dialect.nan_test(value.copy())
+    return exp.Case(ifs=[exp.If(this=is_nan, true=dialect.fill(dialect.nan))], default=_unsigned(value))
 
 
-def group_form(value: exp.Expr, kind: Kind | None) -> exp.Expr:
+def group_form(value: exp.Expr, kind: Kind | None, dialect: Dialect) -> exp.Expr:
     """The value as the key of a group: in one form, where NaN is NULL, and so is a day without four digits.
 
     No calendar but the engine's has other days, and a read must not fail on a row.
@@ -42,7 +40,7 @@ def group_form(value: exp.Expr, kind: Kind | None) -> exp.Expr:
         return exp.Case(ifs=[exp.If(this=known, true=value.copy())])
     if kind != "float":
         return value
-    real = exp.not_(exp.IsNan(this=value.copy()))
+    real = exp.not_(dialect.nan_test(value.copy()))
     return exp.Case(ifs=[exp.If(this=real, true=_unsigned(value))])
 
 

@@ -26,6 +26,7 @@ from sfumato.engines._scans import quoted
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB, Digest
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.forms import group_form, one_form
 from sfumato.engines.sources import Database, Files, Located, locate
@@ -109,9 +110,9 @@ def prepare(
         which follow from a hash of another key, the id and the group, ties broken by the group itself; the
         place of a row is its place among those of its unit and group in the order of the ranks above. What
         is one group is what an open GROUP BY makes one: NaN is NULL, and so is a day without four digits.
-        Conditions: DuckDB's `hash` is a function of its arguments; and the file is as it was written, which
+        Conditions: the digest is a function of its arguments; and the file is as it was written, which
         no reader believes (`sql.write.ranks.guard`). Not needed for the claim: that the ranks are uniform,
-        for which the hash is taken twice (once, it is nearly linear in its arguments).
+        for which see `engines.dialect`.
 
     Raises:
         InvalidParameter: for a path of another kind or in use, a table whose units are rows or are named in
@@ -131,7 +132,9 @@ def prepare(
         connection = engine._connect()
         try:
             planned = plan_table(connection, table.name, located, kinds, unit=unit)
-            select, note = statement(table.name, kinds, key, groups), _note(table, key, groups, planned.exact)
+            digest = engine.dialect.digest
+            select = statement(table.name, kinds, key, groups, digest=digest)
+            note = _note(table, key, groups, planned.exact, digest)
             work = _writer(connection, planned, draft, select, note)
             whole = _run(work, connection.interrupt, timeout)
         finally:
@@ -142,21 +145,29 @@ def prepare(
     return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size, groups)
 
 
-def statement(name: str, kinds: Mapping[str, Kind], salt: bytes, groups: Sequence[str] = ()) -> str:
+def statement(
+    name: str,
+    kinds: Mapping[str, Kind],
+    salt: bytes,
+    groups: Sequence[str] = (),
+    *,
+    digest: Digest = DUCKDB.digest,
+) -> str:
     """The SELECT over an attached table whose rows a prepared file has, in their order."""
     columns = [quoted(each) for each in kinds]
     shown = [
-        f"{one_form(_column(each), kind).sql('duckdb')} AS {quoted(each)}" for each, kind in kinds.items()
+        f"{DUCKDB.text(one_form(_column(each), kind, DUCKDB))} AS {quoted(each)}"
+        for each, kind in kinds.items()
     ]
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    found = rank(columns, _number(salt))
+    found = rank(columns, _number(salt), digest)
     if not groups:
         ranked = f"SELECT {listed}, {_narrow(found)} AS {ranks} FROM ({rows}) AS r"
         return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
     keys = [canonical(each, kinds[each]) for each in groups]
-    group = group_rank(keys, _number(salt, b"ranks of groups"))
+    group = group_rank(keys, _number(salt, b"ranks of groups"), digest)
     whole = f"SELECT {listed}, {found} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
     made = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
     narrow = [f"{_narrow(sql)} AS {quoted(each)}" for each, sql in made.items()]
@@ -168,28 +179,34 @@ def _narrow(number: str) -> str:
     return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
 
 
-def rank(columns: Sequence[str], salt: str) -> str:
+def rank(columns: Sequence[str], salt: str, digest: Digest = DUCKDB.digest) -> str:
     """SQL for the rank of a row among those of its unit.
 
     Args:
         columns: All columns that there are beside the unit, quoted.
         salt: SQL for a BIGINT.
+        digest: What chooses.
     """
     unit = quoted(UNIT_COLUMN)
-    hashed = f"hash(hash({', '.join([salt, unit, *columns])}))"  # once alone it is nearly linear
+    hashed = _lot(digest, [salt, unit, *columns])
     return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
 
 
-def group_rank(keys: Sequence[str], salt: str) -> str:
+def group_rank(keys: Sequence[str], salt: str, digest: Digest = DUCKDB.digest) -> str:
     """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
 
     Args:
         keys: SQL for the columns of the grouping in their canonical form.
         salt: SQL for a BIGINT.
+        digest: What chooses.
     """
     unit = quoted(UNIT_COLUMN)
-    hashed = f"hash(hash({', '.join([salt, unit, *keys])}))"
+    hashed = _lot(digest, [salt, unit, *keys])
     return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *keys])})"
+
+
+def _lot(digest: Digest, values: Sequence[str]) -> str:
+    return digest.sql(len(values)).format(*values)
 
 
 def place(keys: Sequence[str]) -> str:
@@ -200,7 +217,7 @@ def place(keys: Sequence[str]) -> str:
 
 def canonical(column: str, kind: Kind) -> str:
     """SQL for a column of a grouping, by its name, as an open GROUP BY has it."""
-    return group_form(_column(column), kind).sql("duckdb")
+    return DUCKDB.text(group_form(_column(column), kind, DUCKDB))
 
 
 def _column(name: str) -> exp.Column:
@@ -213,7 +230,9 @@ def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:
     return f"CAST({bits} AS BIGINT)"
 
 
-def _note(table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequence[str]) -> str:
+def _note(
+    table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequence[str], digest: Digest
+) -> str:
     """What the file says about itself; of the salt no more than whether another one is the same."""
     note = {
         "format": FORMAT_GROUPS if groups else FORMAT,
@@ -221,6 +240,7 @@ def _note(table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequen
         "unit": table.unit.column,
         "columns": {name: column.kind for name, column in table.schema.items()},
         "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
+        "digest": digest.name,
         "apart": list(exact),
         **({"groups": list(groups)} if groups else {}),
     }

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from sfumato.engines._frames import Frame, frame_of
 from sfumato.engines._paths import WILD, can_be_named
-from sfumato.engines.base import Source
+from sfumato.engines.base import Source, check_address
 from sfumato.errors import SourceUnusable
 
 __all__ = ["Database", "Files", "Format", "Located", "Stamp", "locate", "stamps_of"]
@@ -107,8 +107,7 @@ def _stamp(path: str) -> Stamp:
 
 def _from_text(text: str) -> Located:
     shown = f'The source "{text[:200]}"'
-    if "://" in text:
-        raise SourceUnusable(f"{shown} is remote; copy it to this machine and give its path.")
+    check_address(text, ())
     path, _, table = text.partition("::")
     if path.lower().endswith(_DATABASES):
         if not os.path.isfile(path):

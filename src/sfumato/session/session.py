@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines._public import some_rows
-from sfumato.engines.base import UNIT_COLUMN, pointer_column
+from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
+from sfumato.engines.base import engine as open_engine
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
@@ -82,7 +83,7 @@ class Session:
             budget: What may be spent on each dataset in all. May be left out for a ledger that has it.
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
-            engine: What runs the reads; by default DuckDB inside this process.
+            engine: What runs the reads; by default the one inside this process.
             analyst: In whose name to ask, where the steward has set limits.
 
         Raises:
@@ -102,11 +103,14 @@ class Session:
         self._own_ledger = not isinstance(ledger, Ledger)
         self._own_engine = engine is None
         members_of = _by_dataset(private)
-        self._engine = engine if engine is not None else _default_engine()
+        self._engine = engine if engine is not None else open_engine()
         try:
             pointers = pointers_of(private)
+            for table in tables:  # all of them before the first read, which shuts the engine's doors
+                _attach(self._engine, table, pointers.get(table.name, ()))
             for table in tables:
-                self.tables[table.name] = _attach(self._engine, table, pointers.get(table.name, ()))
+                if isinstance(table, PublicTable):
+                    self.tables[table.name] = _listed(self._engine, table)
             if analyst is None:
                 _check_whole(self._engine, tables)
             for members in members_of.values():
@@ -265,17 +269,9 @@ def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
     }
 
 
-def _default_engine() -> Engine:
-    from sfumato.engines.duckdb import DuckDB
-
-    return DuckDB()
-
-
 def _prepared(engine: Engine, tables: Sequence[PrivateTable]) -> dict[str, tuple[str, ...]]:
-    """Which tables have ranks, and for which grouping; not every engine knows of any."""
-    ready, grouping = getattr(engine, "is_prepared", None), getattr(engine, "grouping", None)
-    names = [table.name for table in tables if ready is not None and ready(table.name)]
-    return {name: () if grouping is None else grouping(name) for name in names}
+    """Which tables have ranks, and for which grouping."""
+    return {table.name: engine.grouping(table.name) for table in tables if engine.is_prepared(table.name)}
 
 
 def _fits(values: list[Any]) -> bool:
@@ -294,7 +290,7 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
     columns += [(name, pointer_column(each)) for a, b, c, d in links for name, each in ((a, b), (c, d))]
     if len(columns) < 2:
         return
-    (row,) = engine.fetch(id_types(columns)).to_pylist()
+    (row,) = engine.fetch(id_types(columns, engine.dialect)).to_pylist()
     types = dict(zip(columns, row.values(), strict=True))
     for here, a, there, b in links:
         if _differ(types[here, pointer_column(a)], types[there, pointer_column(b)]):
@@ -317,26 +313,19 @@ def _differ(*types: str) -> bool:
 
 def _check_whole(engine: Engine, tables: Sequence[PrivateTable | PublicTable]) -> None:
     """Tell the steward of rows that would be lost; no row may decide what an analyst is told."""
-    from sfumato.engines.duckdb import DuckDB
-    from sfumato.engines.whole import check_whole
-
-    for table in tables if isinstance(engine, DuckDB) else ():
-        check_whole(table.source)
+    for table in tables:
+        engine.check_whole(table.source)
 
 
-def _attach(
-    engine: Engine, table: PrivateTable | PublicTable, pointers: Sequence[str] = ()
-) -> PrivateTable | PublicTable:
-    """Attach a table; a public one comes back with the values of its columns, which anyone may know."""
+def _attach(engine: Engine, table: PrivateTable | PublicTable, pointers: Sequence[str]) -> None:
+    check_address(table.source, engine.schemes)
     kinds = {name: kind.kind for name, kind in table.schema.items()}
-    if isinstance(table, PrivateTable):
-        unit = None if table.unit.is_via else table.unit.column
-        if pointers:
-            engine.attach(table.name, table.source, kinds, unit=unit, pointers=pointers)
-        else:
-            engine.attach(table.name, table.source, kinds, unit=unit)
-        return table
-    engine.attach(table.name, table.source, kinds)
+    unit = table.unit.column if isinstance(table, PrivateTable) and not table.unit.is_via else None
+    engine.attach(table.name, table.source, kinds, unit=unit, pointers=pointers)
+
+
+def _listed(engine: Engine, table: PublicTable) -> PublicTable:
+    """A public table with the values of its columns, which anyone may know."""
     if table.key and not engine.is_unique(table.name, table.key):
         raise SourceUnusable(f"The key of the public table {table.name} is not unique; declare one that is.")
     schema = dict(table.schema)

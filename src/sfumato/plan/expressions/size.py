@@ -105,7 +105,7 @@ def _called(expression: Call, parts: list[Size]) -> Size:
         return Size(1 + sum(part.nodes for part in parts), sum(part.texts for part in parts), depth)
     if expression.function == "in" and parts:  # constants in a list take little
         return Size(2 + parts[0].nodes + len(parts) // 8, parts[0].texts, depth)
-    own, uses = _template(function.template(len(parts), "duckdb"))
+    own, uses = _template(function.common(len(parts)))
     nodes, texts = own, 1 if function.guarded and not function.guard else 0
     for position, (part, each) in enumerate(_pairs(parts, expression)):
         times = uses.get(position, 0)

@@ -18,11 +18,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from sfumato.engines.dialect import Dialect
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions.ranges import Facts
-from sfumato.plan.expressions.tree import Literal
 from sfumato.plan.questions.nodes import Measurement
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.typed import Typed, as_kind, plain
 
@@ -47,13 +47,16 @@ class Recipe:
     finish: Callable[[Sequence[exp.Expr]], exp.Expr]
 
 
-def recipe(function: str, value: Typed | None, facts: Facts | None, *, bounded: bool = False) -> Recipe:
+def recipe(
+    function: str, value: Typed | None, facts: Facts | None, dialect: Dialect, *, bounded: bool = False
+) -> Recipe:
     """How one of `count`, `count_values`, `sum`, `mean`, `min`, `max` is computed.
 
     Args:
         function: Which.
         value: The column with the argument, in the type of its kind; None: rows are counted.
         facts: What is known about it once it is within the bounds that the question gives.
+        dialect: The engine's.
         bounded: Whether the question gives bounds.
 
     Privacy:
@@ -68,45 +71,47 @@ def recipe(function: str, value: Typed | None, facts: Facts | None, *, bounded: 
         return _single(exp.Count(this=exp.Star(), big_int=True))
     if function == "count":
         one = exp.Literal.number(1)
-        return _single(exp.Count(this=exp.Case(ifs=[exp.If(this=is_present(value), true=one)])))
+        return _single(exp.Count(this=exp.Case(ifs=[exp.If(this=is_present(value, dialect), true=one)])))
     if function == "count_values":
-        return _single(exp.Count(this=exp.Distinct(expressions=[_present(value)])))
+        return _single(exp.Count(this=exp.Distinct(expressions=[_present(value, dialect)])))
     if function in ("min", "max"):
-        made = _within(as_kind(value, facts.kind), facts) if bounded else value
-        return _single((exp.Min if function == "min" else exp.Max)(this=_present(made)))
-    units, bits = _units(value, facts)
+        made = _within(as_kind(value, facts.kind, dialect), facts, dialect) if bounded else value
+        return _single((exp.Min if function == "min" else exp.Max)(this=_present(made, dialect)))
+    units, bits = _units(value, facts, dialect)
+    total = dialect.total(units)
     if function == "mean":
-        return Recipe((exp.Sum(this=units), exp.Count(this=units.copy())), _mean(bits, facts))
-    return Recipe((exp.Sum(this=units),), _scaled(bits) if facts.kind == "float" else _saturated)
+        return Recipe((total, exp.Count(this=units.copy())), _mean(bits, facts))
+    return Recipe((total,), _scaled(bits) if facts.kind == "float" else _saturated(dialect))
 
 
 def _single(part: exp.Expr) -> Recipe:
     return Recipe((part,), lambda columns: columns[0])
 
 
-def _present(value: Typed) -> exp.Expr:
+def _present(value: Typed, dialect: Dialect) -> exp.Expr:
     if value.kind != "float":
         return value.sql
-    return exp.Case(ifs=[exp.If(this=is_present(value), true=plain(value))])
+    return exp.Case(ifs=[exp.If(this=is_present(value, dialect), true=plain(value, dialect))])
 
 
-def _within(value: Typed, facts: Facts) -> Typed:
+def _within(value: Typed, facts: Facts, dialect: Dialect) -> Typed:
     """The value within its bounds; NULL and NaN stay."""
     low, high = _ends(facts)
-    number, ifs = value.sql, []
+    number, seen, ifs = value.sql, value.sql, []
     if facts.kind == "float":  # NaN is above all numbers there
-        ifs.append(exp.If(this=exp.IsNan(this=number.copy()), true=number.copy()))
+        seen = dialect.comparable(number.copy())
+        ifs.append(exp.If(this=dialect.nan_test(number.copy()), true=number.copy()))
     if low is not None:
-        ifs.append(exp.If(this=exp.LT(this=number.copy(), expression=low), true=low.copy()))
+        ifs.append(exp.If(this=exp.LT(this=seen.copy(), expression=low), true=low.copy()))
     if high is not None:
-        ifs.append(exp.If(this=exp.GT(this=number.copy(), expression=high), true=high.copy()))
+        ifs.append(exp.If(this=exp.GT(this=seen.copy(), expression=high), true=high.copy()))
     return value if low is high is None else Typed(exp.Case(ifs=ifs, default=number.copy()), value.kind)
 
 
 def _ends(facts: Facts) -> tuple[exp.Expr | None, exp.Expr | None]:
     if facts.kind == "float":
-        low = None if facts.lower is None else _float(float_down(facts.lower))
-        return low, None if facts.upper is None else _float(float_up(facts.upper))
+        low = None if facts.lower is None else constant_node(float_down(facts.lower))
+        return low, None if facts.upper is None else constant_node(float_up(facts.upper))
     least = None if facts.lower is None else math.ceil(facts.lower)
     most = None if facts.upper is None else math.floor(facts.upper)
     return _whole(least), _whole(most)
@@ -118,19 +123,19 @@ def _whole(bound: int | None) -> exp.Expr | None:
     return exp.cast(exp.Literal.number(bound), "BIGINT")
 
 
-def _units(value: Typed, facts: Facts) -> tuple[exp.Expr, int]:
+def _units(value: Typed, facts: Facts, dialect: Dialect) -> tuple[exp.Expr, int]:
     """The value as an integer of 2**-bits, NULL where it is not present."""
     if facts.kind != "float":
-        return _within(as_kind(value, "integer"), facts).sql, 0
-    number = as_kind(value, "float")
+        return _within(as_kind(value, "integer", dialect), facts, dialect).sql, 0
+    number = as_kind(value, "float", dialect)
     lower, upper = _cut(facts.lower), _cut(facts.upper)
     if lower is None or upper is None:
-        return _wide(number.sql, lower, upper)
+        return _wide(number.sql, lower, upper, dialect)
     most = max(abs(lower), abs(upper))
     bits = min(_WIDE - _exponent(most), _FINEST) if most else 0
     unit = Fraction(2) ** bits
     ends = math.floor(lower * unit), math.ceil(upper * unit)
-    return fixed_point(number, Measurement("sum", None, *ends, bits, whole=False)), bits
+    return fixed_point(number, Measurement("sum", None, *ends, bits, whole=False), dialect), bits
 
 
 def _cut(bound: Fraction | None) -> Fraction | None:
@@ -143,42 +148,47 @@ def _exponent(size: Fraction) -> int:
     return next(e for e in range(guess - 1, guess + 3) if size <= Fraction(2) ** e)
 
 
-def _wide(number: exp.Expr, lower: Fraction | None, upper: Fraction | None) -> tuple[exp.Expr, int]:
+def _wide(
+    number: exp.Expr, lower: Fraction | None, upper: Fraction | None, dialect: Dialect
+) -> tuple[exp.Expr, int]:
     known = abs(lower or upper or Fraction(0))
     reach = _WIDE if known <= 2**_WIDE else min(_exponent(known) + 10, 1023)
     bits = _WIDE + _FINE - reach
     low = float_down(-(Fraction(2) ** reach) if lower is None else lower)
     high = float_up(Fraction(2) ** reach if upper is None else upper)
-    scaled = exp.Mul(this=number.copy(), expression=_float(math.ldexp(1.0, bits)))
-    inside = exp.Between(this=number.copy(), low=_float(low), high=_float(high))
-    below = exp.LT(this=number.copy(), expression=_float(low))
-    no_nan = exp.not_(exp.IsNan(this=number.copy()))
-    above = exp.and_(exp.GT(this=number.copy(), expression=_float(high)), no_nan, copy=False)
-    huge = exp.DataType.build("HUGEINT")
+    scaled = exp.Mul(this=number.copy(), expression=constant_node(math.ldexp(1.0, bits)))
+    seen = dialect.comparable(number.copy())
+    inside = exp.Between(this=seen.copy(), low=constant_node(low), high=constant_node(high))
+    below = exp.LT(this=seen.copy(), expression=constant_node(low))
+    no_nan = exp.not_(dialect.nan_test(number.copy()))
+    above = exp.and_(exp.GT(this=seen.copy(), expression=constant_node(high)), no_nan, copy=False)
     made = exp.Case(
         ifs=[
-            exp.If(this=inside, true=exp.TryCast(this=exp.Trunc(this=scaled), to=huge)),
-            exp.If(this=below, true=_huge(low, bits)),
-            exp.If(this=above, true=_huge(high, bits)),
+            exp.If(this=inside, true=dialect.attempt(dialect.truncated(scaled), "wide")),
+            exp.If(this=below, true=_huge(low, bits, dialect)),
+            exp.If(this=above, true=_huge(high, bits, dialect)),
         ]
     )
     return made, bits
 
 
-def _huge(end: float, bits: int) -> exp.Expr:
-    return exp.cast(exp.Literal.number(math.trunc(Fraction(end) * Fraction(2) ** bits)), "HUGEINT")
+def _huge(end: float, bits: int, dialect: Dialect) -> exp.Expr:
+    return dialect.widened(exp.Literal.number(math.trunc(Fraction(end) * Fraction(2) ** bits)))
 
 
-def _saturated(columns: Sequence[exp.Expr]) -> exp.Expr:
-    total = columns[0]
-    high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_MOST, _LEAST))
-    return exp.Case(
-        ifs=[
-            exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
-            exp.If(this=exp.LT(this=total.copy(), expression=low), true=low.copy()),
-        ],
-        default=exp.TryCast(this=total.copy(), to=exp.DataType.build("BIGINT")),
-    )
+def _saturated(dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+    def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
+        total = columns[0]
+        high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_MOST, _LEAST))
+        return exp.Case(
+            ifs=[
+                exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
+                exp.If(this=exp.LT(this=total.copy(), expression=low), true=low.copy()),
+            ],
+            default=dialect.attempt(total.copy(), "integer"),
+        )
+
+    return finish
 
 
 def _scaled(bits: int) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
@@ -197,17 +207,19 @@ def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
         made = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
         ifs = []
         if math.isfinite(low):  # rounding must not leave the bounds that the mean is known to have
-            ifs.append(exp.If(this=exp.LT(this=made.copy(), expression=_float(low)), true=_float(low)))
+            ifs.append(
+                exp.If(this=exp.LT(this=made.copy(), expression=constant_node(low)), true=constant_node(low))
+            )
         if math.isfinite(high):
-            ifs.append(exp.If(this=exp.GT(this=made.copy(), expression=_float(high)), true=_float(high)))
+            ifs.append(
+                exp.If(
+                    this=exp.GT(this=made.copy(), expression=constant_node(high)), true=constant_node(high)
+                )
+            )
         return exp.Case(ifs=ifs, default=made) if ifs else made
 
     return finish
 
 
 def _times(number: exp.Expr, bits: int) -> exp.Expr:
-    return exp.Mul(this=number, expression=_float(math.ldexp(1.0, bits))) if bits else number
-
-
-def _float(value: float) -> exp.Expr:
-    return lower_expression(Literal(value, "float"))
+    return exp.Mul(this=number, expression=constant_node(math.ldexp(1.0, bits))) if bits else number

@@ -6,10 +6,10 @@ import math
 
 from sqlglot import exp
 
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
-from sfumato.plan.expressions.tree import Literal
 from sfumato.plan.questions.nodes import Measurement
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.typed import Typed
 
 __all__ = ["clamped", "fixed_point", "is_present", "weighted"]
@@ -17,14 +17,14 @@ __all__ = ["clamped", "fixed_point", "is_present", "weighted"]
 _EXACT = 2**53  # integers up to here are floats, so both ends of the clamp are exact
 
 
-def is_present(value: Typed) -> exp.Expr:
+def is_present(value: Typed, dialect: Dialect) -> exp.Expr:
     """Whether a value is there: neither NULL nor NaN."""
     if value.kind == "float":
-        return exp.not_(exp.IsNan(this=value.sql.copy()))  # NULL for NULL, which no CASE takes for true
+        return exp.not_(dialect.nan_test(value.sql.copy()))  # NULL for NULL, which no CASE takes for true
     return exp.Is(this=value.sql.copy(), expression=exp.Null()).not_()
 
 
-def fixed_point(value: Typed, measurement: Measurement) -> exp.Expr:
+def fixed_point(value: Typed, measurement: Measurement, dialect: Dialect) -> exp.Expr:
     """The value in units of 2**-bits, rounded toward zero, within [lower, upper]; NULL for NULL and NaN.
 
     Privacy:
@@ -38,18 +38,19 @@ def fixed_point(value: Typed, measurement: Measurement) -> exp.Expr:
         raise InvalidParameter("A measurement's clamp must lie within ±2**53 units; rescale the column.")
     if value.kind == "integer" and not measurement.bits:
         number = value.sql
-        return _clamp(number, _integer(lower), _integer(upper), lower=lower, upper=upper, within=number)
-    return _from_float(value, lower, upper, measurement.bits)
+        ends = _integer(lower), _integer(upper)
+        return _clamp(number, *ends, lower=lower, upper=upper, within=number, dialect=dialect)
+    return _from_float(value, lower, upper, measurement.bits, dialect)
 
 
-def _from_float(value: Typed, lower: int, upper: int, bits: int) -> exp.Expr:
+def _from_float(value: Typed, lower: int, upper: int, bits: int, dialect: Dialect) -> exp.Expr:
     number = value.sql if value.kind == "float" else exp.cast(value.sql, "DOUBLE")
     scaled = number.copy()
     if bits:
-        scaled = exp.Mul(this=scaled, expression=_float(_power(bits)))
-    within = exp.TryCast(this=exp.Trunc(this=scaled), to=exp.DataType.build("BIGINT"))
-    low, high = _float(lower * _power(-bits)), _float(upper * _power(-bits))
-    return _clamp(number, low, high, lower=lower, upper=upper, within=within)
+        scaled = exp.Mul(this=scaled, expression=constant_node(_power(bits)))
+    within = dialect.attempt(dialect.truncated(scaled), "integer")
+    ends = constant_node(lower * _power(-bits)), constant_node(upper * _power(-bits))
+    return _clamp(number, *ends, lower=lower, upper=upper, within=within, dialect=dialect)
 
 
 def _clamp(
@@ -60,13 +61,16 @@ def _clamp(
     lower: int,
     upper: int,
     within: exp.Expr,
+    dialect: Dialect,
 ) -> exp.Expr:
-    """This shape is the fastest of those tried on DuckDB; LEAST and GREATEST would take NaN for a bound."""
-    inside = exp.Between(this=number.copy(), low=low, high=high)
-    below = exp.LT(this=number.copy(), expression=low.copy())
-    above: exp.Expr = exp.GT(this=number.copy(), expression=high.copy())
-    if within is not number:  # a float: NaN is above all numbers there
-        above = exp.and_(above, exp.not_(exp.IsNan(this=number.copy())), copy=False)
+    """This shape is the fastest of those tried; LEAST and GREATEST would take NaN for a bound."""
+    is_float = within is not number
+    seen = dialect.comparable(number.copy()) if is_float else number
+    inside = exp.Between(this=seen.copy(), low=low, high=high)
+    below = exp.LT(this=seen.copy(), expression=low.copy())
+    above: exp.Expr = exp.GT(this=seen.copy(), expression=high.copy())
+    if is_float:  # NaN is above all numbers there
+        above = exp.and_(above, exp.not_(dialect.nan_test(number.copy())), copy=False)
     return exp.Case(
         ifs=[
             exp.If(this=inside, true=within.copy()),
@@ -92,10 +96,12 @@ def clamped(number: exp.Expr, lower: int, upper: int) -> exp.Expr:
     )
 
 
-def weighted(units: exp.Expr, weight: exp.Expr, measurement: Measurement, most: int) -> exp.Expr:
+def weighted(
+    units: exp.Expr, weight: exp.Expr, measurement: Measurement, most: int, dialect: Dialect
+) -> exp.Expr:
     """The units of a row times its weight of at most `most`, in an integer type that holds the product."""
     if measurement.magnitude * most >= 2**63:
-        units = exp.cast(units, "HUGEINT")
+        units = dialect.widened(units)
     return exp.Mul(this=units, expression=weight)
 
 
@@ -109,10 +115,6 @@ def _power(bits: int) -> float:
             "A measurement's unit is too small or too large for a float; rescale the column."
         )
     return power
-
-
-def _float(value: float) -> exp.Expr:
-    return lower_expression(Literal(value, "float"))
 
 
 def _integer(value: int) -> exp.Expr:

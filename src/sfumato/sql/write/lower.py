@@ -17,36 +17,26 @@ a prepared table         rows of low rank → groups
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.base import PLACE_COLUMN, UNIT_COLUMN
-from sfumato.errors import InvalidParameter
-from sfumato.plan.expressions.facts import Facts
-from sfumato.plan.expressions.tree import Expression
+from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
-from sfumato.plan.questions.sensitivity import WEIGHT, rows_in_group
+from sfumato.plan.questions.sensitivity import WEIGHT
 from sfumato.schema import PrivacyUnit, PrivateTable
-from sfumato.sql.write.choice import UNITS, by_choice, by_values, canonical
+from sfumato.sql.write.choice import by_choice, by_values
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
-from sfumato.sql.write.members import among
-from sfumato.sql.write.pieces import column, count, grouped, named, number, or_zero, quoted
-from sfumato.sql.write.pieces import share as _share
-from sfumato.sql.write.ranks import kept, keys_of
-from sfumato.sql.write.sources import lower_source
-from sfumato.sql.write.typed import Typed, typed
+from sfumato.sql.write.parts import CELL, UNITS, Parts
+from sfumato.sql.write.pieces import column, count, grouped, named, quoted
 
 __all__ = ["CELL", "UNITS", "lower"]
 
-CELL = "cell"
-"""The name of the column that holds the number of a cell."""
-
 
 def lower(
-    measured: Measured, tables: Readable | Mapping[str, Any], dialect: str = "duckdb", *, salt: int = 0
+    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect = DUCKDB, *, salt: int = 0
 ) -> exp.Select:
     """One SELECT with the columns `k0`, … and `m0`, …: exact integers, one row for each group that exists.
 
@@ -72,14 +62,12 @@ def lower(
         Of a prepared table rows of ranks up to max_rows are read, or those of groups of ranks up to
         max_groups with places up to `rows_in_group` there: what the ranks are is for `engines.prepare`, and
         what they leave of a unit is enforced by `sql.write.ranks.guard`.
-        Conditions: the engine's integer sums are exact (wider than 64 bits).
+        Conditions: the dialect's sums are exact, and its casts, tests and order of NaN are as `Dialect` says.
     """
-    if dialect != "duckdb":
-        raise InvalidParameter(f"No statement can be made for the dialect {dialect[:40]!r} yet; use duckdb.")
     unit = PrivacyUnit.from_dict(dict(measured.unit))
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
     rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
-    parts = _Parts(measured, rows, unit, dialect)
+    parts = Parts(measured, rows, unit, dialect)
     if any(each.kind == "values" for each in measured.measurements):
         return by_values(parts, salt)
     if measured.bounding == "choose" and unit.column is not None:
@@ -93,145 +81,7 @@ def lower(
     return _by_weighted_rows(parts)
 
 
-class _Parts:
-    """The pieces that all shapes are put together from."""
-
-    def __init__(self, measured: Measured, rows: Rows, unit: PrivacyUnit, dialect: str) -> None:
-        self.measurements, self.unit = measured.measurements, unit
-        columns = rows.columns
-        self._source = lower_source(measured.rows, rows.tables, dialect)
-        self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
-        self._keys = keys_of(measured, columns, dialect)
-        self._measured = measured
-        self._cell = self._cell_of(measured, columns, dialect)
-        self._arguments: dict[Expression, Typed] = {}
-        for each in measured.measurements:
-            if each.kind == "cells" or each.argument is None or each.argument in self._arguments:
-                continue
-            argument = typed(each.argument, columns, dialect)
-            self._arguments[each.argument] = (
-                canonical(argument) if each.kind == "values" else argument.number()
-            )
-
-    def argument(self, measurement: Measurement) -> Typed:
-        """The column that holds a measurement's argument, with the argument's type."""
-        assert measurement.argument is not None
-        position = list(self._arguments).index(measurement.argument)
-        return Typed(column(f"v{position}"), self._arguments[measurement.argument].kind)
-
-    @staticmethod
-    def _cell_of(measured: Measured, columns: Mapping[str, Facts], dialect: str) -> exp.Expr | None:
-        """The number of the cell that a row is counted in, where cells are."""
-        for each in measured.measurements:
-            if each.kind == "cells" and each.argument is not None:
-                return fixed_point(typed(each.argument, columns, dialect).number(), each)
-        return None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether groups are found in the data: then the number of units is read too, as `s`."""
-        return self._measured.is_open
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the key columns; a cell is one more."""
-        cell = [] if self._cell is None else [CELL]
-        return [f"k{i}" for i in range(len(self._keys))] + cell
-
-    def rows(
-        self,
-        *,
-        units: bool = False,
-        keys: bool = True,
-        arguments: bool = True,
-        owned: bool = True,
-        listed: bool = True,
-    ) -> exp.Select:
-        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those of a unit and a public key.
-
-        What the statement around them leaves out anyway need not be tested here: rows without a unit
-        (`owned=False`) and rows outside the public keys (`listed=False`).
-        """
-        columns: list[exp.Expr] = []
-        if units:
-            columns.append(named(self._unit(), "u"))
-        if keys:
-            columns += [named(key.sql.copy(), name) for key, name in zip(self._keys, self.keys, strict=False)]
-            columns += [] if self._cell is None else [named(self._cell.copy(), CELL)]
-        if arguments:
-            columns += [named(each.sql.copy(), f"v{i}") for i, each in enumerate(self._arguments.values())]
-        if self._shows_place:
-            columns.append(named(column(PLACE_COLUMN), "i"))
-        select = exp.Select().from_(self._source.copy()).select(*columns, copy=False)
-        if self._predicate is not None:
-            select = select.where(self._predicate.sql.copy(), copy=False)
-        if self._cell is not None:
-            select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
-        for rank, most in kept(self._measured, self.unit).items():
-            select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
-        if self.is_open:
-            select = self._among_public(select)
-        if units and owned:
-            select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
-        if units and listed and self._keys and not self.is_open:
-            select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
-        return select
-
-    def _among_public(self, select: exp.Select) -> exp.Select:
-        """The rows whose public keys have listed values, where others are found in the data."""
-        pairs = zip(self._measured.keys, self._keys, strict=True)
-        public = [(key, each.copy()) for key, each in pairs if key.values is not None]
-        if self._measured.together is not None:
-            keys, columns = zip(*public, strict=True)
-            return select.where(among(columns, keys, self._measured.together), copy=False)
-        for key, each in public:
-            select = select.where(among([each], [key], None), copy=False)
-        return select
-
-    def present(self, measurement: Measurement) -> exp.Expr:
-        """Whether a row of the source has a measurement's argument."""
-        assert measurement.argument is not None
-        return is_present(self._arguments[measurement.argument])
-
-    def member(self, columns: Sequence[Typed]) -> exp.Expr:
-        """Whether a row's keys are among the public combinations."""
-        measured = self._measured
-        return among(columns, measured.keys, measured.together if measured.levels else measured.combinations)
-
-    def plain(self, measurement: Measurement) -> exp.Expr:
-        """A measurement of rows of weight one."""
-        if measurement.kind in ("rows", "cells"):
-            return count()
-        if measurement.kind == "units":
-            return self.units()
-        argument = self.argument(measurement)
-        if measurement.kind == "present":
-            return exp.Count(this=exp.Case(ifs=[exp.If(this=is_present(argument), true=number(1))]))
-        return or_zero(exp.Sum(this=fixed_point(argument, measurement)))
-
-    def units(self) -> exp.Expr:
-        """The number of units among rows of weight one: each has one row, or one of place 1 in each group."""
-        if not self._shows_place:
-            return count()
-        first = exp.EQ(this=column("i"), expression=number(1))
-        return exp.Count(this=exp.Case(ifs=[exp.If(this=first, true=number(1))]))
-
-    @property
-    def _shows_place(self) -> bool:
-        """Whether units are counted by their first rows; where all rows are such, they need not be told."""
-        counts = self.is_open or any(each.kind == "units" for each in self.measurements)
-        return self._measured.bounding == "grouped" and counts and rows_in_group(self.unit) > 1
-
-    def typed_keys(self) -> list[Typed]:
-        """The key columns with their types."""
-        return [Typed(column(name), key.kind) for name, key in zip(self.keys, self._keys, strict=False)]
-
-    def _unit(self) -> exp.Column:
-        """The unit's id as the source has it: a declared column of that name may be cast, and merge ids."""
-        return column(UNIT_COLUMN)
-
-
-def _by_rows(parts: _Parts) -> exp.Select:
+def _by_rows(parts: Parts) -> exp.Select:
     """Each row is a unit, or has a rank that admits it, and has weight one."""
     measures = [named(parts.plain(each), f"m{i}") for i, each in enumerate(parts.measurements)]
     measures += [named(parts.units(), UNITS)] if parts.is_open else []
@@ -248,7 +98,7 @@ def _by_rows(parts: _Parts) -> exp.Select:
     return select
 
 
-def _by_units(parts: _Parts) -> exp.Select:
+def _by_units(parts: Parts) -> exp.Select:
     """One line a unit, which knows its own weight: nothing to join."""
     lines: list[exp.Expr] = []
     totals: list[exp.Expr] = []
@@ -260,16 +110,16 @@ def _by_units(parts: _Parts) -> exp.Select:
         weigh = True
         lines.append(named(parts.plain(each), f"s{i}"))
         product = exp.Mul(this=column(f"s{i}"), expression=weight.copy())
-        totals.append(named(or_zero(exp.Sum(this=product)), f"m{i}"))
+        totals.append(named(parts.total(product), f"m{i}"))
     if weigh:
-        lines.append(named(_share(parts.unit.max_rows, count()), "w"))
+        lines.append(named(parts.share(parts.unit.max_rows, count()), "w"))
     rows = parts.rows(units=True).subquery(quoted("r"), copy=False)
     units = exp.Select().select(*lines or [column("u")], copy=False).from_(rows, copy=False)
     units = units.group_by(column("u"), copy=False)
     return exp.Select().select(*totals, copy=False).from_(units.subquery(quoted("t"), copy=False), copy=False)
 
 
-def _by_weighted_rows(parts: _Parts) -> exp.Select:
+def _by_weighted_rows(parts: Parts) -> exp.Select:
     """Every row finds the weight of its unit.
 
     A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
@@ -278,7 +128,7 @@ def _by_weighted_rows(parts: _Parts) -> exp.Select:
     measures = [named(_weighted_row(each, parts), f"m{i}") for i, each in enumerate(parts.measurements)]
     counted = parts.rows(units=True, keys=False, arguments=False, owned=False)
     sizes = counted.subquery(quoted("s"), copy=False)
-    weight = named(_share(parts.unit.max_rows, count()), "w")
+    weight = named(parts.share(parts.unit.max_rows, count()), "w")
     weights = exp.Select().select(column("u"), weight, copy=False).from_(sizes, copy=False)
     weights = weights.group_by(column("u"), copy=False)
     rows = parts.rows(units=True, owned=False, listed=False).subquery(quoted("r"), copy=False)
@@ -289,17 +139,18 @@ def _by_weighted_rows(parts: _Parts) -> exp.Select:
     return select
 
 
-def _weighted_row(measurement: Measurement, parts: _Parts) -> exp.Expr:
+def _weighted_row(measurement: Measurement, parts: Parts) -> exp.Expr:
     weight = column("w")
     if measurement.kind in ("rows", "cells"):
-        return exp.Sum(this=weight)
+        return parts.dialect.total(weight)
     argument = parts.argument(measurement)
     if measurement.kind == "present":
-        return or_zero(exp.Sum(this=exp.Case(ifs=[exp.If(this=is_present(argument), true=weight)])))
-    return or_zero(exp.Sum(this=weighted(fixed_point(argument, measurement), weight, measurement, WEIGHT)))
+        return parts.total(exp.Case(ifs=[exp.If(this=is_present(argument, parts.dialect), true=weight)]))
+    units = fixed_point(argument, measurement, parts.dialect)
+    return parts.total(weighted(units, weight, measurement, WEIGHT, parts.dialect))
 
 
-def _by_pairs(parts: _Parts) -> exp.Select:
+def _by_pairs(parts: Parts) -> exp.Select:
     """One line for each unit in each group; the unit's lines then give the weights for all of them."""
     lines: list[exp.Expr] = [column("u"), *map(column, parts.keys)]
     shares: list[exp.Expr] = [column("u")]
@@ -307,17 +158,17 @@ def _by_pairs(parts: _Parts) -> exp.Select:
     weigh = False
     for i, each in enumerate(parts.measurements):
         if each.kind == "units":
-            shares.append(named(_share(parts.unit.max_groups, count()), "g"))
-            measures.append(named(exp.Sum(this=column("g")), f"m{i}"))
+            shares.append(named(parts.share(parts.unit.max_groups, count()), "g"))
+            measures.append(named(parts.dialect.total(column("g")), f"m{i}"))
             continue
         weigh = True
         lines.append(named(parts.plain(each), f"s{i}"))
         product = exp.Mul(this=column(f"s{i}"), expression=column("w"))
-        measures.append(named(exp.Sum(this=product), f"m{i}"))
+        measures.append(named(parts.dialect.total(product), f"m{i}"))
     if weigh:
         lines.append(named(count(), "n"))
-        total = exp.cast(exp.Sum(this=column("n")), "BIGINT")
-        shares.append(named(_share(parts.unit.max_rows, total), "w"))
+        total = exp.cast(parts.dialect.total(column("n")), "BIGINT")
+        shares.append(named(parts.share(parts.unit.max_rows, total), "w"))
     pairs = exp.Select().select(*lines, copy=False)
     pairs = pairs.from_(parts.rows(units=True).subquery(quoted("r"), copy=False), copy=False)
     pairs = pairs.group_by(column("u"), *map(column, parts.keys), copy=False)
@@ -325,7 +176,7 @@ def _by_pairs(parts: _Parts) -> exp.Select:
     units = units.group_by(column("u"), copy=False)
     select = grouped(parts.keys, measures).from_(exp.Table(this=quoted("p")), copy=False)
     return _join(select, units.subquery(quoted("t"), copy=False)).with_(
-        quoted("p"), as_=pairs, materialized=True, copy=False
+        quoted("p"), as_=pairs, materialized=parts.dialect.materialised or None, copy=False
     )
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.plan.expressions.tree import literal
 from sfumato.plan.questions.nodes import Key
-from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.typed import Typed
 
 __all__ = ["among"]
@@ -34,7 +33,7 @@ def among(
     if every or len(keys) == 1:
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
-    rows = [exp.Tuple(expressions=[lower_expression(literal(each)) for each in row]) for row in combinations]
+    rows = [exp.Tuple(expressions=[constant_node(each) for each in row]) for row in combinations]
     return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=rows)
 
 
@@ -49,9 +48,9 @@ def _one_of_or_null(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
 
 def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
     if len(values) > _FEW and _is_range(column, values):
-        low, high = (lower_expression(literal(end)) for end in (min(values), max(values)))
+        low, high = (constant_node(end) for end in (min(values), max(values)))
         return exp.Between(this=_whole(column), low=low, high=high)
-    return exp.In(this=_whole(column), expressions=[lower_expression(literal(each)) for each in values])
+    return exp.In(this=_whole(column), expressions=[constant_node(each) for each in values])
 
 
 def _whole(column: Typed) -> exp.Expr:

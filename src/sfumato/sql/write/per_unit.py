@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts, refine
 from sfumato.plan.expressions.tree import Expression
@@ -30,12 +31,14 @@ def refined(
     return before, before if predicate is None else refine(predicate, before)
 
 
-def where(predicate: Expression | None, columns: Mapping[str, Facts], dialect: str) -> exp.Expr | None:
+def where(predicate: Expression | None, columns: Mapping[str, Facts], dialect: Dialect) -> exp.Expr | None:
     """The condition in the engine's language, as one operand."""
     return None if predicate is None else exp.Paren(this=typed(predicate, columns, dialect).sql)
 
 
-def select_per_unit(source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any], dialect: str) -> exp.Select:
+def select_per_unit(
+    source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any], dialect: Dialect
+) -> exp.Select:
     """The SELECT, from what stands in FROM for the rows that are aggregated.
 
     Privacy:
@@ -50,7 +53,7 @@ def select_per_unit(source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any],
     rows: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
     rows += [(f"k{i}", key) for i, key in enumerate(keys)]
     rows += [(f"v{i}", value) for i, value in enumerate(calls) if value is not None]
-    level = select_plain(rows, inner, where(source.predicate, before, dialect), has_id())
+    level = select_plain(rows, inner, dialect, where(source.predicate, before, dialect), has_id())
 
     groups: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "r"))]
     groups += [(f"k{i}", column(f"k{i}", "r")) for i in range(len(keys))]
@@ -58,7 +61,8 @@ def select_per_unit(source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any],
     result += [(name, column(f"k{i}")) for i, (name, _) in enumerate(source.keys)]
     by = [each.copy() for _, each in groups]
     for i, ((name, call), value) in enumerate(zip(source.aggregates, calls, strict=True)):
-        made = _recipe(call, None if value is None else Typed(column(f"v{i}", "r"), value.kind), columns)
+        held = None if value is None else Typed(column(f"v{i}", "r"), value.kind)
+        made = _recipe(call, held, columns, dialect)
         groups += [(f"p{i}_{j}", part) for j, part in enumerate(made.parts)]
         result.append((name, made.finish([column(f"p{i}_{j}") for j in range(len(made.parts))])))
     level = select(groups, subquery(level, "r")).group_by(*by, copy=False)
@@ -75,7 +79,7 @@ def _without_having(source: PerUnit) -> PerUnit:
     return PerUnit(source.source, source.predicate, source.keys, source.aggregates)
 
 
-def _value(call: AggregateCall, columns: Mapping[str, Facts], dialect: str) -> Typed | None:
+def _value(call: AggregateCall, columns: Mapping[str, Facts], dialect: Dialect) -> Typed | None:
     if call.function not in _FUNCTIONS or (call.argument is None and call.function != "count"):
         raise InvalidParameter(
             f"{call.function.upper()} is no aggregate within a unit, or lacks an argument."
@@ -83,6 +87,8 @@ def _value(call: AggregateCall, columns: Mapping[str, Facts], dialect: str) -> T
     return None if call.argument is None else as_typed(call.argument, columns, dialect)
 
 
-def _recipe(call: AggregateCall, value: Typed | None, columns: Mapping[str, Facts]) -> Recipe:
+def _recipe(
+    call: AggregateCall, value: Typed | None, columns: Mapping[str, Facts], dialect: Dialect
+) -> Recipe:
     facts = None if call.argument is None else argument_facts(call, columns)
-    return recipe(call.function, value, facts, bounded=call.bounds is not None)
+    return recipe(call.function, value, facts, dialect, bounded=call.bounds is not None)

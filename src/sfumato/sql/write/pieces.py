@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.sensitivity import WEIGHT
 
@@ -18,13 +19,13 @@ __all__ = [
     "has_id",
     "named",
     "number",
-    "or_zero",
     "picked",
     "quoted",
     "select",
     "share",
     "subquery",
     "table",
+    "total",
 ]
 
 
@@ -92,9 +93,9 @@ def count() -> exp.Count:
     return exp.Count(this=exp.Star(), big_int=True)
 
 
-def or_zero(total: exp.Expr) -> exp.Coalesce:
-    """A sum, which is NULL over no rows."""
-    return exp.Coalesce(this=total, expressions=[number(0)])
+def total(value: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """The exact sum of integers; 0 over no rows."""
+    return exp.Coalesce(this=dialect.total(value), expressions=[number(0)])
 
 
 def picked(columns: Iterable[exp.Expr], rows: exp.Query, name: str) -> exp.Select:
@@ -108,8 +109,8 @@ def grouped(keys: Sequence[str], measures: Iterable[exp.Expr]) -> exp.Select:
     return select.group_by(*map(column, keys), copy=False) if keys else select
 
 
-def share(most: int, size: exp.Expr) -> exp.Expr:
+def share(most: int, size: exp.Expr, dialect: Dialect) -> exp.Expr:
     """The whole weight of `most` rows or groups, divided among `size` of them and rounded down."""
-    total = exp.cast(number(most * WEIGHT), "BIGINT")
-    among = exp.Greatest(this=size, expressions=[number(most)], ignore_nulls=True)
-    return exp.IntDiv(this=total, expression=among)
+    whole = exp.cast(number(most * WEIGHT), "BIGINT")
+    among = dialect.fill(dialect.greatest, size, number(most))
+    return dialect.fill(dialect.divide, whole, among)

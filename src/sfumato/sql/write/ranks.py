@@ -8,15 +8,15 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.schema import PrivacyUnit, PrivateTable
-from sfumato.sql.write.choice import canonical
 from sfumato.sql.write.pieces import column, count, grouped, named, number, picked, subquery
 from sfumato.sql.write.sources import lower_source
-from sfumato.sql.write.typed import Typed, typed
+from sfumato.sql.write.typed import Typed, canonical, typed
 
 __all__ = ["guard", "kept", "keys_of"]
 
@@ -30,17 +30,17 @@ def kept(measured: Measured, unit: PrivacyUnit) -> dict[str, int]:
     return {}
 
 
-def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: str) -> list[Typed]:
+def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> list[Typed]:
     """The keys of a question; in one form for the same value where they are not public."""
     found = [typed(key.expression, columns, dialect) for key in measured.keys]
     return [
-        canonical(each) if key.found or measured.is_open else each
+        canonical(each, dialect) if key.found or measured.is_open else each
         for key, each in zip(measured.keys, found, strict=True)
     ]
 
 
 def guard(
-    measured: Measured, tables: Readable | Mapping[str, Any], dialect: str = "duckdb"
+    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect = DUCKDB
 ) -> exp.Select | None:
     """One number: how many units have more rows or groups of the ranks that a question keeps than they may.
 

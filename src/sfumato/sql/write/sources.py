@@ -23,6 +23,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.relations import block_facts, is_single, source_facts
@@ -42,7 +43,7 @@ MOST_PARTNERS = 100
 _PLACE = "sfumato place"
 
 
-def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
+def lower_source(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
     """What stands in FROM: it has the source's columns, and `UNIT_COLUMN` unless each row is a unit.
 
     Args:
@@ -59,7 +60,7 @@ def lower_source(source: Source, tables: Mapping[str, Any], dialect: str) -> exp
     return _lowered(source, tables, dialect)
 
 
-def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
+def id_types(columns: Sequence[tuple[str, str]], dialect: Dialect) -> exp.Select:
     """One row with the types of columns of attached tables, as `"0"`, `"1"`, … in this order, reading no row.
 
     Ids of tables whose rows are put together must have the same one, the text that the engine gives for it;
@@ -69,7 +70,7 @@ def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
     found = [
         subquery(
             select(
-                [("t", exp.Anonymous(this="TYPEOF", expressions=[exp.Max(this=column(name))]))],
+                [("t", dialect.fill(dialect.type_of, exp.Max(this=column(name))))],
                 table(of),
                 none.copy(),
             ),
@@ -83,9 +84,9 @@ def id_types(columns: Sequence[tuple[str, str]]) -> exp.Select:
     return made
 
 
-def _lowered(source: Source, tables: Mapping[str, Any], dialect: str) -> exp.Expr:
+def _lowered(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
     if isinstance(source, Scan):
-        return _plain_scan(source, tables)
+        return _plain_scan(source, tables, dialect)
     if isinstance(source, Joined):
         return subquery(_joined(source, tables, dialect), "j")
     if isinstance(source, United):
@@ -146,7 +147,7 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     return subquery(made, "v")
 
 
-def _plain_scan(source: Scan | Public, tables: Mapping[str, Any]) -> exp.Expr:
+def _plain_scan(source: Scan | Public, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
     """The same with equal values in one form, as the columns of all other sources have them."""
     kinds = {name: each.kind for name, each in tables[source.table].schema.items()}
     rows = table(source.table) if isinstance(source, Public) else _scan(source, tables)
@@ -155,7 +156,7 @@ def _plain_scan(source: Scan | Public, tables: Mapping[str, Any]) -> exp.Expr:
     columns: list[tuple[str, exp.Expr]] = []
     if not isinstance(source, Public) and _has_units(source, tables):
         columns.append((UNIT_COLUMN, column(UNIT_COLUMN)))
-    columns += [(name, plain(Typed(column(name), kind))) for name, kind in kinds.items()]
+    columns += [(name, plain(Typed(column(name), kind), dialect)) for name, kind in kinds.items()]
     return subquery(select(columns, rows), "f")
 
 
@@ -163,7 +164,9 @@ def _is_via(source: Scan, tables: Mapping[str, Any]) -> bool:
     return _private(source.table, tables).unit.is_via
 
 
-def _block(block: Block, tables: Mapping[str, Any], dialect: str, kinds: Mapping[str, Facts]) -> exp.Select:
+def _block(
+    block: Block, tables: Mapping[str, Any], dialect: Dialect, kinds: Mapping[str, Facts]
+) -> exp.Select:
     """The rows of a source that satisfy a condition, each judged by itself; in the types of `kinds`."""
     check_names([name for name, _ in block.columns])
     before, inside = refined(block.source, block.predicate, tables)
@@ -171,17 +174,17 @@ def _block(block: Block, tables: Mapping[str, Any], dialect: str, kinds: Mapping
     if isinstance(block.source, Public):
         if not isinstance(tables.get(block.source.table), PublicTable):
             raise InvalidParameter(f"{block.source.table[:60]!r} is no public table.")
-        rows = _plain_scan(block.source, tables)
+        rows = _plain_scan(block.source, tables, dialect)
     else:
         rows = _lowered(block.source, tables, dialect)
         if _has_units(block.source, tables):
             columns.append((UNIT_COLUMN, Typed(column(UNIT_COLUMN), None)))
     made = {name: as_typed(each, inside, dialect) for name, each in block.columns}
-    columns += [(name, as_kind(made[name], each.kind)) for name, each in kinds.items()]
-    return select_plain(columns, rows, where(block.predicate, before, dialect))
+    columns += [(name, as_kind(made[name], each.kind, dialect)) for name, each in kinds.items()]
+    return select_plain(columns, rows, dialect, where(block.predicate, before, dialect))
 
 
-def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Select:
+def _joined(source: Joined, tables: Mapping[str, Any], dialect: Dialect) -> exp.Select:
     """Left rows with their partners.
 
     Privacy:
@@ -192,24 +195,24 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Sele
     source_facts(source, tables)  # checks names and kinds
     private = _has_units(_rows(source.left), tables)
     left, right = block_facts(source.left, tables), block_facts(source.right, tables)
-    pairs = [_compared(a, left[a].kind, b, right[b].kind) for a, b in source.on]
+    pairs = [_compared(a, left[a].kind, b, right[b].kind, dialect) for a, b in source.on]
     matches = [_equal(here, column(f"j{i}", "r")) for i, (here, _) in enumerate(pairs)]
     other = subquery(_block(source.right, tables, dialect, right), "q")
     keys = [there for _, there in pairs]
     if source.is_public:
-        reduced = _at_most_one(other, right, keys)
+        reduced = _at_most_one(other, right, keys, dialect)
     else:
         _need_units(_rows(source.left), tables)
         _need_units(_rows(source.right), tables)
         matches.append(_equal(column(UNIT_COLUMN, "l"), column(UNIT_COLUMN, "r")))
-        few = subquery(_few(other, source.right, right), "q")
-        reduced = _partners(_with_keys(few, right, keys), source.right, keys, right)
+        few = subquery(_few(other, source.right, right, dialect), "q")
+        reduced = _partners(_with_keys(few, right, keys, dialect), source.right, keys, right, dialect)
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, "l"))] if private else []
     columns += [(name, column(name, "l")) for name in left]
     columns += [(name, column(f"c{i}", "r")) for i, name in enumerate(right)]
     mine: exp.Query = _block(source.left, tables, dialect, left)
     if not source.is_public:
-        mine = _few(subquery(mine, "p"), source.left, left)
+        mine = _few(subquery(mine, "p"), source.left, left, dialect)
     made = select(columns, subquery(mine, "l"))
     return made.join(
         subquery(reduced, "r"),
@@ -219,7 +222,7 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: str) -> exp.Sele
     )
 
 
-def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.Select:
+def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts], dialect: Dialect) -> exp.Select:
     """At most `MOST_JOINED` rows of each unit, chosen by a hash of their columns.
 
     Privacy:
@@ -232,11 +235,12 @@ def _few(rows: exp.Subquery, block: Block, columns: Mapping[str, Facts]) -> exp.
     shown += [(name, column(name)) for name in columns]
     if is_single(block):
         return select(shown, rows)
-    return _first(shown, rows, [column(UNIT_COLUMN)], [column(name) for name in columns], MOST_JOINED)
+    every = [column(name) for name in columns]
+    return _first(shown, rows, [column(UNIT_COLUMN)], every, MOST_JOINED, dialect)
 
 
 def _partners(
-    rows: exp.Select, block: Block, keys: Sequence[Typed], columns: Mapping[str, Facts]
+    rows: exp.Select, block: Block, keys: Sequence[Typed], columns: Mapping[str, Facts], dialect: Dialect
 ) -> exp.Select:
     """At most `MOST_PARTNERS` rows of each unit with the same keys `j0`, …, chosen like those of `_few`.
 
@@ -249,7 +253,8 @@ def _partners(
     by = [UNIT_COLUMN, *(f"j{i}" for i in range(len(keys)))]
     every = [f"c{i}" for i in range(len(columns))]
     shown = [(name, column(name)) for name in (*by, *every)]
-    return _first(shown, subquery(rows, "k"), [*map(column, by)], [*map(column, every)], MOST_PARTNERS)
+    inner = subquery(rows, "k")
+    return _first(shown, inner, [*map(column, by)], [*map(column, every)], MOST_PARTNERS, dialect)
 
 
 def _first(
@@ -258,52 +263,58 @@ def _first(
     by: Sequence[exp.Expr],
     every: Sequence[exp.Expr],
     most: int,
+    dialect: Dialect,
 ) -> exp.Select:
     """So many rows of those that agree in `by`, in the order of a hash of all columns and of these."""
-    twice: exp.Expr = exp.Literal.number(0)
+    lot: exp.Expr = exp.Literal.number(0)
     if every:
-        once = exp.Anonymous(this="hash", expressions=[each.copy() for each in every])
-        twice = exp.Anonymous(this="hash", expressions=[once])
-    order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (twice, *every)])
+        lot = dialect.chosen_by(*(each.copy() for each in every))
+    order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (lot, *every)])
     place = exp.Window(this=exp.RowNumber(), partition_by=[each.copy() for each in by], order=order)
     ranked = select([*shown, (_PLACE, place)], rows)
     limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(most))
     return select([(name, each.copy()) for name, each in shown], subquery(ranked, "w"), limit)
 
 
-def _compared(here: str, kind: Kind | None, there: str, other: Kind | None) -> tuple[exp.Expr, Typed]:
+def _compared(
+    here: str, kind: Kind | None, there: str, other: Kind | None, dialect: Dialect
+) -> tuple[exp.Expr, Typed]:
     """Both columns of an equality in one type: that which the engine would choose, but before it counts."""
     common: Kind | None = "float" if {kind, other} == {"integer", "float"} else kind
-    left = as_kind(Typed(column(here, "l"), kind), common)
-    return left.sql, as_kind(Typed(column(there), other), common)
+    left = as_kind(Typed(column(here, "l"), kind), common, dialect)
+    return left.sql, as_kind(Typed(column(there), other), common, dialect)
 
 
-def _with_keys(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+def _with_keys(
+    rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed], dialect: Dialect
+) -> exp.Select:
     """Rows with `j0`, … to compare, and their columns as `c0`, …; a NaN equals nothing."""
     made: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
     made += [(f"j{i}", key.sql) for i, key in enumerate(keys)]
     made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
-    return select(made, rows, *map(_no_nan, keys))
+    return select(made, rows, *(_no_nan(key, dialect) for key in keys))
 
 
-def _at_most_one(rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed]) -> exp.Select:
+def _at_most_one(
+    rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed], dialect: Dialect
+) -> exp.Select:
     """One row for each combination of keys: of several, the least value of each column."""
     if not keys:
         raise InvalidParameter("A join with a public table compares at least one column.")
     made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
     made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
-    level = select(made, rows, *map(_no_nan, keys))
+    level = select(made, rows, *(_no_nan(key, dialect) for key in keys))
     groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
     groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
     by = [column(f"j{i}", "p") for i in range(len(keys))]
     return select(groups, subquery(level, "p")).group_by(*by, copy=False)
 
 
-def _no_nan(key: Typed) -> exp.Expr | None:
-    return exp.not_(exp.IsNan(this=key.sql.copy())) if key.kind == "float" else None
+def _no_nan(key: Typed, dialect: Dialect) -> exp.Expr | None:
+    return exp.not_(dialect.nan_test(key.sql.copy())) if key.kind == "float" else None
 
 
-def _united(source: United, tables: Mapping[str, Any], dialect: str) -> exp.Query:
+def _united(source: United, tables: Mapping[str, Any], dialect: Dialect) -> exp.Query:
     """All rows of all parts; ids stay as they are, so that a unit of several parts is one."""
     kinds = source_facts(source, tables)
     for part in source.parts:

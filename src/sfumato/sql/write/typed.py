@@ -7,22 +7,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sfumato.engines.forms import one_form
+from sfumato.engines.dialect import Dialect
+from sfumato.engines.forms import group_form, one_form
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.schema import Kind
 from sfumato.sql.write.expressions import lower_expression
 from sfumato.sql.write.pieces import column, select, subquery
 
-__all__ = ["Typed", "as_kind", "as_typed", "plain", "select_plain", "typed"]
-
-_TYPES: dict[Kind, str] = {
-    "integer": "BIGINT",
-    "float": "DOUBLE",
-    "boolean": "BOOLEAN",
-    "text": "VARCHAR",
-    "date": "DATE",
-}
+__all__ = ["Typed", "as_kind", "as_typed", "canonical", "plain", "select_plain", "typed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +36,7 @@ class Typed:
         return Typed(exp.cast(self.sql, "DOUBLE"), "float")
 
 
-def typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) -> Typed:
+def typed(expression: Expression, columns: Mapping[str, Facts], dialect: Dialect) -> Typed:
     """The expression in the engine's language, with the kind that its columns' types give it."""
     sql = lower_expression(expression, dialect, columns=columns)
     if isinstance(expression, Column):
@@ -51,7 +44,7 @@ def typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) ->
     return Typed(sql, facts_of(expression, columns).kind)
 
 
-def as_typed(expression: Expression, columns: Mapping[str, Facts], dialect: str) -> Typed:
+def as_typed(expression: Expression, columns: Mapping[str, Facts], dialect: Dialect) -> Typed:
     """An expression in the canonical type of its kind, as columns of tables have it; NULL if it does not fit.
 
     A whole number that arithmetic made is a DOUBLE of the engine, which nobody may take for a BIGINT.
@@ -59,23 +52,32 @@ def as_typed(expression: Expression, columns: Mapping[str, Facts], dialect: str)
     made = typed(expression, columns, dialect)
     if isinstance(expression, Column) or made.kind is None:
         return made
-    return as_kind(made, made.kind, sure=False)
+    return as_kind(made, made.kind, dialect, sure=False)
 
 
-def as_kind(value: Typed, kind: Kind | None, *, sure: bool = True) -> Typed:
+def as_kind(value: Typed, kind: Kind | None, dialect: Dialect, *, sure: bool = True) -> Typed:
     """A value cast to the canonical type of a kind; `sure`: it has that of its own kind."""
     if kind is None or (sure and value.kind == kind):
         return value
-    return Typed(exp.TryCast(this=value.sql, to=exp.DataType.build(_TYPES[kind])), kind)
+    return Typed(dialect.attempt(value.sql, kind), kind)
 
 
-def plain(value: Typed) -> exp.Expr:
+def plain(value: Typed, dialect: Dialect) -> exp.Expr:
     """The value in the one form that equal values have (`engines.forms`)."""
-    return one_form(value.sql, value.kind)
+    return one_form(value.sql, value.kind, dialect)
+
+
+def canonical(value: Typed, dialect: Dialect) -> Typed:
+    """A value as the key of a group or as one to be counted: one form for values that are the same."""
+    if value.kind == "integer" and not isinstance(value.sql, exp.Column):
+        return as_kind(
+            value, "integer", dialect, sure=False
+        )  # arithmetic is in doubles, and may leave 64 bits
+    return Typed(group_form(value.sql, value.kind, dialect), value.kind)
 
 
 def select_plain(
-    columns: Iterable[tuple[str, Typed]], source: exp.Expr, *conditions: exp.Expr | None
+    columns: Iterable[tuple[str, Typed]], source: exp.Expr, dialect: Dialect, *conditions: exp.Expr | None
 ) -> exp.Select:
     """SELECT columns under names, equal values in one form, from a source whose columns are so.
 
@@ -90,7 +92,8 @@ def select_plain(
     if not any(_is_computed(each) for _, each in listed):
         return made
     shown = [
-        (name, plain(Typed(column(name), each.kind if _is_computed(each) else None))) for name, each in listed
+        (name, plain(Typed(column(name), each.kind if _is_computed(each) else None), dialect))
+        for name, each in listed
     ]
     return select(shown, subquery(made, "m"))
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Expression
@@ -34,7 +35,9 @@ _FAR = 2**31
 _COPY = "copy"
 
 
-def select_windowed(source: Windowed, inner: exp.Expr, tables: Mapping[str, Any], dialect: str) -> exp.Select:
+def select_windowed(
+    source: Windowed, inner: exp.Expr, tables: Mapping[str, Any], dialect: Dialect
+) -> exp.Select:
     """The SELECT, from what stands in FROM for the rows that see one another.
 
     Privacy:
@@ -50,7 +53,7 @@ def select_windowed(source: Windowed, inner: exp.Expr, tables: Mapping[str, Any]
     check_names([*columns, *(name for name, _ in source.columns)])
     rows = _Rows(columns, dialect)
     windows = [_Window(i, call, rows) for i, (_, call) in enumerate(source.columns)]
-    level = select_plain(rows.read, inner, where(source.predicate, before, dialect), has_id())
+    level = select_plain(rows.read, inner, dialect, where(source.predicate, before, dialect), has_id())
     if sum(call.function in _NUMBERED for _, call in source.columns) > 1:
         level = select(rows.numbered(), subquery(level, "s"))
 
@@ -68,8 +71,8 @@ def select_windowed(source: Windowed, inner: exp.Expr, tables: Mapping[str, Any]
 class _Rows:
     """The columns that windows read, under short names: the source's are `c0`, …, others `e0`, …."""
 
-    def __init__(self, columns: Mapping[str, Facts], dialect: str) -> None:
-        self.columns, self._dialect, self._copies = columns, dialect, False
+    def __init__(self, columns: Mapping[str, Facts], dialect: Dialect) -> None:
+        self.columns, self.dialect, self._copies = columns, dialect, False
         self.read: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
         self.read += [
             (f"c{i}", Typed(column(name), each.kind)) for i, (name, each) in enumerate(columns.items())
@@ -77,7 +80,7 @@ class _Rows:
 
     def add(self, expression: Expression) -> Typed:
         """A column for an expression."""
-        made = as_typed(expression, self.columns, self._dialect)
+        made = as_typed(expression, self.columns, self.dialect)
         name = f"e{len(self.read)}"
         self.read.append((name, made))
         return Typed(column(name), made.kind)
@@ -124,7 +127,7 @@ class _Window:
         if call.argument is not None:
             same = AggregateCall(_AGGREGATES[call.function], call.argument)
             facts = argument_facts(same, self._rows.columns)
-        steps = recipe(call.function, self._argument, facts)
+        steps = recipe(call.function, self._argument, facts, self._rows.dialect)
         parts: list[tuple[str, exp.Expr]] = []
         for j, each in enumerate(steps.parts):
             parts.append((f"{name}_{j}", self._over(each)))

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.engines.dialect import Dialect, Template
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.ranges import Facts
 from sfumato.plan.expressions.tree import Expression
@@ -18,7 +19,6 @@ __all__ = ["Function", "Rule", "Template", "Vector", "aligned", "need", "refused
 
 Array: TypeAlias = npt.NDArray[Any]
 Rule: TypeAlias = Callable[..., Facts]
-Template: TypeAlias = str | Callable[[int], str]
 
 _WORDS: dict[Kind | None, str] = {
     "integer": "a whole number",
@@ -50,14 +50,13 @@ class Function:
         arity: The least and greatest number of arguments; None is any.
         rule: Facts of the arguments to facts of the result; refuses arguments of the wrong kind. Sound: the
             result of arguments within their facts lies within it.
-        sql: A template in DuckDB's dialect, `{0}` is the first argument; or what gives one for a number of
-            arguments. Total: no row can make the engine raise.
+        sql: The common template, `{0}` is the first argument; or what gives one for a number of arguments. A
+            dialect says whether it holds there. Total: no row can make the engine raise.
         compute: The same over results, on vectors.
         nodes: The sqlglot classes it is parsed from, each with the names of its arguments in order; a star
             marks a list.
         names: What else SQL calls it.
         literals: Which arguments must be constants.
-        dialects: Templates for other dialects.
         ascii: Whether `compute` agrees with the engine only on ASCII text.
         listed: Whether `compute` may list the results of listed arguments.
         guard: A template that is put around arguments where their results could harm the engine: dates beyond
@@ -76,7 +75,6 @@ class Function:
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     literals: tuple[int, ...] = ()
-    dialects: Mapping[str, Template] = field(default_factory=dict)
     ascii: bool = False
     listed: bool = True
     guard: str = ""
@@ -89,16 +87,20 @@ class Function:
         """The arguments in normal form."""
         return arguments if self.normal is None else self.normal(arguments)
 
-    def template(self, count: int, dialect: str) -> str:
+    def template(self, count: int, dialect: Dialect) -> str:
         """The template for so many arguments.
 
         Raises:
             QueryRefused: where this dialect has none.
         """
-        if dialect != "duckdb" and dialect not in self.dialects:
-            raise QueryRefused(f"{self.name.upper()} has no proven form in {dialect}.", "Leave it out.")
-        chosen = self.dialects.get(dialect, self.sql)
+        chosen = dialect.form(self.name, self.sql)
+        if chosen is None:
+            raise QueryRefused(f"{self.name.upper()} has no proven form in {dialect.name}.", "Leave it out.")
         return chosen if isinstance(chosen, str) else chosen(count)
+
+    def common(self, count: int) -> str:
+        """The common template for so many arguments, by which sizes are judged."""
+        return self.sql if isinstance(self.sql, str) else self.sql(count)
 
 
 def refused(name: str, wanted: str, facts: Facts, fix: str = "") -> QueryRefused:

@@ -1,0 +1,183 @@
+"""The pieces that the statement of a question is put together from, whatever its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from sfumato.engines.base import PLACE_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import Dialect
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.tree import Expression
+from sfumato.plan.questions.nodes import Measured, Measurement
+from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.schema import PrivacyUnit
+from sfumato.sql.write.fixed_point import fixed_point, is_present
+from sfumato.sql.write.members import among
+from sfumato.sql.write.pieces import column, count, named, number, share, total
+from sfumato.sql.write.ranks import kept, keys_of
+from sfumato.sql.write.sources import lower_source
+from sfumato.sql.write.typed import Typed, canonical, typed
+
+__all__ = ["CELL", "UNITS", "Parts"]
+
+CELL = "cell"
+"""The name of the column that holds the number of a cell."""
+UNITS = "s"
+"""The name of the column that holds the number of units of a group."""
+
+
+class Parts:
+    """What all shapes of statements share.
+
+    Attributes:
+        measurements: What is read for each group.
+        unit: Whose privacy is protected.
+        dialect: The engine's.
+    """
+
+    def __init__(self, measured: Measured, rows: Rows, unit: PrivacyUnit, dialect: Dialect) -> None:
+        self.measurements, self.unit, self.dialect = measured.measurements, unit, dialect
+        columns = rows.columns
+        self._source = lower_source(measured.rows, rows.tables, dialect)
+        self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
+        self._keys = keys_of(measured, columns, dialect)
+        self._measured = measured
+        self._cell = self._cell_of(measured, columns, dialect)
+        self._arguments: dict[Expression, Typed] = {}
+        for each in measured.measurements:
+            if each.kind == "cells" or each.argument is None or each.argument in self._arguments:
+                continue
+            argument = typed(each.argument, columns, dialect)
+            self._arguments[each.argument] = (
+                canonical(argument, dialect) if each.kind == "values" else argument.number()
+            )
+
+    def argument(self, measurement: Measurement) -> Typed:
+        """The column that holds a measurement's argument, with the argument's type."""
+        assert measurement.argument is not None
+        position = list(self._arguments).index(measurement.argument)
+        return Typed(column(f"v{position}"), self._arguments[measurement.argument].kind)
+
+    @staticmethod
+    def _cell_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> exp.Expr | None:
+        """The number of the cell that a row is counted in, where cells are."""
+        for each in measured.measurements:
+            if each.kind == "cells" and each.argument is not None:
+                return fixed_point(typed(each.argument, columns, dialect).number(), each, dialect)
+        return None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether groups are found in the data: then the number of units is read too, as `s`."""
+        return self._measured.is_open
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns; a cell is one more."""
+        cell = [] if self._cell is None else [CELL]
+        return [f"k{i}" for i in range(len(self._keys))] + cell
+
+    def rows(
+        self,
+        *,
+        units: bool = False,
+        keys: bool = True,
+        arguments: bool = True,
+        owned: bool = True,
+        listed: bool = True,
+    ) -> exp.Select:
+        """The rows as columns `u`, `k0`, …, `v0`, …; with `units` only those of a unit and a public key.
+
+        What the statement around them leaves out anyway need not be tested here: rows without a unit
+        (`owned=False`) and rows outside the public keys (`listed=False`).
+        """
+        columns: list[exp.Expr] = []
+        if units:
+            columns.append(named(self._unit(), "u"))
+        if keys:
+            columns += [named(key.sql.copy(), name) for key, name in zip(self._keys, self.keys, strict=False)]
+            columns += [] if self._cell is None else [named(self._cell.copy(), CELL)]
+        if arguments:
+            columns += [named(each.sql.copy(), f"v{i}") for i, each in enumerate(self._arguments.values())]
+        if self._shows_place:
+            columns.append(named(column(PLACE_COLUMN), "i"))
+        select = exp.Select().from_(self._source.copy()).select(*columns, copy=False)
+        if self._predicate is not None:
+            select = select.where(self._predicate.sql.copy(), copy=False)
+        if self._cell is not None:
+            select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
+        for rank, most in kept(self._measured, self.unit).items():
+            select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
+        if self.is_open:
+            select = self._among_public(select)
+        if units and owned:
+            select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
+        if units and listed and self._keys and not self.is_open:
+            select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
+        return select
+
+    def _among_public(self, select: exp.Select) -> exp.Select:
+        """The rows whose public keys have listed values, where others are found in the data."""
+        pairs = zip(self._measured.keys, self._keys, strict=True)
+        public = [(key, each.copy()) for key, each in pairs if key.values is not None]
+        if self._measured.together is not None:
+            keys, columns = zip(*public, strict=True)
+            return select.where(among(columns, keys, self._measured.together), copy=False)
+        for key, each in public:
+            select = select.where(among([each], [key], None), copy=False)
+        return select
+
+    def present(self, measurement: Measurement) -> exp.Expr:
+        """Whether a row of the source has a measurement's argument."""
+        assert measurement.argument is not None
+        return is_present(self._arguments[measurement.argument], self.dialect)
+
+    def member(self, columns: Sequence[Typed]) -> exp.Expr:
+        """Whether a row's keys are among the public combinations."""
+        measured = self._measured
+        return among(columns, measured.keys, measured.together if measured.levels else measured.combinations)
+
+    def plain(self, measurement: Measurement) -> exp.Expr:
+        """A measurement of rows of weight one."""
+        if measurement.kind in ("rows", "cells"):
+            return count()
+        if measurement.kind == "units":
+            return self.units()
+        argument = self.argument(measurement)
+        if measurement.kind == "present":
+            return exp.Count(
+                this=exp.Case(ifs=[exp.If(this=is_present(argument, self.dialect), true=number(1))])
+            )
+        return self.total(fixed_point(argument, measurement, self.dialect))
+
+    def total(self, value: exp.Expr) -> exp.Expr:
+        """The exact sum of integers; 0 over no rows."""
+        return total(value, self.dialect)
+
+    def share(self, most: int, size: exp.Expr) -> exp.Expr:
+        """The whole weight of `most` rows or groups, divided among `size` of them and rounded down."""
+        return share(most, size, self.dialect)
+
+    def units(self) -> exp.Expr:
+        """The number of units among rows of weight one: each has one row, or one of place 1 in each group."""
+        if not self._shows_place:
+            return count()
+        first = exp.EQ(this=column("i"), expression=number(1))
+        return exp.Count(this=exp.Case(ifs=[exp.If(this=first, true=number(1))]))
+
+    @property
+    def _shows_place(self) -> bool:
+        """Whether units are counted by their first rows; where all rows are such, they need not be told."""
+        counts = self.is_open or any(each.kind == "units" for each in self.measurements)
+        return self._measured.bounding == "grouped" and counts and rows_in_group(self.unit) > 1
+
+    def typed_keys(self) -> list[Typed]:
+        """The key columns with their types."""
+        return [Typed(column(name), key.kind) for name, key in zip(self.keys, self._keys, strict=False)]
+
+    def _unit(self) -> exp.Column:
+        """The unit's id as the source has it: a declared column of that name may be cast, and merge ids."""
+        return column(UNIT_COLUMN)

@@ -1,0 +1,107 @@
+"""Tables that are attached before the first read share one instance; the doors are shut before that read."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.engines import DuckDB
+from sfumato.errors import SourceUnusable
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every instance that is made from now on."""
+    found: list[object] = []
+    connect = DuckDB._connect
+
+    def counting(self: DuckDB) -> object:
+        found.append(connect(self))
+        return found[-1]
+
+    monkeypatch.setattr(DuckDB, "_connect", counting)
+    return found
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"a": list(numbers)})
+
+
+def numbers(engine: DuckDB, name: str) -> list[int]:
+    found = engine.values(name, "a", 100)
+    assert found is not None
+    return found
+
+
+def test_a_session_of_several_tables_has_one_instance(made, tmp_path):
+    people = {"user": [1, 2, 2], "x": [1.0, 2.0, 3.0]}
+    pq.write_table(pa.table(people), tmp_path / "p.parquet")
+    unit, schema = sf.PrivacyUnit("user", max_groups=2), {"x": sf.Float(0, 4)}
+    private = [
+        sf.PrivateTable(name, source=source, unit=unit, schema=schema, dataset="d")
+        for name, source in (("one", pa.table(people)), ("two", str(tmp_path / "p.parquet")))
+    ]
+    public = [
+        sf.PublicTable(name, source=rows(1, 2), schema={"a": sf.Int()}, key=["a"]) for name in ("k", "l")
+    ]
+    with sf.Session(public[0], *private, public[1], budget=sf.Budget(10)) as session:
+        for name in ("one", "two"):
+            session.sql(f"SELECT COUNT(*) AS n FROM {name}").release(epsilon=1)
+        assert len(made) == 1
+
+
+def test_a_table_after_a_read_makes_a_new_instance_with_all(made):
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        engine.attach("s", rows(2), {"a": "integer"})
+        assert (numbers(engine, "t"), len(made)) == ([1], 1)
+        engine.attach("r", rows(3), {"a": "integer"})
+        assert [numbers(engine, name) for name in "tsr"] == [[1], [2], [3]]
+        assert len(made) == 2
+
+
+def test_a_name_that_is_attached_again_is_the_new_table(made):
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        engine.attach("s", rows(2), {"a": "integer"})
+        engine.attach("T", rows(3), {"a": "integer"})
+        assert [numbers(engine, name) for name in "ts"] == [[3], [2]]
+        assert len(made) == 2
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_table_that_fails_leaves_the_others(read_before, tmp_path):
+    (tmp_path / "broken.parquet").write_bytes(b"no")
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        if read_before:
+            numbers(engine, "t")
+        for source, columns in (
+            (tmp_path / "broken.parquet", {"a": "integer"}),
+            (rows(1), {"b": "integer"}),
+            (tmp_path / "missing.parquet", {"a": "integer"}),
+        ):
+            with pytest.raises(SourceUnusable):
+                engine.attach("s", source, columns)
+        engine.attach("r", rows(2), {"a": "integer"})
+        assert [numbers(engine, name) for name in "tr"] == [[1], [2]]
+
+
+def test_a_table_that_fails_is_not_the_last_word():
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        with pytest.raises(SourceUnusable):
+            engine.attach("s", rows(1), {"b": "integer"})
+        assert numbers(engine, "t") == [1]
+
+
+def test_the_first_read_finds_the_doors_shut(tmp_path):
+    pq.write_table(rows(7), tmp_path / "other.parquet")
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        numbers(engine, "t")
+        with engine._connection.cursor() as cursor, pytest.raises(duckdb.Error):
+            cursor.execute(f"SELECT * FROM read_parquet('{tmp_path}/other.parquet')")
