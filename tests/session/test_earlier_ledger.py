@@ -6,13 +6,16 @@ import base64
 import importlib.util
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import sfumato as sf
 from postgres import running
-from sfumato.ledger import Ledger
+from sfumato.cli.ledger import _about
+from sfumato.errors import AccessDenied
+from sfumato.ledger import Ledger, Right
 
 DATA = Path(__file__).parent.parent / "data" / "ledger-v2"
 _spec = importlib.util.spec_from_file_location("earlier_questions", DATA / "questions.py")
@@ -28,6 +31,29 @@ def asked_again(ledger: Ledger, folder: Path, kept: dict) -> None:
     found = earlier.ask(ledger, folder)
     assert found == {name: kept[name] for name in found}
     assert ledger.export() == before
+
+
+def shown(ledger: Ledger) -> None:
+    """What was asked is told as it was, though it is written down in another way now."""
+    told = [str(each.purpose) for each in ledger.entries() if each.kind == "debit"]
+    assert told[0] == "SELECT COUNT(*) AS n FROM visits"
+    assert "bounds: numbers or groups of visits" in told
+    assert told[-3:] == ["reserve price: 2026-03-01", "reserve price: 2026-03-02", "SELECT …"]
+    paid = {each.purpose.spender: each.purpose for each in ledger.entries("visits") if each.kind == "debit"}
+    assert set(paid) == {"sql", "bounds", "table"}
+    assert (paid["bounds"].sql, paid["bounds"].epsilon) == (None, Fraction(2, 5))
+    assert [_about(each) for each in ledger.entries() if each.kind == "limit"] == [
+        "1 in all: a student project"
+    ]
+
+
+def opens_nothing(ledger: Ledger) -> None:
+    """No receipt of before gives a right, and none of them can be gone on with."""
+    for receipt in ledger.entries():
+        with pytest.raises(AccessDenied):
+            Right(receipt, (str(receipt.fingerprint),))
+        if receipt.fingerprint is not None:
+            assert ledger.resume(receipt.dataset, receipt.fingerprint) is None
 
 
 def unanswered(ledger: Ledger) -> None:
@@ -46,6 +72,8 @@ def test_a_file_of_an_earlier_version(tmp_path):
     (tmp_path / "visits.ledger.key").chmod(0o600)  # as it was written, and as no checkout keeps it
     with Ledger.open(tmp_path / "visits.ledger") as ledger:
         asked_again(ledger, tmp_path, json.loads((DATA / "visits.json").read_text()))
+        shown(ledger)
+        opens_nothing(ledger)
         unanswered(ledger)
 
 

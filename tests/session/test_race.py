@@ -10,22 +10,40 @@ SCRIPT = Path(__file__).parent / "raced.py"
 PROCESSES = 6
 
 
-def test_a_race_of_processes_never_overdraws(tmp_path):
-    ledger = tmp_path / "people.ledger"
+def race(ledger, starting, said):
+    """What so many processes print that are started at once, each told the number `said`."""
     running = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SCRIPT), str(ledger), str(mine), str(PROCESSES)],
+            [sys.executable, "-W", "ignore", str(SCRIPT), str(ledger), str(mine), str(said)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for mine in range(PROCESSES)
+        for mine in range(starting)
     ]
     lines = []
     for process in running:
         out, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
-        lines += out.splitlines()
+        lines.append(out.splitlines())
+    return lines
+
+
+def test_processes_with_one_question_pay_once_and_agree(tmp_path):
+    ledger = tmp_path / "people.ledger"
+    given, paid = zip(*race(ledger, 3, 0), strict=True)
+    assert len(set(given)) == 1
+    assert sum(line.split().count("paid") for line in paid) == 2  # the question once, the choice once
+    with Ledger.open(ledger) as opened:
+        spenders = [each.purpose.spender for each in opened.entries() if each.kind == "debit"]
+        assert sorted(spenders) == ["most common", "sql"]
+        assert opened.balance("people").spent == 2
+        assert opened.verify().ok
+
+
+def test_a_race_of_processes_never_overdraws(tmp_path):
+    ledger = tmp_path / "people.ledger"
+    lines = [line for said in race(ledger, PROCESSES, PROCESSES) for line in said]
     assert sum(line.startswith("answer") for line in lines) == 12
     assert lines.count("refused") == PROCESSES
     with Ledger.open(ledger) as opened:
