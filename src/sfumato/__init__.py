@@ -87,6 +87,8 @@ _HOMES = {
         "count",
         "count_distinct",
         "covar",
+        "geometric_mean",
+        "harmonic_mean",
         "max",
         "mean",
         "median",
@@ -145,21 +147,16 @@ if TYPE_CHECKING:
         TreeCounter,
         TruncatedLaplace,
     )
-    from sfumato.plan.builder import (
-        col,
-        corr,
-        count,
-        count_distinct,
-        covar,
-        max,
-        mean,
-        median,
-        min,
-        quantile,
-        std,
-        sum,
-        var,
-    )
+    from sfumato.plan.questions.aggregates.correlation import corr
+    from sfumato.plan.questions.aggregates.count import count, count_distinct
+    from sfumato.plan.questions.aggregates.covariance import covar
+    from sfumato.plan.questions.aggregates.geometric_mean import geometric_mean
+    from sfumato.plan.questions.aggregates.harmonic_mean import harmonic_mean
+    from sfumato.plan.questions.aggregates.mean import mean
+    from sfumato.plan.questions.aggregates.quantile import max, median, min, quantile
+    from sfumato.plan.questions.aggregates.spread import std, var
+    from sfumato.plan.questions.aggregates.sum import sum
+    from sfumato.plan.questions.terms import col
     from sfumato.schema import (
         Bool,
         Date,
@@ -227,6 +224,8 @@ __all__ = [
     "errors",
     "explain",
     "games",
+    "geometric_mean",
+    "harmonic_mean",
     "lab",
     "local",
     "loss",

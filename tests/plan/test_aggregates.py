@@ -9,9 +9,11 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import column_facts, facts_of, refine
 from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.tree import Column, call, literal
-from sfumato.plan.questions.aggregates import AGGREGATES, PAIRS, range_of, ways_of
+from sfumato.plan.questions.aggregates import Linear, statistics, ways_of
 from sfumato.plan.questions.aggregates import argument_of as bounded
+from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
+from sfumato.plan.questions.sums import range_of
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 
 COLUMNS = {
@@ -36,8 +38,11 @@ COLUMNS = {
 }
 
 
+PAIRS = sorted(name for name, each in statistics().items() if each.arity == 2)
+
+
 def plan(function, name, columns=COLUMNS):
-    return AGGREGATES[function].plan(Column(name), columns)
+    return ways_of(AggregateCall(function, name if name is None else Column(name)), columns)
 
 
 # ── the value of an aggregate follows from its measurements ──
@@ -68,19 +73,17 @@ def measure(measurement, name, values):
 
 
 def value_of(part, name, values):
-    """The formula in the docstring of `Estimator`."""
+    """The formula in the docstring of the estimator."""
     e = part.estimator
     parts = [measure(part.measurements[i], name, values) for i in e.parts]
-    if e.kind == "count":
-        return parts[0]
-    if e.kind == "sum":
-        return parts[0] + (e.center * parts[1] if len(parts) == 2 else 0)
+    if isinstance(e, Linear):
+        return e.constant + sum(weight * part for weight, part in zip(e.weights, parts, strict=True))
     theta = parts[0] / parts[-1]
-    if e.kind == "mean":
+    if isinstance(e, Average):
         return e.center + theta
     variance = parts[1] / parts[2] + e.shift - theta**2
     variance *= Fraction(parts[2], parts[2] - 1) if e.sample else 1
-    return variance if e.kind == "var" else math.sqrt(variance)
+    return math.sqrt(variance) if e.root else variance
 
 
 TRUTH = {
@@ -196,11 +199,11 @@ def test_truth_values_count_as_zero_and_one():
 
 
 def test_counts_of_what_may_be_missing_look_at_it():
-    (some,), (every,) = (AGGREGATES["count"].plan(Column(name), COLUMNS) for name in ("note", "age"))
+    (some,), (every,) = (plan("count", name) for name in ("note", "age"))
     assert some.measurements == (Measurement("present", Column("note")),)
     assert every.measurements == (Measurement("rows"),)
-    assert AGGREGATES["count"].plan(None, COLUMNS)[0].measurements == (Measurement("rows"),)
-    assert AGGREGATES["count_distinct"].plan(None, COLUMNS)[0].measurements == (Measurement("units"),)
+    assert plan("count", None)[0].measurements == (Measurement("rows"),)
+    assert plan("count_distinct", None)[0].measurements == (Measurement("units"),)
 
 
 # ── refusals ──
@@ -211,7 +214,8 @@ def test_without_bounds_the_refusal_says_how_to_get_some(function):
     with pytest.raises(QueryRefused, match=r"bounds for open.*LEAST\(GREATEST\(open, 0\), 100\)"):
         plan(function, "open")
     clamped = call("least", call("greatest", Column("open"), literal(0)), literal(100))
-    assert AGGREGATES[function].plan(clamped, COLUMNS)[0].estimator.half in (50, 100)
+    total = ways_of(AggregateCall(function, clamped), COLUMNS)[0].measurements[0]
+    assert Fraction(total.upper, 2**total.bits) in (50, 100)
 
 
 @pytest.mark.parametrize("name", ["note", "day"])
@@ -248,7 +252,7 @@ def test_unknown_columns_are_refused():
 @pytest.mark.parametrize("name", ["sum", "mean", "var_pop", "var_samp", "std_pop", "std_samp"])
 def test_ranges_beyond_whole_floats_are_refused(name, argument):
     with pytest.raises(QueryRefused, match=r"2\*\*"):
-        AGGREGATES[name].plan(argument, {"n": column_facts(Int(0, 9))})
+        ways_of(AggregateCall(name, argument), {"n": column_facts(Int(0, 9))})
 
 
 # ── two columns ──
@@ -365,7 +369,10 @@ def test_products_reach_as_far_up_as_down():
         (part,) = ways_of(AggregateCall("covar_pop", Column(one), Column(two)), COLUMNS)
         product = part.measurements[part.estimator.parts[2]]
         assert product.lower + product.upper in (0, 1)
-    assert PAIRS["covar_pop"].plan(Column("age"), Column("rank"), COLUMNS)[0].measurements[2].bits == 1
+    assert (
+        ways_of(AggregateCall("covar_pop", Column("age"), Column("rank")), COLUMNS)[0].measurements[2].bits
+        == 1
+    )
 
 
 @pytest.mark.parametrize("function", PAIRS)
@@ -385,8 +392,11 @@ def test_pairs_without_bounds_are_refused(function):
 
 def test_bounds_for_each_row_make_the_range():
     bounds = ("row", Fraction(-3), Fraction(9, 2))
-    (part,) = ways_of(AggregateCall("var_pop", Column("open"), bounds=bounds), COLUMNS)
-    assert (part.estimator.center, part.estimator.half) == (Fraction(3, 4), Fraction(15, 4))
+    asked = AggregateCall("var_pop", Column("open"), bounds=bounds)
+    (part,) = ways_of(asked, COLUMNS)
+    total = part.measurements[0]
+    assert total.argument == call("subtract", bounded(asked, COLUMNS), literal(0.75))
+    assert part.estimator.half == Fraction(total.upper, 2**total.bits) == Fraction(15, 4)
     within = ways_of(AggregateCall("mean", Column("age"), bounds=("row", Fraction(0), Fraction(30))), COLUMNS)
     assert (within[0].estimator.lower, within[0].estimator.upper) == (18, 30)
 

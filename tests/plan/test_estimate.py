@@ -17,6 +17,9 @@ from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.recipe import Estimator, Recipe
+from sfumato.plan.questions.aggregates import Linear
+from sfumato.plan.questions.aggregates._average import Average
+from sfumato.plan.questions.aggregates.spread import Deviation
 from sfumato.plan.questions.nodes import (
     Aggregate,
     Key,
@@ -37,11 +40,11 @@ SQUARES = Measurement("sum", call("multiply", Column("x"), Column("x")), -(2**29
 MEASUREMENTS = (Measurement("rows"), SUM, SQUARES)
 HALF, CENTER, SHIFT = Fraction(8), Fraction(50), Fraction(32)
 ESTIMATORS = (
-    Estimator("count", (0,), whole=True),
-    Estimator("sum", (1, 0), center=CENTER, half=HALF),
-    Estimator("mean", (1, 0), center=CENTER, half=HALF, lower=CENTER - HALF, upper=CENTER + HALF),
-    Estimator("var", (1, 2, 0), half=HALF, shift=SHIFT, sample=True, lower=Fraction(0), upper=2 * HALF**2),
-    Estimator("std", (1, 2, 0), half=HALF, shift=SHIFT, lower=Fraction(0), upper=HALF),
+    Linear((0,), whole=True),
+    Linear((1, 0), weights=(Fraction(1), CENTER)),
+    Average((1, 0), center=CENTER, half=HALF, lower=CENTER - HALF, upper=CENTER + HALF),
+    Deviation((1, 2, 0), half=HALF, shift=SHIFT, sample=True, lower=Fraction(0), upper=2 * HALF**2),
+    Deviation((1, 2, 0), root=True, half=HALF, shift=SHIFT, lower=Fraction(0), upper=HALF),
 )
 PLAIN = (Noise("geometric", 2.0, whole=True), Noise("laplace", 3.0), Noise("laplace", 9.0))
 
@@ -110,9 +113,9 @@ def test_values_are_held_within_the_declared_range() -> None:
 
 def test_whole_sums_are_whole_and_others_are_not() -> None:
     estimators = (
-        Estimator("sum", (0,), whole=True),
-        Estimator("sum", (0,)),
-        Estimator("sum", (0, 1), center=Fraction(7), whole=True),
+        Linear((0,), whole=True),
+        Linear((0,)),
+        Linear((0, 1), weights=(Fraction(1), Fraction(7)), whole=True),
     )
     measurements = (Measurement("sum", Column("x"), 0, 100), Measurement("rows"))
     recipe = recipe_of(None, estimators=estimators, measurements=measurements)
@@ -126,7 +129,7 @@ def test_whole_sums_are_whole_and_others_are_not() -> None:
 
 
 def test_numbers_beyond_64_bits_stay_numbers() -> None:
-    recipe = recipe_of(None, estimators=(Estimator("sum", (0,), whole=True),), measurements=(SUM,))
+    recipe = recipe_of(None, estimators=(Linear((0,), whole=True),), measurements=(SUM,))
     got = answer({"s": Column("a0")}, ([3e30],), noises=(Noise("laplace", 1e29),), recipe=recipe)
     assert got.columns["s"][0] == 3e30
     low, high = got.interval("s", 0.9)

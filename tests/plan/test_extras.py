@@ -122,7 +122,7 @@ def test_quantiles_of_one_number_are_one_question_and_others_are_others():
     assert [type(each).__name__ for each in made.extras] == ["QuantileSet", "QuantileSet", "Distinct"]
     assert [each.results for each in made.extras] == [2, 1, 1]
     assert len(made.questions) == 4
-    assert [each.kind for each in made.estimators] == ["count"]
+    assert [type(each).__name__ for each in made.estimators] == ["Linear"]
     slots = [each for each in made.aggregates if isinstance(each, Slot)]
     top, values, middle, least = ((each.extra, each.place) for each in slots)
     assert (top, least, middle, values) == ((0, 1), (0, 0), (1, 0), (2, 0))

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms import Gaussian, Laplace
-from sfumato.plan.answers.moments import pair_interval, pair_value
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.columns import form_of
-from sfumato.plan.prices.split import gradients, importance, shares
-from sfumato.plan.questions.aggregates import Estimator, Part
+from sfumato.plan.prices.split import importance, shares
+from sfumato.plan.questions.aggregates import Part
+from sfumato.plan.questions.aggregates.correlation import Relation
+from sfumato.plan.questions.aggregates.covariance import Together
 from sfumato.plan.questions.nodes import Measurement, Output
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
@@ -29,10 +30,9 @@ SHIFT, OTHER_SHIFT = HALF**2 / 2, OTHER**2 / 2
 DRAWS = 1000
 
 
-def covar(*, sample: bool = False, parts: tuple[int, ...] = (0, 1, 2, 3)) -> Estimator:
+def covar(*, sample: bool = False, parts: tuple[int, ...] = (0, 1, 2, 3)) -> Together:
     most = Fraction(HALF * OTHER) * (2 if sample else 1)
-    return Estimator(
-        "covar",
+    return Together(
         parts,
         half=Fraction(HALF),
         other_half=Fraction(OTHER),
@@ -42,9 +42,8 @@ def covar(*, sample: bool = False, parts: tuple[int, ...] = (0, 1, 2, 3)) -> Est
     )
 
 
-def corr(parts: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Estimator:
-    return Estimator(
-        "corr",
+def corr(parts: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Relation:
+    return Relation(
         parts,
         half=Fraction(HALF),
         other_half=Fraction(OTHER),
@@ -59,30 +58,31 @@ def mechanism_of(law: str, scale: int) -> Laplace | Gaussian:
     return Laplace(1, scale) if law == "laplace" else Gaussian(sigma=scale, sensitivity=1)
 
 
-def scales_of(estimator: Estimator) -> list[int]:
+def scales_of(estimator: Together | Relation) -> list[int]:
     """Of the noise of each part, as an equal split gives them."""
-    sizes = [HALF, OTHER, HALF * OTHER, *([SHIFT, OTHER_SHIFT] if estimator.kind == "corr" else []), 1]
+    sizes = [HALF, OTHER, HALF * OTHER, *([SHIFT, OTHER_SHIFT] if isinstance(estimator, Relation) else []), 1]
     return [round(len(sizes) * each) for each in sizes]
 
 
-def exact_of(estimator: Estimator, x: Floats, y: Floats) -> list[float]:
-    squares = [np.sum(x * x - SHIFT), np.sum(y * y - OTHER_SHIFT)] if estimator.kind == "corr" else []
+def exact_of(estimator: Together | Relation, x: Floats, y: Floats) -> list[float]:
+    squares = [np.sum(x * x - SHIFT), np.sum(y * y - OTHER_SHIFT)] if isinstance(estimator, Relation) else []
     return [float(each) for each in (np.sum(x), np.sum(y), np.sum(x * y), *squares, len(x))]
 
 
-def truth_of(estimator: Estimator, x: Floats, y: Floats) -> float | None:
-    """None where there is no value, so that any will do."""
-    if len(x) < (2 if estimator.sample else 1):
+def truth_of(estimator: Together | Relation, x: Floats, y: Floats, *, sample: bool = True) -> float | None:
+    """None where there is no value, so that any will do; `sample`: unless it is taken of all."""
+    sample = sample and isinstance(estimator, Together) and estimator.sample
+    if len(x) < (2 if sample else 1):
         return None
     covariance = float(np.mean((x - x.mean()) * (y - y.mean())))
-    if estimator.kind == "covar":
-        return covariance * (len(x) / (len(x) - 1) if estimator.sample else 1)
+    if isinstance(estimator, Together):
+        return covariance * (len(x) / (len(x) - 1) if sample else 1)
     spread = float(np.std(x) * np.std(y))
     return min(1.0, max(-1.0, covariance / spread)) * (1 - 1e-12) if spread else None
 
 
 def noisy_of(
-    estimator: Estimator, law: str, x: Floats, y: Floats, loud: int | None = None
+    estimator: Together | Relation, law: str, x: Floats, y: Floats, loud: int | None = None
 ) -> tuple[list[Floats], list[Noise]]:
     """The noisy parts, many times, and their noise: of 1,000 times the rows where one part is loud."""
     found, noises = [], []
@@ -99,7 +99,7 @@ def noisy_of(
 
 
 def inside_of(
-    estimator: Estimator,
+    estimator: Together | Relation,
     law: str,
     x: Floats,
     y: Floats,
@@ -111,12 +111,12 @@ def inside_of(
     """Whether each interval holds the truth; where there is none, whether it holds everything possible."""
     noisy, noises = noisy_of(estimator, law, x, y, loud)
     noises = [replace(each, scale=each.scale * told) for each in noises]
-    low, high = pair_interval(estimator, noisy, noises, risk=1 - confidence)
+    low, high = estimator.interval(noisy, noises, risk=1 - confidence)
     assert (low <= high).all()
     most = float(estimator.upper or 0)
     assert (low >= -most).all()
     assert (high <= most).all()
-    truth = truth_of(replace(estimator, sample=estimator.sample and loud is None), x, y)
+    truth = truth_of(estimator, x, y, sample=loud is None)
     return (low <= -most) & (high >= most) if truth is None else (low <= truth) & (truth <= high)
 
 
@@ -189,10 +189,10 @@ def test_large_groups_are_hardly_conservative_whichever_part_is_noisy(name: str,
 def test_the_interval_of_a_correlation_is_far_narrower_than_a_box_of_its_parts(law: str) -> None:
     x, y = TABLES["related"]
     noisy, noises = noisy_of(corr(), law, x, y)
-    low, high = pair_interval(corr(), noisy, noises, risk=0.1)
+    low, high = corr().interval(noisy, noises, risk=0.1)
     inner = replace(covar(), parts=(0, 1, 2, 5))
     parts = [noisy[place] for place in inner.parts]
-    c_low, c_high = pair_interval(inner, parts, [noises[place] for place in inner.parts], risk=0.1 / 3)
+    c_low, c_high = inner.interval(parts, [noises[place] for place in inner.parts], risk=0.1 / 3)
     spread = float(np.std(x) * np.std(y))
     assert np.median(high - low) < 1.2 * np.median(c_high - c_low) / spread  # as if both variances were known
 
@@ -222,7 +222,7 @@ def test_parts_that_are_one_measurement_have_one_noise(name: str, law: str) -> N
         with seeded(f"moments {place}"):
             noisy.append(value + np.asarray(mechanism.release(np.zeros(DRAWS, np.int64)), dtype=float))
         noises.append(Noise.of(mechanism))
-    low, high = pair_interval(estimator, noisy, noises, risk=0.2)
+    low, high = estimator.interval(noisy, noises, risk=0.2)
     truth = float(np.var(x)) if name == "covar_pop" else 1 - 1e-12
     check((low <= truth) & (truth <= high), 0.8)
 
@@ -231,7 +231,7 @@ def test_values_are_those_of_the_data_without_noise() -> None:
     for name, estimator in ESTIMATORS.items():
         for data in ("two", "few", "related", "proportional", "corner", "rare", "constants"):
             x, y = TABLES[data]
-            found = float(pair_value(estimator, [np.array([each]) for each in exact_of(estimator, x, y)])[0])
+            found = float(estimator.value([np.array([each]) for each in exact_of(estimator, x, y)])[0])
             truth = truth_of(estimator, x, y)
             assert found == pytest.approx(0.0 if truth is None else truth, abs=1e-7), (name, data)
 
@@ -241,11 +241,11 @@ def test_values_are_held_within_what_is_possible() -> None:
     count = np.array([3.0, -2.0, 0.5])
     for estimator in ESTIMATORS.values():
         parts = [*wild[: len(estimator.parts) - 1], count]
-        found = pair_value(estimator, parts)
+        found = estimator.value(parts)
         most = float(estimator.upper or 0)
         assert (np.abs(found) <= most).all()
         assert found[1] == 0
-        low, high = pair_interval(estimator, parts, [Noise("laplace", 1.0)] * len(parts), risk=0.1)
+        low, high = estimator.interval(parts, [Noise("laplace", 1.0)] * len(parts), risk=0.1)
         assert np.isfinite(low).all()
         assert np.isfinite(high).all()
 
@@ -253,7 +253,7 @@ def test_values_are_held_within_what_is_possible() -> None:
 # ── the split of a price ──
 
 
-def numerical(estimator: Estimator, x: Floats, y: Floats) -> list[float]:
+def numerical(estimator: Together | Relation, x: Floats, y: Floats) -> list[float]:
     """The derivatives of the value by each part, times n."""
     exact = exact_of(estimator, x, y)
     found = []
@@ -261,7 +261,7 @@ def numerical(estimator: Estimator, x: Floats, y: Floats) -> list[float]:
         ends = []
         for side in (-1, 1):
             moved = [np.array([value + side * 1e-3 * (i == j)]) for j, value in enumerate(exact)]
-            ends.append(float(pair_value(estimator, moved)[0]))
+            ends.append(float(estimator.value(moved)[0]))
         found.append((ends[1] - ends[0]) / 2e-3 * len(x))
     return found
 
@@ -270,7 +270,7 @@ def test_the_gradients_of_a_covariance_are_those_at_a_typical_place() -> None:
     x = np.tile([HALF / 2 - 1, HALF / 2 + 1], 200)
     y = np.repeat([OTHER / 2 - 3, OTHER / 2 + 3], 200)
     found = np.abs(numerical(covar(), x, y))
-    assert found == pytest.approx(gradients(covar()), rel=1e-3)
+    assert found == pytest.approx(covar().gradients(), rel=1e-3)
 
 
 def test_the_gradients_of_a_correlation_are_means_over_both_signs() -> None:
@@ -287,7 +287,7 @@ def test_the_gradients_of_a_correlation_are_means_over_both_signs() -> None:
         squares.append(np.square(numerical(corr(), x, y)))
     found = np.sqrt(np.mean(squares, axis=0))
     scale = HALF * OTHER / 3  # one over the factor that gradients leave out
-    assert found * scale == pytest.approx(gradients(corr()), rel=0.02)
+    assert found * scale == pytest.approx(corr().gradients(), rel=0.02)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -298,10 +298,13 @@ def test_every_part_of_a_pair_gets_a_share(name: str) -> None:
     part = Part(measurements, estimator)
     costs = importance([part], [part], lambda each: float(sizes[measurements.index(each)]), "laplace")
     assert min(shares(list(costs.values()), "laplace")) > Fraction(1, 50)
-    still = replace(
-        estimator, half=Fraction(0), other_half=Fraction(0), shift=Fraction(0), other_shift=Fraction(0)
-    )
-    assert any(gradients(still))
+    narrow = {
+        name: Fraction(0)
+        for name in ("half", "other_half", "shift", "other_shift")
+        if hasattr(estimator, name)
+    }
+    still = replace(estimator, **narrow)
+    assert any(still.gradients())
 
 
 def test_widths_beforehand_are_those_that_are_found() -> None:
@@ -312,6 +315,6 @@ def test_widths_beforehand_are_those_that_are_found() -> None:
         noisy, noises = noisy_of(estimator, "gaussian", x, y)
         assert form.width(noises, 0.9) is None
         expected = form.width(noises, 0.9, rows=len(x))
-        low, high = pair_interval(estimator, noisy, noises, risk=0.1)
+        low, high = estimator.interval(noisy, noises, risk=0.1)
         assert expected == pytest.approx(float(np.median(high - low)) / 2, rel=0.6)
     assert form_of(Output("c", Column("a0")), [corr()]).most == 2

@@ -8,8 +8,10 @@ from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.price import instruments
 from sfumato.plan.prices.quoting import make_quote
 from sfumato.plan.prices.recipe import recipe
-from sfumato.plan.prices.split import POWERS, gradients, importance, least_cost, shares
-from sfumato.plan.questions.aggregates import Estimator, Part
+from sfumato.plan.prices.split import POWERS, importance, least_cost, shares
+from sfumato.plan.questions.aggregates import Linear, Part
+from sfumato.plan.questions.aggregates._average import Average
+from sfumato.plan.questions.aggregates.spread import Deviation
 from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
 from sfumato.schema import Enum, Float, Int, PrivacyUnit, PrivateTable
 
@@ -92,10 +94,8 @@ def test_the_laws_differ_in_how_they_share():
 def test_gradients_are_those_of_the_formulas():
     """Against difference quotients at the place that the docstring names."""
     half = 40.0
-    mean = Estimator(
-        "mean", (0, 1), center=Fraction(10), half=Fraction(40), lower=Fraction(-30), upper=Fraction(50)
-    )
-    spread = Estimator("var", (0, 1, 2), half=Fraction(40), shift=Fraction(800))
+    mean = Average((0, 1), center=Fraction(10), half=Fraction(40), lower=Fraction(-30), upper=Fraction(50))
+    spread = Deviation((0, 1, 2), half=Fraction(40), shift=Fraction(800))
     n, theta, v = 1000.0, half / 2, half**2 / 3
 
     def mean_of(s, count):
@@ -105,8 +105,8 @@ def test_gradients_are_those_of_the_formulas():
         return q / count + 800 - (s / count) ** 2
 
     for function, at, found in (
-        (mean_of, [theta * n, n], gradients(mean)),
-        (variance_of, [theta * n, (v - 800 + theta**2) * n, n], gradients(spread)),
+        (mean_of, [theta * n, n], mean.gradients()),
+        (variance_of, [theta * n, (v - 800 + theta**2) * n, n], spread.gradients()),
     ):
         for i, gradient in enumerate(found):
             moved = list(at)
@@ -115,14 +115,14 @@ def test_gradients_are_those_of_the_formulas():
 
 
 def test_a_mean_from_a_plain_sum_counts_how_far_its_range_is_from_zero():
-    plain = Estimator("mean", (0, 1), half=Fraction(100), lower=Fraction(90), upper=Fraction(100))
-    assert gradients(plain) == (1.0, 97.5)
-    assert gradients(Estimator("sum", (0, 1), center=Fraction(-7))) == (1.0, 7.0)
+    plain = Average((0, 1), half=Fraction(100), lower=Fraction(90), upper=Fraction(100))
+    assert plain.gradients() == (1.0, 97.5)
+    assert Linear((0, 1), weights=(Fraction(1), Fraction(-7))).gradients() == (1.0, 7.0)
 
 
 def test_importance_is_one_for_a_lone_measurement_whatever_its_size():
     total = Measurement("sum", Column("x"), 0, 1000)
-    part = Part((total,), Estimator("sum", (0,)))
+    part = Part((total,), Linear((0,)))
     for law in LAWS:
         assert importance([part], [part], lambda _: 1000.0, law) == {total: pytest.approx(1.0)}
         doubled = importance([part, part], [part, part], lambda _: 1000.0, law)

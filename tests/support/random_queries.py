@@ -106,7 +106,8 @@ _AGGREGATES = (
     "VAR_POP({A})", "VAR_SAMP({A})", "VARIANCE({A})", "STDDEV({A})", "STDDEV_POP({A})", "STDDEV_SAMP({A})",
     "COUNT_IF({B})", "COUNT(*) FILTER (WHERE {B})", "SUM({A}) FILTER (WHERE {B})",
     "AVG({A}) FILTER (WHERE {B})", "SUM({B})", "COUNT(DISTINCT uid)", "AVG({A})", "COUNT({D})",
-    "CORR({A}, {N})", "MEDIAN({A})", "COUNT(DISTINCT {T})",
+    "CORR({A}, {N})", "MEDIAN({A})", "COUNT(DISTINCT {T})", "GEOMETRIC_MEAN(GREATEST({A}, 1))",
+    "HARMONIC_MEAN(GREATEST({A}, 0.5))",
 )  # fmt: skip
 _RESULTS = (
     "{0}", "{0}", "{0}", "{0}", "{0}", "{0} / {1}", "100 * {0} / COUNT(*)", "ROUND({0}, 2)", "{0} - {1}",

@@ -14,7 +14,7 @@ from sfumato.plan.expressions.names import in_sql, unused
 from sfumato.plan.expressions.normal import conjunction, normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.prices.recipe import measured_of
-from sfumato.plan.questions.aggregates import argument_of
+from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.existing import existing, existing_among_public
 from sfumato.plan.questions.nodes import (
     LEVEL,
@@ -32,8 +32,6 @@ from sfumato.plan.questions.unbounded import unbounded
 __all__ = ["Assembly", "settled"]
 
 _MOST_GROUPS = 100_000
-_WHOLE = {"count", "count_distinct", "count_values"}
-_AS_ARGUMENT = {"min", "max", "quantile"}
 
 
 def settled(expression: Expression, table: Readable) -> Expression:
@@ -88,12 +86,7 @@ class Assembly:
         """What is known about an aggregate before it is measured."""
         argument = argument_of(call, self.columns)
         facts = None if argument is None else facts_of(argument, self.columns)
-        if call.function in _WHOLE:
-            return Facts("integer", nullable=False)
-        if facts is not None and call.function in _AS_ARGUMENT:
-            return Facts(facts.kind, True, facts.lower, facts.upper)
-        whole = call.function == "sum" and facts is not None and facts.kind != "float"
-        return Facts("integer" if whole else "float", nullable=True)
+        return statistic(call.function).result(facts)
 
     def over_results(self, expression: Expression) -> Expression:
         """An expression over keys and aggregates, normalised.

@@ -13,6 +13,7 @@ from sfumato.mechanisms import Laplace
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.words import written
+from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Report
 from sfumato.plan.questions.relations import Rows
@@ -36,7 +37,6 @@ __all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds"]
 
 _LARGEST_ROOT = 2**25
 _MOST_ROWS = 2**20
-_SQUARED = {"var_samp", "var_pop", "std_samp", "std_pop"}
 
 SHARE = Fraction(1, 5)
 """The part of a price that goes into finding bounds."""
@@ -132,7 +132,7 @@ def _measurable(
 ) -> tuple[Fraction, Fraction]:
     """Bounds cut to what can be measured: squares below 2**53, and sums that 128 bits are sure to hold."""
     weight = 1 if rows.unit.column is None else rows.unit.max_rows
-    most = Fraction(_LARGEST_ROOT if call.function in _SQUARED else min(2**52, 2**58 // weight))
+    most = Fraction(_LARGEST_ROOT if statistic(call.function).squares else min(2**52, 2**58 // weight))
     low, high = max(lower, -most), min(upper, most)
     return (low, high) if low < high else (-most, most)
 

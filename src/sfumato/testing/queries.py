@@ -113,21 +113,13 @@ def exact_units(vault: Any, measured: Measured) -> tuple[list[int], ...]:
 
 def _names(query: Query, made: Recipe) -> list[str]:
     names: dict[int, str] = {}
-    parts = {
-        "count": ("",),
-        "sum": ("", ".count"),
-        "mean": (".sum", ".count"),
-        "covar": (".sum", ".other", ".products", ".count"),
-        "corr": (".sum", ".other", ".products", ".squares", ".other_squares", ".count"),
-    }
     for output in query.report.columns:
         used = [name for name in columns_of(output.expression) if name.startswith("a")]
         for name in used:
             estimator = made.aggregates[int(name[1:])]
             if isinstance(estimator, Slot):
                 continue
-            words = parts.get(estimator.kind, (".sum", ".squares", ".count"))
-            for index, word in zip(estimator.parts, words, strict=False):
+            for index, word in zip(estimator.parts, estimator.labels, strict=False):
                 names.setdefault(index, f"{output.name}{word}")
     return [names.get(index, f"m{index}") for index in range(len(made.measured.measurements))]
 

@@ -13,18 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Scope
-from sfumato.plan.answers.moments import pair_interval
 from sfumato.plan.answers.outside import Outside
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
-from sfumato.plan.answers.values import as_whole, limits_of, value_of
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.ranges import Facts
 from sfumato.plan.expressions.tree import Column, Expression, columns_of, literal
-from sfumato.plan.intervals.forms import Floats, mean_interval, variance_interval
+from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise, risk_of
-from sfumato.plan.prices.recipe import Estimator, Recipe
+from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.words import written
+from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
 from sfumato.plan.questions.others import labels
@@ -202,7 +201,7 @@ def _results(
         if isinstance(estimator, Slot):
             found[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
             continue
-        found[f"a{i}"] = np.ma.MaskedArray(value_of(estimator, recipe.measured, arrays))
+        found[f"a{i}"] = np.ma.MaskedArray(estimator.value([arrays[part] for part in estimator.parts]))
     return found
 
 
@@ -298,7 +297,7 @@ def _scope(
     forms = {
         f"a{i}": _form(each, len(floats))
         for i, each in enumerate(recipe.aggregates)
-        if isinstance(each, Estimator) and each.parts and each.affine is not None
+        if isinstance(each, Linear) and each.parts
     }
 
     def solve(name: str, risk: float) -> Box:
@@ -309,7 +308,7 @@ def _scope(
         return _solved(estimator, scope, forms.get(name), risk=risk)
 
     known = {
-        f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Estimator) and not each.parts
+        f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Linear) and not each.parts
     }
     public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
     keys = {name: _key_array(column) for name, column in public.items()}
@@ -322,13 +321,11 @@ def _law(noise: Noise, array: Floats) -> Noise:
     return noise if noise.rounding and bool((array == np.rint(array)).all()) else noise.unrounded
 
 
-def _form(estimator: Estimator, count: int) -> Affine:
-    assert estimator.affine is not None
-    constant, weights = estimator.affine
+def _form(estimator: Linear, count: int) -> Affine:
     form = np.zeros((count, 1))
-    for part, weight in zip(estimator.parts, weights, strict=True):
+    for part, weight in zip(estimator.parts, estimator.weights, strict=True):
         form[part] += float(weight)
-    return Affine(np.array([float(constant)]), form)
+    return Affine(np.array([float(estimator.constant)]), form)
 
 
 def _key_array(column: Values) -> NDArray[Any]:
@@ -344,29 +341,6 @@ def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: fl
     """The interval of one aggregate."""
     if form is not None:
         low, high = scope.spread(form, risk)
-        lower, upper = limits_of(estimator)  # none of counts and sums
-        return np.clip(low, lower, upper), np.clip(high, lower, upper)
-    parts = [scope.noisy[part] for part in estimator.parts]
-    own = tuple(scope.laws[part] for part in estimator.parts)
-    if estimator.kind in ("covar", "corr"):
-        return pair_interval(estimator, parts, own, risk=risk)
-    lower, upper = limits_of(estimator)
-    center, half = float(estimator.center), float(estimator.half)
-    if estimator.kind == "mean":
-        low, high = mean_interval(
-            parts[0], parts[1], (own[0], own[1]), lower=lower - center, upper=upper - center, risk=risk
-        )
-        return np.clip(low + center, lower, upper), np.clip(high + center, lower, upper)
-    low, high = variance_interval(
-        parts[0],
-        parts[1],
-        parts[2],
-        (own[0], own[1], own[2]),
-        half=half,
-        shift=float(estimator.shift),
-        sample=estimator.sample,
-        risk=risk,
-    )
-    if estimator.kind == "std":
-        low, high = np.sqrt(low), np.sqrt(high)
-    return np.clip(low, lower, upper), np.clip(high, lower, upper)
+        return np.clip(low, *estimator.limits), np.clip(high, *estimator.limits)
+    noisy = [scope.noisy[part] for part in estimator.parts]
+    return estimator.interval(noisy, [scope.laws[part] for part in estimator.parts], risk=risk)

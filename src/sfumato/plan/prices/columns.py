@@ -13,8 +13,7 @@ from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.tree import Column, Expression, Literal, columns_of
 from sfumato.plan.intervals.forms import Blend
 from sfumato.plan.intervals.noise import Noise, risk_of
-from sfumato.plan.prices.split import gradients
-from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.nodes import Output
 from sfumato.plan.questions.slots import Slot
 
@@ -75,7 +74,7 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
         estimator = aggregates[int(output.expression.name[1:])]
         if isinstance(estimator, Slot):
             return Form(output.name, None)
-        if estimator.affine is None:
+        if not isinstance(estimator, Linear):
             return _ratio(output.name, estimator)
     combined = _linear(output.expression)
     if combined is None:
@@ -84,27 +83,22 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
     rounding = 0.0
     for index, factor in combined[0].items():
         estimator = aggregates[index]
-        if isinstance(estimator, Slot) or estimator.affine is None:
+        if not isinstance(estimator, Linear):
             return Form(output.name, None)
         if estimator.whole and len(estimator.parts) > 1:
             rounding += abs(float(factor)) / 2
-        for part, weight in zip(estimator.parts, estimator.affine[1], strict=True):
+        for part, weight in zip(estimator.parts, estimator.weights, strict=True):
             terms[part] = terms.get(part, 0.0) + float(factor * weight)
     return Form(output.name, tuple(sorted(terms.items())), rounding=rounding)
 
 
 def _ratio(name: str, estimator: Estimator) -> Form:
-    scale, most = 1.0, math.inf
+    most = math.inf
     if estimator.lower is not None and estimator.upper is not None:
         most = float(estimator.upper - estimator.lower)
-    if estimator.kind == "std":  # of evenly spread numbers: half/√3
-        scale = math.sqrt(3) / (2 * float(estimator.half)) if estimator.half else 0.0
-    if estimator.kind == "corr":  # one over the product of both deviations
-        spread = float(estimator.half * estimator.other_half) / 3
-        scale = 1 / spread if spread else 0.0
     terms: dict[int, float] = {}
-    for part, gradient in zip(estimator.parts, gradients(estimator), strict=True):
-        terms[part] = terms.get(part, 0.0) + gradient * scale
+    for part, gradient in zip(estimator.parts, estimator.gradients(), strict=True):
+        terms[part] = terms.get(part, 0.0) + gradient * estimator.scale
     return Form(name, tuple(sorted(terms.items())), per_row=True, most=most)
 
 

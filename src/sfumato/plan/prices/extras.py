@@ -20,7 +20,8 @@ from sfumato.plan.intervals.cdf import Tree
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.touched import PricedTouched, Touched
-from sfumato.plan.questions.aggregates import argument_of
+from sfumato.plan.questions.aggregates import argument_of, statistic
+from sfumato.plan.questions.aggregates.quantile import Quantile
 from sfumato.plan.questions.grids import Grid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
 from sfumato.plan.questions.slots import Slot
@@ -29,11 +30,7 @@ from sfumato.schema import PrivacyUnit
 
 __all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
 
-"""The aggregates that are measured by a question of their own."""
-
 _MANY = 2**14  # groups that may be found: their cells must fit together
-_LEVELS = {"min": Fraction(0), "max": Fraction(1)}
-_NAMES = {"min": "MIN", "max": "MAX", "quantile": "QUANTILE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +208,7 @@ def extras_of(
             facts_of(argument, columns)
             distinct.setdefault(argument, []).append(each)
             continue
-        name = "MEDIAN" if each.level == Fraction(1, 2) else _NAMES[each.function]
+        name = "MEDIAN" if each.level == Fraction(1, 2) else statistic(each.function).title
         known = range_of(name, argument, columns)
         ranges[known.argument] = known
         sets.setdefault(known.argument, []).append(each)
@@ -233,7 +230,9 @@ def extras_of(
 
 
 def _level(each: AggregateCall) -> Fraction:
-    return _LEVELS.get(each.function, Fraction(1, 2)) if each.level is None else each.level
+    known = statistic(each.function)
+    level = known.level if isinstance(known, Quantile) and each.level is None else each.level
+    return Fraction(1, 2) if level is None else level
 
 
 def _written(expression: Expression) -> str:

@@ -16,7 +16,7 @@ from sfumato.plan.prices.extras import PricedQuantiles, QuantileSet
 from sfumato.plan.prices.price import Priced, instrument, price, whole_price
 from sfumato.plan.prices.quote import ColumnQuote, MeasurementQuote, Quote
 from sfumato.plan.prices.recipe import Recipe, recipe
-from sfumato.plan.prices.split import Mechanics, gradients, importance, shares
+from sfumato.plan.prices.split import Mechanics, importance, shares
 from sfumato.plan.prices.target import cheapest, wanted
 from sfumato.plan.prices.words import (
     count_notes,
@@ -172,7 +172,7 @@ def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
     for each in found.estimators:
         if not each.parts:  # public
             continue
-        terms = zip(each.parts, gradients(each), strict=True)
+        terms = zip(each.parts, each.gradients(), strict=True)
         logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
     return math.fsum(logs) / max(1, len(logs))
 

@@ -22,7 +22,7 @@ from sfumato.plan.prices.extras import Extra, extras_of
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.split import importance, least_cost
 from sfumato.plan.prices.touched import Touched, touched_of
-from sfumato.plan.questions.aggregates import EXTERNAL, Estimator, EstimatorKind, Part, ways_of
+from sfumato.plan.questions.aggregates import Estimator, Part, statistic, ways_of
 from sfumato.plan.questions.group_bounds import per_group
 from sfumato.plan.questions.levels import stages_of, told_apart
 from sfumato.plan.questions.nodes import (
@@ -42,10 +42,9 @@ from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.whole import whole_ways
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["Estimator", "EstimatorKind", "Recipe", "measured_of", "recipe"]
+__all__ = ["Estimator", "Recipe", "measured_of", "recipe"]
 
 _MOST_ROWS = 1_000_000
-_NOT_ADDED = EXTERNAL | {"count_distinct"}
 _HEAVIEST = 2**60  # times 2**30 of weight: 2**37 units of this weight fit in 128 bits
 
 
@@ -129,7 +128,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
         slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
     if base.levels:
         _check_levels(node, base)
-    outside = [each for each in dict.fromkeys(node.aggregates) if each.function in EXTERNAL]
+    outside = [each for each in dict.fromkeys(node.aggregates) if statistic(each.function).external]
     extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
     slots |= placed
     inside = [each for each in node.aggregates if each not in slots]
@@ -250,7 +249,7 @@ def _check_count(count: int, fix: str) -> None:
 def _check_levels(node: Aggregate, base: Measured) -> None:
     """Levels are added up from the finest groups, which fits sums over weighted rows or chosen groups."""
     fits = base.bounding == "reweight" or base.is_open  # where groups are found, a unit counts in few of them
-    if not fits or any(each.function in _NOT_ADDED for each in node.aggregates):
+    if not fits or not all(statistic(each.function).adds for each in node.aggregates):
         raise QueryRefused(
             "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
             "Ask distinct counts and quantiles for each grouping by itself.",

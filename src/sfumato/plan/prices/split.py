@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from sfumato.plan.questions.aggregates import Estimator, EstimatorKind, Part
+from sfumato.plan.questions.aggregates import Part
 from sfumato.plan.questions.nodes import Measurement
 
-__all__ = ["POWERS", "Mechanics", "gradients", "importance", "least_cost", "shares"]
+__all__ = ["POWERS", "Mechanics", "importance", "least_cost", "shares"]
 
 Mechanics: TypeAlias = Literal["laplace", "gaussian"]
 
@@ -18,62 +18,6 @@ Mechanics: TypeAlias = Literal["laplace", "gaussian"]
 POWERS: dict[Mechanics, int] = {"laplace": 2, "gaussian": 1}
 
 _FINE = 1000  # shares are whole weights with the largest at 1000: the optimum is flat, and prices stay short
-_TYPICAL = 0.5  # a correlation that is neither none nor perfect
-
-
-def _mean(estimator: Estimator) -> tuple[float, ...]:
-    return 1.0, float(estimator.offset)
-
-
-def _spread(estimator: Estimator) -> tuple[float, ...]:
-    # v = Q/n + shift − θ²: by S −2θ/n, by Q 1/n, by n (shift − v + θ²)/n, at v = half²/3 (evenly spread).
-    theta, half, shift = float(estimator.offset), float(estimator.half), float(estimator.shift)
-    return 2 * theta, 1.0, abs(shift - half * half / 3 + theta * theta)
-
-
-def _covariance(estimator: Estimator) -> tuple[float, ...]:
-    # c = P/n − (S/n)(T/n): by S −b/n, by T −a/n, by P 1/n, by n (ab − c)/n, at c = 0 (unrelated columns).
-    one, two = float(estimator.half) / 2, float(estimator.other_half) / 2
-    return two, one, 1.0, one * two
-
-
-def _correlation(estimator: Estimator) -> tuple[float, ...]:
-    # `plan.answers.moments` has the derivatives, but for a factor of √(V·W)·n. Taken at r = 1/2 and a
-    # quarter of the ranges off the middles, where either sign of r·a·b is as likely: roots of mean squares.
-    half, other = float(estimator.half) or 1.0, float(estimator.other_half) or 1.0
-    ratio, one, two = min(max(half / other, 1e-150), 1e150), half / 2, other / 2
-    shifted = (float(estimator.shift) + one * one) / ratio + ratio * (
-        float(estimator.other_shift) + two * two
-    )
-    return (
-        math.hypot(two, _TYPICAL * one / ratio),
-        math.hypot(one, _TYPICAL * two * ratio),
-        1.0,
-        _TYPICAL / (2 * ratio),
-        _TYPICAL * ratio / 2,
-        math.hypot(one * two, _TYPICAL * shifted / 2),
-    )
-
-
-_GRADIENTS: dict[EstimatorKind, Callable[[Estimator], tuple[float, ...]]] = {
-    "mean": _mean,
-    "var": _spread,
-    "std": _spread,  # that of the variance over twice the deviation: the same but for a factor
-    "covar": _covariance,
-    "corr": _correlation,
-}
-
-
-def gradients(estimator: Estimator) -> tuple[float, ...]:
-    """How strongly each part's noise moves the aggregate, at a typical place and but for a common factor.
-
-    For counts, sums and averages over a public number of rows this is exact. Any other average depends on
-    where the data lie: it is taken a quarter of the range off the middle, a variance as that of evenly spread
-    numbers, a covariance as that of unrelated columns and a correlation at 1/2.
-    """
-    if estimator.affine is not None:
-        return tuple(abs(float(weight)) for weight in estimator.affine[1])
-    return _GRADIENTS[estimator.kind](estimator)
 
 
 def importance(
@@ -100,7 +44,7 @@ def importance(
 
 def _squares(part: Part, size: Callable[[Measurement], float]) -> dict[Measurement, float]:
     found: dict[Measurement, float] = {}
-    for index, gradient in zip(part.estimator.parts, gradients(part.estimator), strict=True):
+    for index, gradient in zip(part.estimator.parts, part.estimator.gradients(), strict=True):
         measurement = part.measurements[index]
         found[measurement] = found.get(measurement, 0.0) + (gradient * size(measurement)) ** 2
     return found

@@ -9,7 +9,8 @@ from fractions import Fraction
 from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.expressions.tree import Column, Expression, Literal
 from sfumato.plan.intervals.noise import Noise
-from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.aggregates import Estimator, Linear
+from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.nodes import LEVEL, Bounding, Key, Measured, Measurement
 from sfumato.plan.questions.others import searched_of
 from sfumato.plan.questions.relations import Rows
@@ -153,12 +154,14 @@ def _groups_by(measured: Measured, levels: Sequence[tuple[int, ...]]) -> str:
 
 def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) -> list[str]:
     """What the declared number of rows is used for, or why it is not."""
-    if any(each.rows is not None for each in estimators):
+    if any(isinstance(each, Linear) and each.rows is not None for each in estimators):
         return [
             f"The number of rows, {rows:,}, is declared and public: it is not measured, and what is asked of "
             "all rows takes it as it is."
         ]
-    if not any(each.kind in ("sum", "mean") for each in estimators):
+    if not any(
+        isinstance(each, Average) or (isinstance(each, Linear) and each.averages) for each in estimators
+    ):
         return []
     if measured.keys or measured.predicate is not None:
         return [f"Of the {rows:,} rows, how many are in a group or pass a condition is private."]

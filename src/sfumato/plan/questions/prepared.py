@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sfumato.plan.expressions.tree import Column
-from sfumato.plan.questions.aggregates import EXTERNAL
+from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.nodes import Aggregate, Bounding, Scan
 
 __all__ = ["fits_groups", "ready"]
@@ -43,7 +43,7 @@ def fits_groups(node: Aggregate) -> bool:
     if totals or not node.keys:
         return False
     is_open = any(key.values is None for key in node.keys)
-    if not is_open and all(each.function in EXTERNAL for each in node.aggregates):
+    if not is_open and all(statistic(each.function).external for each in node.aggregates):
         return False
     counts_units = is_open or any(each.function == "count_distinct" for each in node.aggregates)
     return node.predicate is None or not counts_units

@@ -33,23 +33,9 @@ __all__ = [
     "tables_of",
 ]
 
-AggregateName: TypeAlias = Literal[
-    "count",
-    "count_distinct",
-    "count_values",
-    "sum",
-    "mean",
-    "var_samp",
-    "var_pop",
-    "std_samp",
-    "std_pop",
-    "covar_samp",
-    "covar_pop",
-    "corr",
-    "min",
-    "max",
-    "quantile",
-]
+AggregateName: TypeAlias = str
+"""The name of a `Statistic`: `plan.questions.aggregates` has them all."""
+
 WindowName: TypeAlias = Literal[
     "row_number", "rank", "dense_rank", "count", "sum", "mean", "min", "max", "lag", "lead"
 ]

@@ -14,7 +14,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, call, column
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.questions.nodes import Measurement
 
-__all__ = ["Range", "held", "products", "range_of"]
+__all__ = ["Range", "bounded_range", "held", "products", "range_of"]
 
 _FINE = 29  # the bound of a fraction is 2**29 to 2**30 units: rounding to them is invisible beside the noise
 _EXACT = 2**53  # beyond, engines that compute in floats would round whole numbers
@@ -45,6 +45,11 @@ class Range:
         """The middle of the range, exact for whole numbers and else the nearest float."""
         exact = (self.lower + self.upper) / 2
         return exact if self.whole else Fraction(float(exact))
+
+    @property
+    def center(self) -> Fraction:
+        """A point near the middle, whole for whole numbers, so that sums of distances from it stay whole."""
+        return Fraction(math.floor(self.middle)) if self.whole else self.middle
 
     def reach(self, center: Fraction) -> Fraction:
         """How far from `center` a number can be."""
@@ -197,6 +202,21 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
         lower = upper = _ZERO
     number = _as_number(argument) if facts.kind == "boolean" else argument
     return Range(number, lower, upper, whole, facts.nullable)
+
+
+def bounded_range(
+    argument: Expression | None, columns: Mapping[str, Facts], lower: Fraction, upper: Fraction
+) -> Range:
+    """The range of an argument whose bounds, for a unit's figure in a group, the question gives.
+
+    Raises:
+        QueryRefused: if it is no number.
+    """
+    facts = None if argument is None else facts_of(argument, columns)
+    if argument is None or facts is None or not facts.numeric:
+        raise QueryRefused("SUM and AVG are for numbers.", "Aggregate a number, or COUNT it.")
+    whole = facts.kind == "integer" and lower.denominator == upper.denominator == 1
+    return Range(argument, lower, upper, whole, nullable=True)
 
 
 def _on_whole_grid(facts: Facts) -> bool:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sfumato.plan.expressions.facts import facts_of, refine
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
-from sfumato.plan.questions.aggregates import argument_of
+from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.autobounds import GROUP_CELLS, LogGrid
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement, PerUnit, Report
 from sfumato.plan.questions.relations import Readable, as_rows
@@ -20,10 +20,6 @@ GRID = LogGrid()
 FALLBACK = (Fraction(0), Fraction(1))
 """Public bounds for where nothing can be told from the noisy histogram."""
 
-_NUMERIC = {
-    *("sum", "mean", "var_samp", "var_pop", "std_samp", "std_pop", "min", "max", "quantile"),
-}
-
 
 def unbounded(report: Report, table: Readable) -> tuple[AggregateCall, ...]:
     """The aggregates of a report that need bounds and have none."""
@@ -32,7 +28,7 @@ def unbounded(report: Report, table: Readable) -> tuple[AggregateCall, ...]:
     found = []
     for each in node.aggregates:
         argument = argument_of(each, columns)
-        if each.function not in _NUMERIC or each.bounds is not None or argument is None:
+        if not statistic(each.function).buys_bounds or each.bounds is not None or argument is None:
             continue
         facts = facts_of(argument, columns)
         if facts.kind in ("integer", "float") and (facts.lower is None or facts.upper is None):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 
-from sfumato.plan.expressions.facts import Facts, facts_of
-from sfumato.plan.questions.aggregates import Estimator, Part, argument_of
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.questions.aggregates import Part, statistic
 from sfumato.plan.questions.nodes import AggregateCall
-from sfumato.plan.questions.sums import Range, range_of
 
 __all__ = ["whole_ways"]
-
-_NAMES = {"sum": "SUM", "mean": "AVG"}
 
 
 def whole_ways(each: AggregateCall, columns: Mapping[str, Facts], rows: int) -> tuple[Part, ...] | None:
@@ -42,35 +37,4 @@ def whole_ways(each: AggregateCall, columns: Mapping[str, Facts], rows: int) -> 
         Conditions: neighbours have equally many rows, so that n tells nothing about who is in the table: each
         row is a unit and units are exchanged. `PrivateTable` refuses any other declaration.
     """
-    argument = argument_of(each, columns)
-    if each.function == "count":
-        if argument is not None and facts_of(argument, columns).nullable:
-            return None
-        return (Part((), Estimator("count", (), whole=True, rows=rows)),)
-    if each.function not in ("sum", "mean"):
-        return None
-    known = range_of(_NAMES[each.function], argument, columns)
-    if known.nullable:
-        return None
-    # A whole number, so that sums of whole numbers stay whole: every point of the range has the same claim.
-    center = Fraction(math.floor(known.middle)) if known.whole else known.middle
-    if each.function == "sum":
-        estimator = Estimator(
-            "sum", (0,), center=center, half=known.reach(center), whole=known.whole, rows=rows
-        )
-        return (Part((known.total(center),), estimator),)
-    # The middle itself is for reports that measure a variance as well, whose sum is around it.
-    centers = dict.fromkeys((center, known.middle))
-    return tuple(Part((known.total(around),), _mean(known, around, rows)) for around in centers)
-
-
-def _mean(known: Range, center: Fraction, rows: int) -> Estimator:
-    return Estimator(
-        "mean",
-        (0,),
-        center=center,
-        half=known.reach(center),
-        lower=known.lower,
-        upper=known.upper,
-        rows=rows,
-    )
+    return statistic(each.function).ways_over_all(each, columns, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -12,35 +13,23 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Expression, Literal, call, literal
-from sfumato.plan.questions.nodes import AggregateCall, AggregateName
+from sfumato.plan.questions.aggregates import Statistic, statistic, statistics
+from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 
 __all__ = ["is_aggregate", "parse_aggregate"]
 
-_NAMES: dict[str, AggregateName] = {
-    "avg": "mean",
-    "max": "max",
-    "mean": "mean",
-    "min": "min",
-    "stddev": "std_samp",
-    "stddevpop": "std_pop",
-    "stddevsamp": "std_samp",
-    "sum": "sum",
-    "variance": "var_samp",
-    "variancepop": "var_pop",
-}
-_PAIRS: dict[str, AggregateName] = {"corr": "corr", "covarpop": "covar_pop", "covarsamp": "covar_samp"}
 _QUANTILES = {"approxquantile", "median", "percentilecont", "percentiledisc", "quantile"}
+_READ_APART = {"count", "quantile"}  # whose arguments are written in several ways
 _SAME_WITH_DISTINCT = {"max", "min"}
 _UNKNOWN = {
     "approx_quantile", "arbitrary", "average", "count_distinct", "countdistinct", "covariance_pop",
-    "covariance_samp", "entropy", "fsum", "geomean", "geometric_mean", "histogram", "kahan_sum", "list",
+    "covariance_samp", "entropy", "fsum", "histogram", "kahan_sum", "list",
     "mad", "nunique", "percentile", "percentile_approx", "product", "reservoir_quantile", "std",
     "stdevp", "string_agg", "sum_no_overflow", "sumkahan", "total", "var",
 }  # fmt: skip
 _FLAGS = {"this", "big_int"}
-_UNBOUNDED = {"count_distinct", "count_values", "corr", "covar_pop", "covar_samp"}
 _WORKS = (
     "COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, CORR and COVAR_SAMP work, with FILTER."
 )
@@ -53,10 +42,26 @@ _NESTED = (
 )
 
 
+@functools.cache
+def _named() -> dict[str, Statistic]:
+    """The aggregates that are called like functions, by what sqlglot makes of their names."""
+    return {
+        _node(name): each
+        for each in statistics().values()
+        if each.name not in _READ_APART
+        for name in each.spelled
+    }
+
+
+def _node(name: str) -> str:
+    known = exp.FUNCTION_BY_NAME.get(name)
+    return name.lower() if known is None else known.__name__.lower()
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether this reduces rows to one value, supported or not."""
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() in _UNKNOWN | {"mean"}
+        return str(node.this).lower() in _UNKNOWN | _named().keys()
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
 
 
@@ -102,19 +107,20 @@ def _read(
     if name in _QUANTILES:
         inner, level = _quantile(node, name, order, scope)
         return AggregateCall("quantile", _only(condition, scope.scalar(inner)), level=level)
-    if name in _PAIRS:
-        first, second = _two(node)
-        return AggregateCall(_PAIRS[name], _only(condition, scope.scalar(first)), scope.scalar(second))
-    if name not in _NAMES:
+    if name not in _named():
         raise _unsupported(node, name)
+    function = _named()[name].name
+    if _named()[name].arity > 1:
+        first, second = _two(node)
+        return AggregateCall(function, _only(condition, scope.scalar(first)), scope.scalar(second))
     if isinstance(node.this, exp.Distinct):
         if name not in _SAME_WITH_DISTINCT or len(node.this.expressions) != 1:
             raise refuse(
                 f"{_shown(node)} with DISTINCT is not supported: it depends on which rows share a value.",
                 "Leave DISTINCT out.",
             )
-        return AggregateCall(_NAMES[name], _only(condition, scope.scalar(node.this.expressions[0])))
-    return AggregateCall(_NAMES[name], _only(condition, scope.scalar(_argument(node))))
+        return AggregateCall(function, _only(condition, scope.scalar(node.this.expressions[0])))
+    return AggregateCall(function, _only(condition, scope.scalar(_argument(node))))
 
 
 def _bounded(asked: AggregateCall, node: exp.Expr) -> AggregateCall:
@@ -122,7 +128,7 @@ def _bounded(asked: AggregateCall, node: exp.Expr) -> AggregateCall:
     if bounds is None:
         return asked
     kind, lower, upper = bounds
-    if asked.function in _UNBOUNDED:
+    if statistic(asked.function).bounds is None:
         raise refuse(f"{_shown(node)} takes no contribution bounds.", "Leave them out.")
     if lower > upper:
         raise refuse(

@@ -17,6 +17,7 @@ from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.size import check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
+from sfumato.plan.questions.aggregates import statistics
 from sfumato.sql.refusals import FUNCTIONS as FOREIGN
 
 __all__ = [
@@ -164,10 +165,7 @@ def unknown_around(node: exp.Expr, handlers: Collection[str]) -> QueryRefused | 
     return None
 
 
-_AGGREGATES = [
-    *("AVG", "CORR", "COUNT", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "MAX", "MEDIAN", "MIN"),
-    *("QUANTILE_CONT", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "SUM", "VARIANCE", "VAR_POP", "VAR_SAMP"),
-]
+_AGGREGATES = sorted({"COUNT_IF"}.union(*(each.spelled for each in statistics().values())))
 _ALIKE = 0.8  # as LENGHT is to LENGTH; NOW is not like POW
 _GUIDE = "`sfumato functions` lists what is supported, as does docs/sql.md#functions."
 # What analysts write, for suggestions; the operators have no name.

@@ -190,4 +190,4 @@ def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
     value = scope.scalar(argument)
     if condition is not None:
         value = call("case", scope.scalar(condition), value, Literal(None, None))
-    return AggregateCall(name, value)  # type: ignore[arg-type]
+    return AggregateCall(name, value)

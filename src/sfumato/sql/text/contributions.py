@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato.plan.questions.aggregates import statistics
 from sfumato.sql.refusals import nearest, refuse, shown
 from sfumato.sql.text.tokens import Constant, constant_at, ends_operand, is_kind, is_word, retyped, word_at
 
@@ -23,10 +24,9 @@ Bounds: TypeAlias = tuple[Literal["group", "row"], Fraction, Fraction]
 """What is clamped, a unit's aggregate in a group or each row, and between which bounds."""
 
 _PER: dict[str, Literal["group", "row"]] = {
-    **dict.fromkeys(("count", "count_if", "countif", "sum", "avg", "mean"), "group"),
-    **dict.fromkeys(("var_pop", "var_samp", "variance", "stddev", "stddev_pop", "stddev_samp"), "row"),
-    **dict.fromkeys(("percentile_cont", "percentile_disc", "approx_quantiles", "median"), "row"),
-    **dict.fromkeys(("quantile", "quantile_cont", "quantile_disc", "min", "max"), "row"),
+    **{name.lower(): each.bounds for each in statistics().values() if each.bounds for name in each.spelled},
+    **dict.fromkeys(("count_if", "countif"), "group"),
+    "approx_quantiles": "row",
 }
 _ANON = {
     "anon_count": "COUNT",

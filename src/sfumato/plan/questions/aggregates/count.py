@@ -1,0 +1,111 @@
+"""COUNT of rows, of values that are present, and of units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of, nullable
+from sfumato.plan.questions.nodes import AggregateCall, Measurement
+from sfumato.plan.questions.terms import Agg, Col, one
+
+__all__ = ["STATISTICS", "count", "count_distinct"]
+
+_MOST = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Statistic):
+    """COUNT(*), or of the rows where the argument is present: all rows where it cannot be missing."""
+
+    bounds: ClassVar[Literal["group"]] = "group"
+    buys_bounds: ClassVar[bool] = False
+
+    def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """One count."""
+        return (Part((_counted(call, columns),), Linear((0,), whole=True)),)
+
+    def ways_over_all(
+        self, call: AggregateCall, columns: Mapping[str, Facts], rows: int
+    ) -> tuple[Part, ...] | None:
+        """The public number itself, which costs nothing."""
+        if nullable(argument_of(call, columns), columns):
+            return None
+        return (Part((), Linear((), whole=True, constant=Fraction(rows), weights=(), rows=rows)),)
+
+    def per_group(
+        self, call: AggregateCall, columns: Mapping[str, Facts], lower: Fraction, upper: Fraction
+    ) -> Part:
+        """A unit's own count in each group, clamped."""
+        clamped = replace(_counted(call, columns), lower=_whole(lower), upper=_whole(upper), per="total")
+        return Part((clamped,), Linear((0,), whole=True))
+
+    def result(self, argument: Facts | None) -> Facts:
+        """A whole number, never missing."""
+        del argument
+        return Facts("integer", nullable=False)
+
+
+def _counted(call: AggregateCall, columns: Mapping[str, Facts]) -> Measurement:
+    argument = argument_of(call, columns)
+    return Measurement("present", argument) if nullable(argument, columns) else Measurement("rows")
+
+
+def _whole(bound: Fraction) -> int:
+    if bound.denominator != 1 or not 0 <= bound <= _MOST:
+        raise QueryRefused(
+            "The bounds of a COUNT are whole numbers from 0 on.",
+            "Write contribution_bounds_per_group => (0, 5).",
+        )
+    return int(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnits(Statistic):
+    """COUNT(DISTINCT unit), whatever the argument says: the parser lets only the unit's column through."""
+
+    bounds: ClassVar[None] = None
+    adds: ClassVar[bool] = False
+    buys_bounds: ClassVar[bool] = False
+
+    def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """One count of units."""
+        del call, columns
+        return (Part((Measurement("units"),), Linear((0,), whole=True)),)
+
+    def result(self, argument: Facts | None) -> Facts:
+        """A whole number, never missing."""
+        del argument
+        return Facts("integer", nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CountValues(Statistic):
+    """COUNT(DISTINCT x) and APPROX_COUNT_DISTINCT: how many values units vouch for, a question of its own."""
+
+    bounds: ClassVar[None] = None
+    adds: ClassVar[bool] = False
+    external: ClassVar[bool] = True
+    buys_bounds: ClassVar[bool] = False
+
+    def result(self, argument: Facts | None) -> Facts:
+        """A whole number, never missing."""
+        del argument
+        return Facts("integer", nullable=False)
+
+
+STATISTICS = (Count("count", ("COUNT",)), CountUnits("count_distinct", ()), CountValues("count_values", ()))
+
+
+def count(column: str | Col | None = None) -> Agg:
+    """The number of rows, or of rows where the column is present."""
+    return one("count", column)
+
+
+def count_distinct(column: str | Col) -> Agg:
+    """The number of distinct values; of the privacy unit's column, the number of units."""
+    return one("count_distinct", column)

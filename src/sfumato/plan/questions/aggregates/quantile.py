@@ -1,0 +1,74 @@
+"""MIN, MAX, MEDIAN and other quantiles: cells of a public grid, selected in a question of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions.aggregates.base import Statistic
+from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.terms import Agg, Col, expression_of, one
+
+__all__ = ["STATISTICS", "Quantile", "max", "median", "min", "quantile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(Statistic):
+    """The value that a part of all values does not exceed.
+
+    Attributes:
+        level: Which part, where the name says so; None: the call does.
+    """
+
+    level: Fraction | None = None
+
+    adds: ClassVar[bool] = False
+    external: ClassVar[bool] = True
+
+    def result(self, argument: Facts | None) -> Facts:
+        """Of the kind of its argument, and within the same bounds."""
+        if argument is None:
+            return Facts("float", nullable=True)
+        return Facts(argument.kind, True, argument.lower, argument.upper)
+
+
+STATISTICS = (
+    Quantile("min", ("MIN",), Fraction(0)),
+    Quantile("max", ("MAX",), Fraction(1)),
+    Quantile(
+        "quantile",
+        ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MEDIAN", "PERCENTILE_CONT", "PERCENTILE_DISC"),
+    ),
+)
+
+
+def min(column: str | Col) -> Agg:
+    """The least value of a column or expression with bounds."""
+    return one("min", column)
+
+
+def max(column: str | Col) -> Agg:
+    """The greatest value of a column or expression with bounds."""
+    return one("max", column)
+
+
+def quantile(column: str | Col, level: Rational) -> Agg:
+    """The value that this part of all values of a column or expression with bounds does not exceed.
+
+    Raises:
+        InvalidParameter: unless 0 ≤ level ≤ 1.
+    """
+    exact = as_fraction(level, "level")
+    if not 0 <= exact <= 1:
+        raise InvalidParameter(f"The level of a quantile must lie between 0 and 1, not {show(exact)}.")
+    return Agg((AggregateCall("quantile", expression_of(column), level=exact),), Column("a0"))
+
+
+def median(column: str | Col) -> Agg:
+    """The middle value of a column or expression with bounds."""
+    return quantile(column, Fraction(1, 2))

@@ -1,0 +1,66 @@
+"""SUM: of the numbers themselves, or of their distances from the middle of the range, and the count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of
+from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.sums import bounded_range, range_of
+from sfumato.plan.questions.terms import Agg, Col, one
+
+__all__ = ["STATISTICS", "sum"]
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Statistic):
+    """SUM of numbers with a range."""
+
+    bounds: ClassVar[Literal["group"]] = "group"
+
+    def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
+        """Measured directly; the second way is for reports that need the count or the average anyway."""
+        known = range_of(self.title, argument_of(call, columns), columns)
+        direct = Part((known.total(_ZERO),), Linear((0,), whole=known.whole, averages=True))
+        if not known.middle:
+            return (direct,)
+        both = Linear((0, 1), whole=known.whole, weights=(_ONE, known.middle), averages=True)
+        return direct, Part((known.total(known.middle), known.present()), both)
+
+    def ways_over_all(
+        self, call: AggregateCall, columns: Mapping[str, Facts], rows: int
+    ) -> tuple[Part, ...] | None:
+        """S + c·n of the sum S of the distances from a point c of the range."""
+        known = range_of(self.title, argument_of(call, columns), columns)
+        if known.nullable:
+            return None
+        center = known.center
+        total = Linear((0,), whole=known.whole, constant=center * rows, rows=rows, averages=True)
+        return (Part((known.total(center),), total),)
+
+    def per_group(
+        self, call: AggregateCall, columns: Mapping[str, Facts], lower: Fraction, upper: Fraction
+    ) -> Part:
+        """A unit's own total in each group, clamped."""
+        known = bounded_range(call.argument, columns, lower, upper)
+        total = replace(known.total(_ZERO), per="total")
+        return Part((total,), Linear((0,), whole=known.whole, averages=True))
+
+    def result(self, argument: Facts | None) -> Facts:
+        """A whole number if the argument is."""
+        whole = argument is not None and argument.kind != "float"
+        return Facts("integer" if whole else "float", nullable=True)
+
+
+STATISTICS = (Sum("sum", ("SUM",)),)
+
+
+def sum(column: str | Col) -> Agg:
+    """The sum of a column or expression with bounds."""
+    return one("sum", column)
