@@ -32,7 +32,7 @@ class Average(Estimator):
     center: Fraction = _ZERO
     half: Fraction = _ZERO
 
-    labels: ClassVar[tuple[str, ...]] = (".sum", ".count")
+    names: ClassVar[tuple[str, ...]] = (".sum", ".count")
 
     def gradients(self) -> tuple[float, ...]:
         """By S 1/n, by n the distance from the center: taken a quarter of the range off its middle."""

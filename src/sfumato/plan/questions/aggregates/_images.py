@@ -36,7 +36,7 @@ class Image(Estimator):
     function: Callable[[Any], Any]
     slope: Callable[[Any], Any]
 
-    labels: ClassVar[tuple[str, ...]] = (".sum", ".count")
+    names: ClassVar[tuple[str, ...]] = (".sum", ".count")
 
     @property
     def scale(self) -> float:

@@ -49,8 +49,13 @@ class Estimator(ABC):
     upper: Fraction | None = None
     whole: bool = False
 
-    labels: ClassVar[tuple[str, ...]] = ()
+    names: ClassVar[tuple[str, ...]] = ()
     """What the parts are called beside the name of the aggregate's column."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of its parts."""
+        return self.names
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -96,7 +101,12 @@ class Linear(Estimator):
     rounds: bool = False
     averages: bool = False
 
-    labels: ClassVar[tuple[str, ...]] = ("", ".count")
+    names: ClassVar[tuple[str, ...]] = ("", ".count")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """An average has a sum for its part."""
+        return self.names if self.lower is None else (".sum",)
 
     def gradients(self) -> tuple[float, ...]:
         """The weights, whatever the data are."""

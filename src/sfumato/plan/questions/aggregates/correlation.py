@@ -45,7 +45,7 @@ class Relation(Estimator):
     shift: Fraction = _ZERO
     other_shift: Fraction = _ZERO
 
-    labels: ClassVar[tuple[str, ...]] = (
+    names: ClassVar[tuple[str, ...]] = (
         ".sum",
         ".other",
         ".products",

@@ -39,7 +39,7 @@ class Together(Estimator):
     other_half: Fraction = _ZERO
     sample: bool = False
 
-    labels: ClassVar[tuple[str, ...]] = (".sum", ".other", ".products", ".count")
+    names: ClassVar[tuple[str, ...]] = (".sum", ".other", ".products", ".count")
 
     def gradients(self) -> tuple[float, ...]:
         """By S −b/n, by T −a/n, by P 1/n, by n (ab − c)/n, at c = 0 (unrelated columns)."""

@@ -43,7 +43,7 @@ class Deviation(Estimator):
     sample: bool = False
     root: bool = False
 
-    labels: ClassVar[tuple[str, ...]] = (".sum", ".squares", ".count")
+    names: ClassVar[tuple[str, ...]] = (".sum", ".squares", ".count")
 
     @property
     def scale(self) -> float:
