@@ -15,11 +15,11 @@ from sfumato.ledger import Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import AboveThreshold, Exponential, PermuteAndFlip
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, show
-from sfumato.plan.builder import count as rows
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.recipe import Recipe
-from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.aggregates import Linear
+from sfumato.plan.questions.aggregates.count import count as rows
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.sensitivity import in_one_group
 from sfumato.purchase import Bought, Purchase
@@ -386,7 +386,7 @@ def _single(report: Report, found: Recipe) -> Measured:
     plain = not report.child.keys and report.having is None and report.limit is None and not report.offset
     one = len(report.columns) == 1 and report.columns[0].expression == Column("a0")
     estimator = found.aggregates[0] if len(found.aggregates) == 1 else None
-    counted = isinstance(estimator, Estimator) and estimator.kind in ("count", "sum")
+    counted = isinstance(estimator, Linear) and estimator.rows is None
     if not (plain and one and counted and not found.extras and len(found.measured.measurements) == 1):
         raise QueryRefused(
             "Only one count of rows or units, or one sum, without groups can be compared with a threshold.",
