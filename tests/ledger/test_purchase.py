@@ -298,6 +298,16 @@ def test_who_waits_for_a_process_that_dies_pays_itself_unless_it_recorded(place,
     assert kinds(place) == (1 if recorded else 2, 1)
 
 
+def test_a_child_that_outlives_a_dead_parent_keeps_no_turn(place, crew):
+    place.made().close()
+    (_, orphan), (status, found) = crew.run(
+        ["orphaned", place.where, place.state], ["waiting", place.where, place.state]
+    )
+    assert (status, orphan) == (0, [])
+    assert found[:2] == ["paid", "read"]
+    assert kinds(place) == (2, 1)
+
+
 # ── planted bugs
 
 

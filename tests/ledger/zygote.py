@@ -194,6 +194,31 @@ def forked(report, where, state):
     ledger.close()
 
 
+def orphaned(report, where, state):
+    """Dies while it reads, and leaves a child behind that lives until somebody else was answered."""
+    folder, ledger = Path(state), Ledger.open(where, state=state)
+
+    def answer(right):
+        if not os.fork():
+            for _ in range(6000):
+                if (folder / "answered").exists():
+                    os._exit(0)
+                time.sleep(0.01)
+            report("gave up")
+            os._exit(1)
+        (folder / "reading").touch()
+        _die()
+
+    buy(ledger, purchase(answer))
+
+
+def waiting(report, where, state):
+    """Asks the same once that one reads, and says when it was answered."""
+    folder = Path(state)
+    bought(report, where, state, "never", 0.0, "reading")
+    (folder / "answered").touch()
+
+
 def fitted(report, where, state, point, at, planted=""):
     """A fit of five blocks with two steps each, killed at a point of a block; its state is in a file."""
     ledger, gate = Ledger.open(where, state=state), BasicFilter("0.1")
@@ -247,7 +272,10 @@ PLANTED = {
     "no turn": _no_turn,
     "recorded before noise": _recorded_before_noise,
 }
-JOBS = {job.__name__: job for job in (spend, killed, register, deferred, forkless, bought, forked, fitted)}
+JOBS = {
+    job.__name__: job
+    for job in (spend, killed, register, deferred, forkless, bought, forked, fitted, orphaned, waiting)
+}
 
 
 def _start(job: list[object]) -> tuple[int, int]:
