@@ -17,8 +17,9 @@ from replayed import Outcome, replay_form, replay_queries, seen_of, sessions
 from sfumato.audit.session import query_pair
 from sfumato.games import DailyReserve, ReservePrice
 from sfumato.ledger import Ledger
-from sfumato.session import noise
+from sfumato.session import choices, noise
 from sfumato.session import query as asking
+from sfumato.session.vault import Vault
 from sfumato.testing import compare
 
 _COUNT = Asked("SELECT city, COUNT(*) AS n, AVG(spend) AS mean FROM visits GROUP BY city")
@@ -178,3 +179,47 @@ def test_an_audit_shows_nothing_but_noise():
         return pair.quote.loss.to_dict(), pair.draw("left", 1)
 
     assert compare(lambda: program(rows[0]), lambda: program(rows[1])) == []
+
+
+def _chosen(session: sf.Session) -> list[object]:
+    """What is seen of both choices, and all that the ledger keeps of them."""
+    asked = ["SELECT COUNT(*) AS n FROM visits", "SELECT SUM(spend) AS s FROM visits WHERE city = 'a'"]
+    found = [
+        choice
+        for _ in range(2)
+        for choice in (
+            session.most_common("city", epsilon=1, count=2),
+            session.most_common("spend", epsilon=1, among=[1.0, 2.0]),
+            session.first_above(asked, threshold=5, epsilon=1),
+        )
+    ]
+    lines = [{**each.to_dict(), "time": "", "mac": ""} for each in session.ledger.entries()]
+    kept = [
+        payload
+        for each in found
+        for _, payload in session.ledger.recall(each.receipt.dataset, each.receipt.fingerprint)
+    ]
+    return [[str(each) for each in found], [each.free for each in found], kept, json.dumps(lines)]
+
+
+@pytest.mark.parametrize("odd", _ODD)
+def test_a_choice_shows_nothing_but_its_noise(odd):
+    world = _world(**_ODD[odd])
+    with sessions(world, world.sides[0]) as (left, right):
+        assert compare(lambda: _chosen(left), lambda: _chosen(right)) == []
+
+
+def test_a_choice_that_keeps_its_scores_is_noticed(monkeypatch):
+    world, kept = _world(), choices.Kept.to_bytes
+    read = Vault.read
+
+    def remembered(self, *those, **more):
+        found = read(self, *those, **more)
+        monkeypatch.setattr(
+            choices.Kept, "to_bytes", lambda mine: kept(mine)[:-1] + b',"scores":%d}' % sum(found.columns[0])
+        )
+        return found
+
+    monkeypatch.setattr(Vault, "read", remembered)
+    with sessions(world, world.sides[0]) as (left, right):
+        assert compare(lambda: _chosen(left), lambda: _chosen(right)) != []
