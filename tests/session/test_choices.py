@@ -249,7 +249,7 @@ def moved(draws, adjacency):
     grouped = draws.random() < 0.7
     bounding = draws.choice([None, "choose", "reweight"]) if grouped else None
     sql = f"SELECT {'city, ' if grouped else ''}{text} AS x FROM visits{' GROUP BY city' if grouped else ''}"
-    ledger, scores = sf.ledger.Ledger.open(None), []
+    ledger, scores, salts = sf.ledger.Ledger.open(None), [], {"visits": draws.getrandbits(63)}
     for rows in worlds(draws, adjacency):
         names = ("person", "city", "cost")
         columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
@@ -257,6 +257,7 @@ def moved(draws, adjacency):
         arrays = [pa.array(columns[name], kind) for name, kind in zip(names, types, strict=True)]
         source = pa.table([*arrays, pa.array([None] * len(rows), pa.string())], [*names, "ward"])
         with sf.Session(visits(source, unit), budget=sf.Budget(1), ledger=ledger) as session:
+            session.vault._salts = salts  # the same choices in every run
             query = session.sql(sql)
             node = recipe(query._planned(bounding, False), session.tables["visits"]).measured
             scores.append(session.vault._read(node, 0).columns[0])
