@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from sfumato.plan.questions.others import Line, places_in, shelf_of
 from sfumato.sql.write.lower import CELL, UNITS
+from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.plan.questions.nodes import Measured
 
-__all__ = ["Reading", "align", "on_lines", "reading"]
+__all__ = ["Reading", "RowsRead", "align", "on_lines", "reading", "rows_read"]
 
 _LIMIT = 2**62
 
@@ -37,6 +38,29 @@ class Reading:
     columns: tuple[list[int], ...]
     units: list[int] | None = None
     cells: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowsRead:
+    """The exact integers of single rows, in no order that means anything.
+
+    Attributes:
+        columns: One list for each measurement, None where a row has no value.
+        units: For each row the number of its unit, from 0; None: each row is a unit.
+    """
+
+    columns: tuple[list[int | None], ...]
+    units: list[int] | None
+
+
+def rows_read(answer: pa.Table) -> RowsRead:
+    """The lines of a statement that reads rows, units numbered by their ids."""
+    names = [name for name in answer.column_names if name != UNIT]
+    columns = tuple(answer.column(name).to_pylist() for name in names)
+    if UNIT not in answer.column_names:
+        return RowsRead(columns, None)
+    codes: dict[Any, int] = {}
+    return RowsRead(columns, [codes.setdefault(each, len(codes)) for each in answer.column(UNIT).to_pylist()])
 
 
 def reading(answer: pa.Table, measured: Measured) -> Reading:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.ledger import Right
 from sfumato.plan.prices.bundle import fingerprint_of
-from sfumato.session.reading import Reading, reading
+from sfumato.session.reading import Reading, RowsRead, reading, rows_read
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.ranks import guard
+from sfumato.sql.write.rows import lower_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sfumato.engines.base import Engine
     from sfumato.plan.questions.nodes import Measured
 
-__all__ = ["Vault"]
+__all__ = ["Vault", "rows_fingerprint"]
+
+T = TypeVar("T")
 
 _LONGEST = 1000
+_NO_RECEIPT = "A receipt opens nothing: the right to read is given by the debit itself."
 
 
 class Vault:
@@ -67,7 +74,7 @@ class Vault:
             EngineFailed: if the engine cannot finish; the price stays paid.
         """
         if not isinstance(right, Right):
-            raise AccessDenied("A receipt opens nothing: the right to read is given by the debit itself.")
+            raise AccessDenied(_NO_RECEIPT)
         right.use(fingerprint_of(questions), place)
         measured = questions[place]
         if over is None:
@@ -76,6 +83,31 @@ class Vault:
         # cannot, all groups are read and those that were not selected are dropped.
         closed = _closed(measured, over)
         return self._read(closed if _can_be_written(over) else measured, place, closed)
+
+    def rows(self, measured: Measured, right: Right) -> RowsRead:
+        """Single rows for a fit: the clamped integers that the question would sum up, few rows of each unit.
+
+        What the fit makes of them is for its own steps to pay (`Right.steps`).
+
+        Args:
+            measured: A question of sums and counts of values, without groups.
+            right: One to `rows_fingerprint` of the question; a right to its sums opens no rows.
+
+        Privacy:
+            Claim: neighbours differ in the rows of one unit, at most max_rows of them, and in nothing else
+            but their order, which says nothing (see `lower_rows`). The same conditions as for `read`.
+
+        Raises:
+            AccessDenied: for a right to something else, or one that was used for this before.
+            EngineFailed: if the engine cannot finish; the price stays paid.
+        """
+        if not isinstance(right, Right):
+            raise AccessDenied(_NO_RECEIPT)
+        right.use(rows_fingerprint(measured))
+        salt, dialect = self._salts.get(measured.table, 0), self._engine.dialect
+        return self._guarded(
+            measured, lambda: lower_rows(measured, self._tables, dialect, salt=salt), rows_read
+        )
 
     def _statement(self, measured: Measured) -> Any:
         salt = self._salts.get(measured.table, 0)
@@ -87,21 +119,35 @@ class Vault:
     def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
         """The answer to one question, put in the order of its groups, or of another's."""
         made = self._made.get(place)  # what `check` made, if this is what it was made for
+        known = made is not None and made[0] is measured
+        return self._guarded(
+            measured,
+            lambda: made[1] if made is not None and known else self._statement(measured),
+            lambda found: reading(found, wanted or measured),
+        )
+
+    def _guarded(
+        self, measured: Measured, statement: Callable[[], Any], understood: Callable[[pa.Table], T]
+    ) -> T:
+        """What a statement gives, understood; or a refusal that says nothing of the data."""
         # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
         # exception: the refusal is made here and raised once the handlers are left.
         try:
-            known = made is not None and made[0] is measured
-            statement = made[1] if made is not None and known else self._statement(measured)
-            held = guard(measured, self._tables, self._engine.dialect)
-            found = self._engine.fetch(statement, guard=held) if held else self._engine.fetch(statement)
-            return reading(found, wanted or measured)
-        except EngineFailed as known:
-            refusal = type(known)(*known.args)
+            asked, held = statement(), guard(measured, self._tables, self._engine.dialect)
+            found = self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked)
+            return understood(found)
+        except EngineFailed as failed:
+            refusal = type(failed)(*failed.args)
         except KeyboardInterrupt:
             refusal = Cancelled("The read was interrupted; it was paid for before it began, and stays paid.")
         except Exception:
             refusal = EngineFailed("The engine could not finish the read; the price stays paid.")
         raise refusal
+
+
+def rows_fingerprint(measured: Measured) -> str:
+    """What the rows of a question are paid for as: another thing than its sums."""
+    return hashlib.sha256(f"rows of {measured.fingerprint}".encode()).hexdigest()
 
 
 def _can_be_written(groups: tuple[tuple[Any, ...], ...]) -> bool:

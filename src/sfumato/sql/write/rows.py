@@ -1,0 +1,69 @@
+"""The statement that reads single rows for a fit: each value clamped, few rows of each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.engines.dialect import DUCKDB, Dialect
+from sfumato.errors import InvalidParameter
+from sfumato.plan.questions.nodes import Measured, Measurement
+from sfumato.plan.questions.relations import rows_of
+from sfumato.schema import PrivacyUnit
+from sfumato.sql.write.fixed_point import fixed_point, is_present
+from sfumato.sql.write.parts import Parts
+from sfumato.sql.write.pieces import column, named, number, picked
+
+__all__ = ["UNIT", "lower_rows"]
+
+UNIT = "u"
+"""The name of the column that holds the unit's id."""
+
+
+def lower_rows(
+    measured: Measured, tables: Mapping[str, Any], dialect: Dialect = DUCKDB, *, salt: int = 0
+) -> exp.Select:
+    """One SELECT with the columns `u`, where units have ids, and `m0`, …: one line for each row that counts.
+
+    Args:
+        measured: The question whose sums and counts of values are wanted row by row, without groups.
+        tables: The tables by name.
+        dialect: The engine's.
+        salt: The key of the hash that chooses rows, of 63 bits.
+
+    Privacy:
+        Claim: a unit has at most max_rows lines, each of its numbers is NULL or an integer in [lower, upper],
+        and which lines they are follows from the unit's own rows and the salt: a row's place is that of a
+        hash of salt, unit and its numbers, ties broken by the numbers; rows that tie there are alike in all
+        that is read. So neighbours differ in the lines of one unit and in nothing else.
+
+    Raises:
+        InvalidParameter: for a question with groups, or one that counts units or distinct values.
+    """
+    if measured.keys or any(each.kind not in ("sum", "present") for each in measured.measurements):
+        raise InvalidParameter("Rows are read for sums and counts of values without groups.")
+    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    parts = Parts(measured, rows_of(measured.rows, tables), unit, dialect)
+    names = [f"m{place}" for place in range(len(measured.measurements))]
+    values: list[exp.Expr] = [
+        named(_value(parts, each), name) for each, name in zip(measured.measurements, names, strict=True)
+    ]
+    if unit.column is None:
+        return picked(values, parts.rows(), "r")
+    lines = picked([column(UNIT), *values], parts.rows(units=True), "r")
+    lot = dialect.chosen_by(exp.cast(number(salt), "BIGINT"), column(UNIT), *map(column, names))
+    order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, names))])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
+    ranked = picked([exp.Star(), named(place, "place")], lines, "a")
+    few = exp.LTE(this=column("place"), expression=number(unit.max_rows))
+    return picked([column(UNIT), *map(column, names)], ranked, "f").where(few, copy=False)
+
+
+def _value(parts: Parts, measurement: Measurement) -> exp.Expr:
+    argument = parts.argument(measurement)
+    if measurement.kind == "present":
+        found = exp.If(this=is_present(argument, parts.dialect), true=number(1))
+        return exp.Case(ifs=[found], default=number(0))
+    return fixed_point(argument, measurement, parts.dialect)
