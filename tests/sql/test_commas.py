@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.relations import rows_of
+from sfumato.sql.read import subqueries
 from sfumato.sql.read.parse import parse
 
 UNIT = sf.PrivacyUnit("user_id", max_groups=2, max_rows=5)
@@ -83,3 +87,54 @@ def test_a_join_has_the_largest_limits_of_its_tables() -> None:
     report = parse(JOINED, TABLES)
     unit = rows_of(report.child.source, TABLES).unit
     assert (unit.max_groups, unit.max_rows) == (2, 5)
+
+
+def nested(depth: int, rng: random.Random, *, commas: bool) -> tuple[str, int]:
+    """A query of so many levels, each a join of the one within it, and how many subqueries it has."""
+    text, many = "SELECT user_id, shop, day FROM visits WHERE day < 7", 1
+    for level in range(depth):
+        item, public = (
+            f"({text}) AS x",
+            ("shops AS s", "(SELECT shop, region FROM shops) AS s")[rng.random() < 0.3],
+        )
+        many += public.startswith("(")
+        items = [item, public] if rng.random() < 0.5 else [public, item]
+        on, rest = "x.shop = s.shop", rng.choice(["s.region = 'N'", "x.day > 1", f"x.day <> {level % 7}"])
+        joined = f"{', '.join(items)} WHERE {on} AND {rest}"
+        if not commas:
+            joined = f"{' JOIN '.join(items)} ON {on} WHERE {rest}"
+        text, many = f"SELECT x.user_id, x.shop, x.day FROM {joined}", many + 1
+    return f"SELECT COUNT(*), AVG(day) FROM ({text}) AS x", many
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every query in FROM that is read from here on."""
+    seen: list[object] = []
+    real: Callable[..., object] = subqueries.read_query
+
+    def read_query(query: object, names: object) -> object:
+        seen.append(query)
+        return real(query, names)
+
+    monkeypatch.setattr(subqueries, "read_query", read_query)
+    return seen
+
+
+@pytest.mark.parametrize(("depth", "seed"), [*((depth, depth) for depth in range(1, 7)), (30, 0), (30, 1)])
+def test_each_subquery_is_read_once_however_deep(depth: int, seed: int, reads: list[object]) -> None:
+    text, many = nested(depth, random.Random(seed), commas=True)
+    plan = parse(text, TABLES)
+    assert len(reads) == many
+    assert plan == parse(nested(depth, random.Random(seed), commas=False)[0], TABLES)
+    assert len(reads) == 2 * many
+
+
+def test_equal_subqueries_in_one_from_stay_two(reads: list[object]) -> None:
+    inner = "(SELECT user_id, day FROM visits WHERE day < 6 GROUP BY user_id, day)"
+    text = f"SELECT COUNT(*) FROM {inner} AS a, {inner} AS b WHERE a.user_id = b.user_id AND a.day < b.day"
+    other = (
+        f"SELECT COUNT(*) FROM {inner} AS a JOIN {inner} AS b ON a.user_id = b.user_id WHERE a.day < b.day"
+    )
+    assert parse(text, TABLES) == parse(other, TABLES)
+    assert len(reads) == 4

@@ -17,10 +17,13 @@ from sfumato.sql.read.relation import Named, Relation, check_size, table_relatio
 from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, shown
 from sfumato.sql.shape_refusals import JOINS
 
-__all__ = ["Known", "Names", "read_from", "uncrossed"]
+__all__ = ["Known", "Names", "read_from"]
 
 Known: TypeAlias = Mapping[str, PrivateTable | PublicTable]
 """The declared tables by name."""
+
+_Query: TypeAlias = Callable[[exp.Expr], Relation]
+"""Gives the rows of a subquery."""
 
 _SIDES = {"", "LEFT", "RIGHT"}
 
@@ -48,21 +51,37 @@ class _Public:
     conditions: tuple[exp.Expr, ...] = ()
 
 
-def read_from(select: exp.Select, names: Names) -> Relation:
-    """The relation that FROM and its joins give.
+def read_from(select: exp.Select, names: Names) -> tuple[exp.Select, Relation]:
+    """The query with tables between commas as joins, and the relation that its FROM gives.
+
+    Each subquery is read once, though commas ask for its names before it is joined: reading it again would
+    double the work with each level of nesting.
 
     Raises:
         QueryRefused: for what cannot be read or joined, with what would work.
     """
+    found: dict[int, Relation] = {}
+
+    def query(node: exp.Expr) -> Relation:
+        if id(node) not in found:  # equal nodes at two places are two, as are their rows
+            found[id(node)] = names.subquery(node, names)
+        return found[id(node)]
+
+    select = with_joins(select, lambda node: _item(node, names, set(), query))
+    return select, _joined(select, names, query)
+
+
+def _joined(select: exp.Select, names: Names, query: _Query) -> Relation:
+    """What FROM begins with, joined to the rest from left to right."""
     clause = select.args.get("from_")
     listed = ", ".join(list(names.tables)[:12])
     if clause is None:
         raise refuse("The query reads no table.", f"Add FROM and one of: {listed}.")
     used: set[str] = set()
-    found: Relation | _Public = _started(_item(clause.this, names, used))
+    found: Relation | _Public = _started(_item(clause.this, names, used, query))
     joins = [*_inner_joins(clause.this), *(select.args.get("joins") or ())]
     for each in joins:
-        found = _with(found, each, _item(each.this, names, used))
+        found = _with(found, each, _item(each.this, names, used, query))
         if isinstance(found, Relation):
             check_size(found)
     if isinstance(found, Relation):
@@ -73,11 +92,6 @@ def read_from(select: exp.Select, names: Names) -> Relation:
             "Join them with a private table in the same FROM, or read them directly.",
         )
     return found.relations[0]
-
-
-def uncrossed(select: exp.Select, names: Names) -> exp.Select:
-    """The query with tables between commas as joins."""
-    return with_joins(select, lambda node: _item(node, names, set()))
 
 
 def _started(relation: Relation) -> Relation | _Public:
@@ -101,7 +115,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
+def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relation:
     """One table or subquery of FROM under its name."""
     if not isinstance(node.parent, exp.From):
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
@@ -127,8 +141,7 @@ def _item(node: exp.Expr, names: Names, used: set[str]) -> Relation:
         raise refuse("Columns cannot be renamed in FROM.", "Use AS in SELECT.")
     given = "" if alias is None else alias.name
     if isinstance(node, exp.Subquery):
-        relation = names.subquery(node.this, names)
-        return relation.called(_alias(given or " " * (len(used) + 1), used))
+        return query(node.this).called(_alias(given or " " * (len(used) + 1), used))
     view = names.views.get(node.name.lower())
     if view is not None:
         return view().called(_alias(given or node.name, used), node.name)

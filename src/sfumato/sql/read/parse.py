@@ -17,7 +17,7 @@ from sfumato.plan.questions.sources import Public, Scan
 from sfumato.schema import PrivateTable
 from sfumato.sql.read.clauses import by_ordinal, check, condition, key_trees, selected
 from sfumato.sql.read.example import check_aggregated
-from sfumato.sql.read.from_clause import Known, read_from, uncrossed
+from sfumato.sql.read.from_clause import Known, read_from
 from sfumato.sql.read.levels import Levels, take_levels
 from sfumato.sql.read.results import Results
 from sfumato.sql.read.scope import Scope
@@ -77,8 +77,8 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     levels, select = take_levels(select)
     check(select, _READ)
     names = with_views(select, names_of(tables))
-    select = uncrossed(select, names)
-    scope = Scope(read_from(select, names))
+    select, relation = read_from(select, names)
+    scope = Scope(relation)
     if scope.relation.is_public:
         raise refuse(*SUBQUERIES["public"])
     with scope.relation.in_words():

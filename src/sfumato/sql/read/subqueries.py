@@ -11,7 +11,7 @@ from sfumato.plan.expressions.facts import refine
 from sfumato.plan.expressions.tree import Column, Expression, to_wire
 from sfumato.plan.questions.sources import Block, United
 from sfumato.sql.read.clauses import check, condition, has_aggregate, key_trees, selected
-from sfumato.sql.read.from_clause import Known, Names, read_from, uncrossed
+from sfumato.sql.read.from_clause import Known, Names, read_from
 from sfumato.sql.read.joins import check_same_units
 from sfumato.sql.read.relation import Named, Relation, called_after, check_size, facts_within
 from sfumato.sql.read.scope import Scope
@@ -80,8 +80,8 @@ def read_query(query: exp.Expr, names: Names) -> Relation:
         raise refuse(*SUBQUERIES["limit"])
     check(query, _READ, windows=True)
     names = with_views(query, names)
-    query = uncrossed(query, names)
-    scope = Scope(read_from(query, names))
+    query, relation = read_from(query, names)
+    scope = Scope(relation)
     with scope.relation.in_words():
         found = _selected(query, scope)
     check_size(found)
