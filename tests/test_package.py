@@ -1,8 +1,12 @@
 """The package as a whole: its public names, what importing it costs in modules, and what it may contain."""
 
+import ast
+import importlib
+import pickle
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -14,23 +18,57 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "sfumato").rglob("*.py"))
 
 
-def test_every_public_name_resolves_and_is_listed_once():
-    assert len(sf.__all__) == len(set(sf.__all__))
-    assert sorted(sf.__all__) == dir(sf)
-    for name in sf.__all__:
-        assert getattr(sf, name) is not None
+LAZY = [
+    ".".join(("sfumato", *path.parent.relative_to(ROOT / "src/sfumato").parts))
+    for path in SOURCES
+    if path.name == "__init__.py" and "lazy(globals()" in path.read_text()
+]
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'Laplac'"):
-        _ = sf.Laplac
+def test_the_root_and_its_packages_load_their_names_on_first_use():
+    assert len(LAZY) >= 8
+    assert {"sfumato", "sfumato.games", "sfumato.testing"} <= set(LAZY)
 
 
-def test_type_checkers_see_the_same_names_as_the_loader():
-    text = (ROOT / "src/sfumato/__init__.py").read_text()
-    block = text.split("if TYPE_CHECKING:")[1].split("__all__")[0]
-    seen = set(re.findall(r"\b([A-Za-z_]+)\b", block)) - {"from", "sfumato", "import"}
-    assert set(sf.__all__) - {"__version__"} <= seen
+@pytest.mark.parametrize("package", LAZY)
+def test_every_public_name_resolves_and_is_listed_once(package):
+    module = importlib.import_module(package)
+    assert len(module.__all__) == len(set(module.__all__))
+    assert sorted(module.__all__) == dir(module)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_an_unknown_name_is_an_attribute_error(package):
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Laplac'"):
+        _ = importlib.import_module(package).Laplac
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_type_checkers_see_the_same_objects_as_the_loader(package):
+    module = importlib.import_module(package)
+    seen = {}  # every import of the file: those that type checkers alone run, and those that always run
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("sfumato"):
+            seen |= {name.name: node.module for name in node.names}
+    for name in set(module.__all__) & set(seen):
+        home = importlib.import_module(seen[name])
+        assert getattr(module, name) is getattr(home, name), name
+    defined = {"__version__", "examples", "modules"}
+    assert set(module.__all__) - defined <= set(seen) <= set(module.__all__) | {"lazy"}
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_what_a_package_exports_can_be_imported_and_pickled_by_reference(package):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        scope = {}
+        exec(f"from {package} import {name} as found", scope)
+        value = getattr(module, name)
+        assert scope["found"] is value
+        if isinstance(value, type | types.FunctionType):
+            assert pickle.loads(pickle.dumps(value)) is value
 
 
 def _modules_after(statement: str) -> set[str]:

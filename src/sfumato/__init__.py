@@ -15,92 +15,32 @@ Names load on first use, so `import sfumato` itself costs next to nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
+from sfumato._lazy import lazy
 
 TYPE_CHECKING = False  # as typing's, without loading it
-if TYPE_CHECKING:
-    from typing import Any
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = (
-    "accounting",
-    "anonymity",
-    "attacks",
-    "audit",
-    "book",
-    "dossier",
-    "engines",
-    "errors",
-    "explain",
-    "games",
-    "lab",
-    "local",
-    "loss",
-    "mechanisms",
-    "numeric",
-    "plots",
-    "random",
+_MODULES = (
+    "accounting anonymity attacks audit book dossier engines errors explain games "
+    "lab local loss mechanisms numeric plots random"
 )
-
 _HOMES = {
+    "ledger": "Budget Ledger",
+    "loss": "PrivacyLoss compose",
     "mechanisms": (
-        "AboveThreshold",
-        "BoundedLaplace",
-        "DiscreteGaussian",
-        "Exponential",
-        "Gaussian",
-        "Geometric",
-        "Laplace",
-        "Mechanism",
-        "NoisyMax",
-        "NumericSparseVector",
-        "PartitionSelection",
-        "PermuteAndFlip",
-        "ProposeTestRelease",
-        "RandomizedResponse",
-        "SampleAndAggregate",
-        "SmoothSensitivity",
-        "SparseVector",
-        "Staircase",
-        "TopK",
-        "TreeCounter",
-        "TruncatedLaplace",
+        "AboveThreshold BoundedLaplace DiscreteGaussian Exponential Gaussian Geometric Laplace "
+        "Mechanism NoisyMax NumericSparseVector PartitionSelection PermuteAndFlip ProposeTestRelease "
+        "RandomizedResponse SampleAndAggregate SmoothSensitivity SparseVector Staircase TopK "
+        "TreeCounter TruncatedLaplace"
     ),
-    "loss": ("PrivacyLoss", "compose"),
-    "schema": (
-        "Bool",
-        "Date",
-        "Enum",
-        "Float",
-        "Int",
-        "Keys",
-        "PrivacyUnit",
-        "PrivateTable",
-        "PublicTable",
-        "Text",
-    ),
-    "ledger": ("Budget", "Ledger"),
     "plan.builder": (
-        "col",
-        "corr",
-        "count",
-        "count_distinct",
-        "covar",
-        "geometric_mean",
-        "harmonic_mean",
-        "max",
-        "mean",
-        "median",
-        "min",
-        "quantile",
-        "std",
-        "sum",
-        "var",
+        "col corr count count_distinct covar geometric_mean harmonic_mean max mean median min quantile "
+        "std sum var"
     ),
-    "session": ("Session",),
+    "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text",
+    "session": "Session",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from sfumato import (
@@ -243,16 +183,4 @@ __all__ = [
     "var",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
-        return import_module(f"sfumato.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    value = getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES, modules=_MODULES)

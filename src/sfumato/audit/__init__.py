@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from sfumato._lazy import lazy
 from sfumato.audit.blackbox import lower_bound, lower_bounds, support_bound
 from sfumato.audit.bounds import Bound, clopper_pearson, familywise, resolution
 from sfumato.audit.events import Feature
@@ -47,31 +47,13 @@ __all__ = [
 ]
 
 # Loaded on first use: a bound from samples needs neither sessions nor engines.
-_HOME = {
-    "Audit": "findings",
-    "Finding": "findings",
-    "OneRun": "onerun",
-    "Timing": "probes",
-    "audit_mechanism": "registry",
-    "canary_audit": "canaries",
-    "floats": "probes",
-    "many_runs": "canaries",
-    "one_run": "onerun",
-    "one_run_fdp": "onerun",
-    "query_bound": "session",
-    "run": "registry",
-    "subjects": "registry",
-    "timing": "probes",
+_HOMES = {
+    "canaries": "canary_audit many_runs",
+    "findings": "Audit Finding",
+    "onerun": "OneRun one_run one_run_fdp",
+    "probes": "Timing floats timing",
+    "registry": "audit_mechanism run subjects",
+    "session": "query_bound",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES)

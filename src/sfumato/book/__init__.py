@@ -14,8 +14,9 @@ that the original falls into, and what one call costs in all.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from sfumato._lazy import lazy
 
 # One line a name, each in its alphabetical place.
 if TYPE_CHECKING:
@@ -76,56 +77,24 @@ if TYPE_CHECKING:
 
 # Loaded on first use.
 _HOMES = {
-    "L2_clip": "learning",
-    "above_threshold": "selection",
-    "above_threshold_fail_signal": "selection",
-    "accuracy": "learning",
-    "adv_comp": "mechanisms",
-    "age_range_query": "queries",
-    "age_sum_query": "queries",
-    "aggregate": "survey",
-    "auto_avg": "clipping",
-    "avg_attack": "mechanisms",
-    "avg_grad": "learning",
-    "create_age_range_query": "queries",
-    "create_query": "queries",
-    "debias_sales": "survey",
-    "descent_noise": "learning",
-    "dist_to_high_ls": "local_sensitivity",
-    "encode": "survey",
-    "exponential": "selection",
-    "gaussian_mech": "mechanisms",
-    "gaussian_mech_RDP_vec": "mechanisms",
-    "gaussian_mech_vec": "mechanisms",
-    "gaussian_mech_zCDP_vec": "mechanisms",
-    "generalize": "anonymity",
-    "gradient": "learning",
-    "gradient_descent": "learning",
-    "gradient_sum": "learning",
-    "gs_avg": "local_sensitivity",
-    "isKAnonymized": "anonymity",
-    "laplace_mech": "mechanisms",
-    "laplace_mech_vec": "mechanisms",
-    "loss": "learning",
-    "ls_at_distance": "local_sensitivity",
-    "naive_above_threshold": "selection",
-    "naive_select_b": "clipping",
-    "noisy_gradient_descent": "learning",
-    "pct_error": "mechanisms",
-    "perturb": "survey",
-    "perturb_bit": "survey",
-    "predict": "learning",
-    "price": "prices",
-    "ptr_avg": "local_sensitivity",
-    "rand_resp_sales": "survey",
-    "range_query": "queries",
-    "range_query_svt": "selection",
-    "report_noisy_max": "selection",
-    "saa_avg_age": "local_sensitivity",
-    "score": "selection",
-    "seq_comp": "mechanisms",
-    "sparse": "selection",
-    "unary_epsilon": "survey",
+    "anonymity": "generalize isKAnonymized",
+    "clipping": "auto_avg naive_select_b",
+    "learning": (
+        "L2_clip accuracy avg_grad descent_noise gradient gradient_descent gradient_sum loss "
+        "noisy_gradient_descent predict"
+    ),
+    "local_sensitivity": "dist_to_high_ls gs_avg ls_at_distance ptr_avg saa_avg_age",
+    "mechanisms": (
+        "adv_comp avg_attack gaussian_mech gaussian_mech_RDP_vec gaussian_mech_vec "
+        "gaussian_mech_zCDP_vec laplace_mech laplace_mech_vec pct_error seq_comp"
+    ),
+    "prices": "price",
+    "queries": "age_range_query age_sum_query create_age_range_query create_query range_query",
+    "selection": (
+        "above_threshold above_threshold_fail_signal exponential naive_above_threshold range_query_svt "
+        "report_noisy_max score sparse"
+    ),
+    "survey": "aggregate debias_sales encode perturb perturb_bit rand_resp_sales unary_epsilon",
 }
 
 __all__ = [
@@ -181,12 +150,4 @@ __all__ = [
     "unary_epsilon",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -5,6 +5,7 @@
 
 from typing import TYPE_CHECKING
 
+from sfumato._lazy import lazy
 from sfumato.engines.base import UNIT_COLUMN, Engine, Source, SourceKind, engine, pointer_column
 from sfumato.engines.dialect import Dialect, Digest
 
@@ -23,11 +24,4 @@ __all__ = [
     "pointer_column",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """The engine that is built in, imported where it is used."""
-    if name != "DuckDB":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sfumato.engines.duckdb import DuckDB
-
-    return DuckDB
+__getattr__, __dir__ = lazy(globals(), {"duckdb": "DuckDB"})

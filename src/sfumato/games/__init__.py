@@ -10,8 +10,9 @@ auction.select([20.0, 35.0, 80.0])              # one price for everybody, chose
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sfumato._lazy import lazy
 
 # Now, and not on first use: the name is the function's, and no longer its module's.
 from sfumato.games.grants import Grants, grants
@@ -42,55 +43,20 @@ if TYPE_CHECKING:
 
 # Loaded on first use; every module listed here is asked for its `EXAMPLES`.
 _HOMES = {
-    "Advice": "equilibrium",
-    "Allocation": "allocation",
-    "AllocationRule": "allocation",
-    "BidLog": "reserve",
-    "CongestionGame": "congestion",
-    "Correlated": "normal",
-    "DailyReserve": "daily",
-    "FacilityLocation": "facility",
-    "Gain": "truthful",
-    "Latency": "congestion",
-    "ModelSelection": "models",
-    "Nash": "normal",
-    "NormalForm": "normal",
-    "Outcome": "auction",
-    "Placement": "mixture",
-    "PriceAuction": "auction",
-    "PriceGrid": "auction",
-    "PrivateAdvice": "equilibrium",
-    "PrivateLearner": "pac",
-    "Promise": "auction",
-    "RandomStopping": "models",
-    "Request": "allocation",
-    "ReservePrice": "reserve",
-    "SegmentedAuction": "segmented",
-    "SegmentedOutcome": "segmented",
-    "TruthfulMixture": "mixture",
-    "allocate": "allocation",
-    "balanced_mixture": "mixture",
-    "best_correlated": "normal",
-    "braess": "routing",
-    "conjunctions": "pac",
-    "correlated_advice": "equilibrium",
-    "decision_stumps": "pac",
-    "error_promised": "pac",
-    "examples_needed": "pac",
-    "gain": "truthful",
-    "grid_roads": "routing",
-    "incentive": "normal",
-    "measured_gain": "equilibrium",
-    "nash": "normal",
-    "optimal_grid_step": "auction",
-    "parities": "pac",
-    "pigou": "routing",
-    "price_grid": "auction",
-    "promised_gain": "truthful",
-    "routing_game": "routing",
-    "sampled_gain": "truthful",
-    "textbook_gain": "truthful",
-    "thresholds": "pac",
+    "allocation": "Allocation AllocationRule Request allocate",
+    "auction": "Outcome PriceAuction PriceGrid Promise optimal_grid_step price_grid",
+    "congestion": "CongestionGame Latency",
+    "daily": "DailyReserve",
+    "equilibrium": "Advice PrivateAdvice correlated_advice measured_gain",
+    "facility": "FacilityLocation",
+    "mixture": "Placement TruthfulMixture balanced_mixture",
+    "models": "ModelSelection RandomStopping",
+    "normal": "Correlated Nash NormalForm best_correlated incentive nash",
+    "pac": "PrivateLearner conjunctions decision_stumps error_promised examples_needed parities thresholds",
+    "reserve": "BidLog ReservePrice",
+    "routing": "braess grid_roads pigou routing_game",
+    "segmented": "SegmentedAuction SegmentedOutcome",
+    "truthful": "Gain gain promised_gain sampled_gain textbook_gain",
 }
 
 __all__ = [
@@ -147,14 +113,4 @@ __all__ = [
     "thresholds",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sfumato.games' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"sfumato.games.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -39,6 +39,6 @@ class Example:
 def examples() -> tuple[Example, ...]:
     """The examples of all games of this package."""
     root = importlib.import_module("sfumato.games")
-    homes = sorted(set(root._HOMES.values()))
+    homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.games.{home}") for home in homes]
     return tuple(each for module in modules for each in getattr(module, "EXAMPLES", ()))

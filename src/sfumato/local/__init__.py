@@ -11,8 +11,9 @@ client.aggregate(reports).estimate(confidence=0.95).table
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from sfumato._lazy import lazy
 
 # Now, and not on first use: the name is the function's, and no longer its module's.
 from sfumato.local.recommend import Recommendation, recommend
@@ -46,43 +47,24 @@ if TYPE_CHECKING:
 
 # Loaded on first use; every module listed here is asked for its randomizers and its `EXAMPLES`.
 _HOMES = {
-    "Aggregate": "base",
-    "BinaryResponse": "response",
-    "CountMeanSketch": "sketch",
-    "Distribution": "quantiles",
-    "Domain": "domain",
-    "DuchiMean": "means",
-    "Found": "heavy",
-    "Frequencies": "estimates",
-    "HadamardResponse": "hadamard",
-    "HeavyHitters": "heavy",
-    "HybridMean": "means",
-    "KaryResponse": "response",
-    "LocalHashing": "hashing",
-    "LocalQuantiles": "quantiles",
-    "Mean": "estimates",
-    "Minimax": "rates",
-    "PiecewiseMean": "means",
-    "Quantile": "quantiles",
-    "Randomizer": "base",
-    "Rappor": "rappor",
-    "Recommendation": "recommend",
-    "Reports": "wire",
-    "SubsetSelection": "subset",
-    "Survey": "survey",
-    "UnaryEncoding": "unary",
-    "aggregate_from": "base",
-    "aggregate_from_json": "wire",
-    "aggregate_reports": "wire",
-    "aggregate_to_json": "wire",
-    "design": "survey",
-    "minimax_frequencies": "rates",
-    "minimax_mean": "rates",
-    "randomizer_from": "base",
-    "read_reports": "wire",
-    "recommend": "recommend",
-    "shuffled": "shuffle",
-    "write_reports": "wire",
+    "base": "Aggregate Randomizer aggregate_from randomizer_from",
+    "domain": "Domain",
+    "estimates": "Frequencies Mean",
+    "hadamard": "HadamardResponse",
+    "hashing": "LocalHashing",
+    "heavy": "Found HeavyHitters",
+    "means": "DuchiMean HybridMean PiecewiseMean",
+    "quantiles": "Distribution LocalQuantiles Quantile",
+    "rappor": "Rappor",
+    "rates": "Minimax minimax_frequencies minimax_mean",
+    "recommend": "Recommendation recommend",
+    "response": "BinaryResponse KaryResponse",
+    "shuffle": "shuffled",
+    "sketch": "CountMeanSketch",
+    "subset": "SubsetSelection",
+    "survey": "Survey design",
+    "unary": "UnaryEncoding",
+    "wire": "Reports aggregate_from_json aggregate_reports aggregate_to_json read_reports write_reports",
 }
 
 __all__ = [
@@ -125,12 +107,4 @@ __all__ = [
     "write_reports",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES)

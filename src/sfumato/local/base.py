@@ -55,7 +55,7 @@ def randomizer_from(data: Mapping[str, Any]) -> Randomizer[Any]:
 def _load() -> None:
     """Load every module of this package, so that all randomizers are known."""
     root = importlib.import_module("sfumato.local")
-    for home in sorted(set(root._HOMES.values())):
+    for home in sorted(root._HOMES):
         importlib.import_module(f"sfumato.local.{home}")
 
 

@@ -70,6 +70,6 @@ def unpacked(bits: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
 def examples() -> tuple[Example, ...]:
     """The examples of all randomizers of this package."""
     root = importlib.import_module("sfumato.local")
-    homes = sorted(set(root._HOMES.values()))
+    homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.local.{home}") for home in homes]
     return tuple(each for module in modules for each in getattr(module, "EXAMPLES", ()))

@@ -11,6 +11,7 @@ import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from sfumato._lazy import lazy
 from sfumato.mechanisms.base import Example, Mechanism
 
 if TYPE_CHECKING:
@@ -66,30 +67,27 @@ __all__ = [
 ]
 
 # Loaded on first use: importing the package should not compile tables for mechanisms that nobody asked for.
-_HOME = {
-    "AboveThreshold": "above_threshold",
-    "BoundedLaplace": "bounded_laplace",
-    "DiscreteGaussian": "discrete_gaussian",
-    "Exponential": "exponential",
-    "Gaussian": "gaussian",
-    "Geometric": "geometric",
-    "Laplace": "laplace",
-    "Median": "smooth_sensitivity",
-    "NoisyMax": "noisy_max",
-    "NumericSparseVector": "sparse_vector",
-    "PartitionSelection": "partition_selection",
-    "PermuteAndFlip": "permute_and_flip",
-    "ProposeTestRelease": "propose_test_release",
-    "Quantiles": "quantiles",
-    "RandomizedResponse": "randomized_response",
-    "SampleAndAggregate": "sample_and_aggregate",
-    "SmoothSensitivity": "smooth_sensitivity",
-    "SparseVector": "sparse_vector",
-    "Staircase": "staircase",
-    "TopK": "top_k",
-    "TreeCounter": "tree_counter",
-    "TruncatedLaplace": "truncated_laplace",
-    "median_of": "smooth_sensitivity",
+_HOMES = {
+    "above_threshold": "AboveThreshold",
+    "bounded_laplace": "BoundedLaplace",
+    "discrete_gaussian": "DiscreteGaussian",
+    "exponential": "Exponential",
+    "gaussian": "Gaussian",
+    "geometric": "Geometric",
+    "laplace": "Laplace",
+    "noisy_max": "NoisyMax",
+    "partition_selection": "PartitionSelection",
+    "permute_and_flip": "PermuteAndFlip",
+    "propose_test_release": "ProposeTestRelease",
+    "quantiles": "Quantiles",
+    "randomized_response": "RandomizedResponse",
+    "sample_and_aggregate": "SampleAndAggregate",
+    "smooth_sensitivity": "Median SmoothSensitivity median_of",
+    "sparse_vector": "NumericSparseVector SparseVector",
+    "staircase": "Staircase",
+    "top_k": "TopK",
+    "tree_counter": "TreeCounter",
+    "truncated_laplace": "TruncatedLaplace",
 }
 
 
@@ -108,13 +106,4 @@ def examples() -> tuple[Example, ...]:
     return tuple(example for module in modules() for example in module.EXAMPLES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(globals(), _HOMES)

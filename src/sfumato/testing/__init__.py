@@ -15,8 +15,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from sfumato._lazy import lazy
 
 if TYPE_CHECKING:
     from sfumato.testing.accountants import check_accountant
@@ -35,28 +36,15 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that a test of the lowest layer does not import the highest.
 _HOMES = {
-    "MUTANTS": "mutants",
-    "Exact": "queries",
-    "exact": "queries",
-    "Meeting": "replaying",
-    "Mutant": "mutants",
-    "SeededStream": "stream",
-    "Tape": "replaying",
-    "assert_bernoulli": "statistics",
-    "assert_continuous": "statistics",
-    "assert_coverage": "moments",
-    "assert_discrete": "statistics",
-    "assert_mean": "moments",
-    "assert_variance": "moments",
-    "check_accountant": "accountants",
-    "check_mechanism": "mechanisms",
-    "compare": "replaying",
-    "detectable": "detection",
-    "detectable_distance": "detection",
-    "power": "detection",
-    "record": "replaying",
-    "replay": "replaying",
-    "seeded": "stream",
+    "accountants": "check_accountant",
+    "detection": "detectable detectable_distance power",
+    "mechanisms": "check_mechanism",
+    "moments": "assert_coverage assert_mean assert_variance",
+    "mutants": "MUTANTS Mutant",
+    "queries": "Exact exact",
+    "replaying": "Meeting Tape compare record replay",
+    "statistics": "assert_bernoulli assert_continuous assert_discrete",
+    "stream": "SeededStream seeded",
 }
 
 __all__ = [
@@ -84,8 +72,4 @@ __all__ = [
     "seeded",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy(globals(), _HOMES)
