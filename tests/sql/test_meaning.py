@@ -123,10 +123,10 @@ def ours(connection: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[Any, .
     found = {}
     for row in rows:
         values = [row[width + i] * step(each, TABLE.unit) for i, each in enumerate(measured.measurements)]
-        numbers = []
-        for each in plan.aggregates:
-            count = values[each.parts[1]] if len(each.parts) > 1 else 0
-            numbers.append(values[each.parts[0]] + each.center * count)
+        numbers = [  # counts and sums alone are asked for, and are linear
+            each.constant + sum(w * values[part] for w, part in zip(each.weights, each.parts, strict=True))  # type: ignore[union-attr]
+            for each in plan.aggregates
+        ]
         found[tuple(row[i] for i in plan.key_order)] = tuple(numbers)
     return found
 
