@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+
+from commands import invoke
 
 CATALOG = """
 [datasets.visits]
@@ -85,7 +86,7 @@ def cli(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, stdin: str | None = None) -> Outcome:
-        result = CliRunner().invoke(app, list(arguments), input=stdin)
+        result = invoke(app, list(arguments), input=stdin)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         assert SECRET not in result.stdout + result.stderr
         return Outcome(result.exit_code, result.stdout, result.stderr)

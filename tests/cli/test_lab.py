@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import invoke as run
 from sfumato.cli.app import app
-
-run = CliRunner().invoke
 
 
 def test_without_a_name_the_scenes_are_listed():

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from commands import forked
+
 BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 COMMAND = [sys.executable, "-m", "sfumato"]
 
@@ -105,41 +107,22 @@ def test_a_terminal_gets_colours_and_rich_tables_within_80_columns(hospital):
     assert "\x1b[" not in dumb
 
 
-@pytest.mark.slow
 def test_many_at_once_never_overdraw(hospital):
     """Six processes each want two fifths of the budget: two get it."""
-    commands = [
-        [
-            *COMMAND,
-            "query",
-            f"SELECT COUNT(*) AS n FROM visits WHERE age > {age}",
-            "--epsilon",
-            "0.4",
-            "--json",
-        ]
-        for age in range(6)
-    ]
-    running = [
-        subprocess.Popen(each, cwd=hospital, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for each in commands
-    ]
-    codes = [each.wait(timeout=240) for each in running]
-    for each in running:
-        each.communicate()
-    assert sorted(codes) == [0] * 2 + [3] * 4
+    texts = [f"SELECT COUNT(*) AS n FROM visits WHERE age > {age}" for age in range(6)]
+    done = forked(*(["query", text, "--epsilon", "0.4", "--json"] for text in texts), folder=hospital)
+    assert sorted(code for code, _ in done) == [0] * 2 + [3] * 4
 
 
-@pytest.mark.slow
 def test_the_same_question_at_once_is_answered_alike(hospital):
-    command = [*COMMAND, "query", BY_CITY, "--epsilon", "0.25", "--json"]
-    running = [subprocess.Popen(command, cwd=hospital, stdout=subprocess.PIPE) for _ in range(3)]
-    answers = [json.loads(each.communicate(timeout=240)[0]) for each in running]
+    command = ["query", BY_CITY, "--epsilon", "0.25", "--json"]
+    answers = [json.loads(out) for _, out in forked(*[command] * 3, folder=hospital)]
     paid = sum(not answer["free"] for answer in answers)
-    left = json.loads(subprocess.run(command, cwd=hospital, capture_output=True, check=True).stdout)["left"]
-    assert left["epsilon"] == 1 - 0.25 * paid
+    ((code, again),) = forked(command, folder=hospital)
+    assert code == 0
+    assert json.loads(again)["left"]["epsilon"] == 1 - 0.25 * paid
 
 
-@pytest.mark.slow
 def test_ctrl_c_during_the_read_is_charged_and_says_so(data, process):
     import numpy as np
     import pyarrow as pa
@@ -201,13 +184,14 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_spelled_out_and_narrow_text_keeps_the_width(process, hospital):
-    ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+def test_spelled_out_and_narrow_text_keeps_the_width(hospital):
     sql = "SELECT city, COUNT(*) AS n, AVG(age) AS mean_age FROM visits GROUP BY city"
     for columns in ("80", "60"):
-        env = {**ascii_only, "COLUMNS": columns}
-        for arguments in (("quote", sql, "--epsilon", "0.3"), ("query", sql, "--epsilon", "0.3")):
-            text = process(*arguments, env=env).out
+        env = {"PYTHONIOENCODING": "ascii", "COLUMNS": columns}
+        commands = (["quote", sql, "--epsilon", "0.3"], ["query", sql, "--epsilon", "0.3"])
+        for code, text in forked(*commands, folder=hospital, env=env):
+            assert code == 0
+            assert "+/-" in text
             assert text.isascii()
             assert "?" not in text
             assert max(map(len, text.splitlines())) <= int(columns)

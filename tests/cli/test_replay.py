@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-from typer.testing import CliRunner
-
+from commands import invoke
 from sfumato.cli import app
 from sfumato.testing import record, replay
 
@@ -63,13 +61,12 @@ def _ask(folder, rows, monkeypatch):
 
     def program():
         monkeypatch.chdir(folder)
-        done = [CliRunner().invoke(app, list(command)) for command in _COMMANDS]
+        done = [invoke(app, list(command)) for command in _COMMANDS]
         return [(each.exit_code, _CLOCK.sub("", each.stdout), each.stderr) for each in done]
 
     return program
 
 
-@pytest.mark.slow
 def test_commands_print_nothing_of_a_row_but_noise(tmp_path, monkeypatch):
     tape = record(_ask(tmp_path / "without", _ROWS, monkeypatch))
     assert len(tape.meetings) >= 4

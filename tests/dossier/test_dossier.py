@@ -7,9 +7,9 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 import sfumato as sf
+from commands import invoke as run
 from sfumato.catalog import Catalog
 from sfumato.cli.app import app
 from sfumato.cli.opening import open_session
@@ -21,8 +21,6 @@ from sfumato.engines import DuckDB
 from sfumato.engines.prepare import prepare as prepare_table
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.ledger import Ledger
-
-run = CliRunner().invoke
 
 
 @pytest.fixture(scope="module")

@@ -65,11 +65,10 @@ def test_what_is_set_aside_is_explained_where_it_is_not_the_delta(times):
 
 
 def test_the_command_explains_it_too():
-    from typer.testing import CliRunner
-
+    from commands import invoke
     from sfumato.cli.app import app
 
-    out = " ".join(CliRunner().invoke(app, ["explain", "3", "--delta", "1e-6"]).output.split())
+    out = " ".join(invoke(app, ["explain", "3", "--delta", "1e-6"]).output.split())
     assert "at most 1e-05, when anything may be learned (10 times the delta of 1e-06" in out
 
 

@@ -1,9 +1,8 @@
 """Many processes on one ledger: exactly what fits is answered."""
 
-import subprocess
-import sys
 from pathlib import Path
 
+from commands import forked
 from sfumato.ledger import Ledger
 
 SCRIPT = Path(__file__).parent / "raced.py"
@@ -12,21 +11,10 @@ PROCESSES = 6
 
 def race(ledger, starting, said):
     """What so many processes print that are started at once, each told the number `said`."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SCRIPT), str(ledger), str(mine), str(said)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for mine in range(starting)
-    ]
-    lines = []
-    for process in running:
-        out, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-        lines.append(out.splitlines())
-    return lines
+    programs = [[str(ledger), str(mine), str(said)] for mine in range(starting)]
+    done = forked(*programs, folder=ledger.parent, script=SCRIPT)
+    assert [code for code, _ in done] == [0] * starting
+    return [out.splitlines() for _, out in done]
 
 
 def test_processes_with_one_question_pay_once_and_agree(tmp_path):
