@@ -24,7 +24,7 @@ from sfumato.schema import PrivateTable
 from sfumato.session import Session
 from sfumato.testing.queries import exact_units
 
-CHUNKS, SIZE = 20, 100
+CHUNKS, ALL_CHUNKS, SIZE = 8, 20, 100  # in `make test`, and with `make stats`
 LONG_CHUNKS, LONG_SIZE = 200, 500
 EXTRA = {"cells", "values"}  # asked of groups that were selected
 NODES = {
@@ -43,41 +43,44 @@ def chunk(number: int) -> Outcome:
 
 
 @together
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(CHUNKS))
+@pytest.mark.parametrize(
+    "number",
+    [*range(CHUNKS), *(pytest.param(each, marks=pytest.mark.stats) for each in range(CHUNKS, ALL_CHUNKS))],
+)
 def test_no_unit_moves_an_answer_by_more_than_claimed(number):
     assert chunk(number).broken == []
 
 
 @together
-@pytest.mark.slow
-def test_the_queries_cover_what_there_is():
+@pytest.mark.parametrize(
+    ("chunks", "often", "some"),
+    [(CHUNKS, 20, 8), pytest.param(ALL_CHUNKS, 50, 20, marks=pytest.mark.stats)],
+)
+def test_the_queries_cover_what_there_is(chunks, often, some):
     total = Outcome()
-    for number in range(CHUNKS):
+    for number in range(chunks):
         total.add(chunk(number))
-    assert total.asked == CHUNKS * SIZE
+    assert total.asked == chunks * SIZE
     assert total.accepted >= 0.6 * total.asked
     assert total.reached >= 0.3 * total.accepted
-    assert {name: total.nodes[name] for name in NODES if total.nodes[name] < 50} == {}
+    assert {name: total.nodes[name] for name in NODES if total.nodes[name] < often} == {}
     sums = [name for name, each in statistics().items() if each.arity == 1 and not each.external]
-    assert {name: total.aggregates[name] for name in sums if total.aggregates[name] < 50} == {}
-    assert {name: total.functions[name] for name in FUNCTIONS if total.functions[name] < 20} == {}
+    assert {name: total.aggregates[name] for name in sums if total.aggregates[name] < often} == {}
+    assert {name: total.functions[name] for name in FUNCTIONS if total.functions[name] < some} == {}
     assert total.asked - total.accepted >= 0.1 * total.asked  # refusals are tried as well
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_turns_it_red(name):
     mutant = MUTANTS[name]
     with mutant.planted():
         outcome = examine(
-            "mutants", 1000, plain=True, stop=True, adjacency=mutant.adjacency, about=mutant.about
+            "mutants", CHUNKS * SIZE, plain=True, stop=True, adjacency=mutant.adjacency, about=mutant.about
         )
     assert outcome.broken, f"{name} was not caught in {outcome.accepted} accepted queries"
     assert mutant.by in outcome.broken[0], outcome.broken[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [0, 1, *(pytest.param(each, marks=pytest.mark.stats) for each in (2, 3, 4))]
 )
