@@ -2,10 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Most modules are never imported; those that are get compiled then, and stay so: tests start many processes.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
-.PHONY: help demo test quick stats bench lint lock test-matrix wheel sdist clean
+.PHONY: help demo test quick stats durations bench lint style types tests lock test-matrix wheel sdist clean
 
 help:
 	@echo "make demo    what Sfumato does, in a minute (installs the core and its pictures only)"
@@ -17,6 +20,7 @@ help:
 	@echo "make lock    pin dependencies again, with hashes (needs uv)"
 	@echo "make wheel   build the wheel into dist/"
 	@echo "make sdist   build the source distribution into dist/"
+	@echo "make durations   measure all tests: which are fast and which run first follows from it"
 	@echo "make test-matrix   the fast tests with the oldest and newest dependencies, on each Python here (needs uv)"
 
 $(VENV)/made:
@@ -31,34 +35,47 @@ $(VENV)/core: $(VENV)/made requirements/core.txt pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/test: $(VENV)/core requirements/test.txt
-	@echo "==> installing the tools of the tests, pinned with hashes"
+$(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt pyproject.toml
+	@echo "==> installing the core and the tools of its tests, pinned with hashes"
 	@$(PIP) --require-hashes -r requirements/test.txt
-	@touch $@
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $(VENV)/core $@
 
 demo: $(VENV)/core
 	@echo "==> the whole story in a minute"
 	@$(BIN)/sfumato demo
 
-lint: $(VENV)/test
-	@echo "==> lint, format, types, import layers"
+lint: style types
+
+style: $(VENV)/test
+	@echo "==> lint and format"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+types: $(VENV)/test
+	@echo "==> types and import layers"
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+tests: $(VENV)/test
+	@echo "==> all tests, on two processes"
+	@$(PYTEST) -m "not stats" --durations=10
+
+test: style
+	@$(MAKE) --no-print-directory -j 2 types tests
 
 quick: $(VENV)/test
 	@echo "==> lint and the fast tests"
 	@$(BIN)/ruff check .
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow and not stats"
-
-test: lint
-	@echo "==> all tests, on two processes"
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not stats" --durations=10
+	@$(PYTEST) -m "not slow and not stats"
 
 stats: $(VENV)/test
 	@echo "==> long statistical runs"
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "stats" --durations=10
+	@$(PYTEST) -m "stats" --durations=10
+
+durations: $(VENV)/test
+	@echo "==> measuring all tests, written to tests/durations.txt"
+	@$(PYTEST) -m "not stats" --write-durations
 
 bench: $(VENV)/core
 	@echo "==> benchmarks beside other libraries, in .venv-bench"

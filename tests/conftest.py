@@ -1,5 +1,7 @@
 """What all tests share: hypothesis is derandomised, so a run is a function of the code alone."""
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -8,120 +10,18 @@ settings.register_profile(
 )
 settings.load_profile("sfumato")
 
-THOROUGH = (
-    "accounting/test_reference.py",
-    "attacks/test_singling.py",
-    "audit/test_blackbox.py",
-    "audit/test_registry.py",
-    "audit/test_session.py",
-    "cli/test_allot.py",
-    "cli/test_anonymity.py",
-    "cli/test_ask.py",
-    "cli/test_attack.py",
-    "cli/test_demo.py",
-    "cli/test_depth.py",
-    "cli/test_failures.py",
-    "cli/test_init.py",
-    "cli/test_lab.py",
-    "cli/test_local.py",
-    "cli/test_path.py",
-    "cli/test_prepare.py",
-    "cli/test_process.py",
-    "cli/test_steward.py",
-    "dossier/test_dossier.py",
-    "engines/test_csv.py",
-    "engines/test_doors.py",
-    "engines/test_limits.py",
-    "engines/test_prepare.py",
-    "engines/test_prepare_groups.py",
-    "engines/test_rowwise.py",
-    "engines/test_sources.py",
-    "engines/test_types.py",
-    "explain/test_attacker.py",
-    "explain/test_deployments.py",
-    "explain/test_words.py",
-    "games/test_allocation.py",
-    "games/test_auction.py",
-    "games/test_equilibrium.py",
-    "games/test_facility.py",
-    "games/test_mixture.py",
-    "games/test_models.py",
-    "games/test_mutants.py",
-    "games/test_pac.py",
-    "games/test_reserve.py",
-    "lab/test_scenes.py",
-    "ledger/test_allotment.py",
-    "ledger/test_crash.py",
-    "ledger/test_ledger.py",
-    "ledger/test_places.py",
-    "ledger/test_tampering.py",
-    "local/test_audit.py",
-    "local/test_base.py",
-    "local/test_heavy.py",
-    "local/test_means.py",
-    "mechanisms/test_exponential.py",
-    "mechanisms/test_grid.py",
-    "mechanisms/test_noisy_max.py",
-    "mechanisms/test_permute_and_flip.py",
-    "mechanisms/test_private_scale.py",
-    "mechanisms/test_quantiles.py",
-    "mechanisms/test_smooth_sensitivity.py",
-    "mechanisms/test_top_k.py",
-    "numeric/test_binomial.py",
-    "numeric/test_contour.py",
-    "numeric/test_grid.py",
-    "numeric/test_grid_parts.py",
-    "numeric/test_laws.py",
-    "plan/test_autobounds.py",
-    "plan/test_bundle.py",
-    "plan/test_cdf.py",
-    "plan/test_estimate.py",
-    "plan/test_functions.py",
-    "plan/test_intervals.py",
-    "plan/test_moments.py",
-    "plan/test_size.py",
-    "plots/test_bands.py",
-    "samplers/test_continuous.py",
-    "samplers/test_law.py",
-    "samplers/test_selection.py",
-    "session/test_auto_bounds.py",
-    "session/test_closed_doors.py",
-    "session/test_coarse_groups.py",
-    "session/test_extra_noise.py",
-    "session/test_google.py",
-    "session/test_grouped.py",
-    "session/test_kill.py",
-    "session/test_level_shapes.py",
-    "session/test_noise.py",
-    "session/test_other_keys.py",
-    "session/test_quantile_release.py",
-    "session/test_race.py",
-    "session/test_touched.py",
-    "session/test_unknown_keys.py",
-    "sql/test_choice.py",
-    "sql/test_dialects.py",
-    "sql/test_lower.py",
-    "sql/test_meaning.py",
-    "sql/test_shape_meaning.py",
-    "sql/test_sources.py",
-    "sql/test_tpch.py",
-    "statistical/test_choice.py",
-    "statistical/test_mutants.py",
-    "statistical/test_quantiles.py",
-    "statistical/test_query_sensitivity.py",
-    "statistical/test_registered_accountants.py",
-    "statistical/test_registered_mechanisms.py",
-    "statistical/test_shape_sensitivity.py",
-    "test_docs.py",
-    "testing/test_accountants.py",
-    "testing/test_statistics.py",
-)
-"""Suites that start processes, servers or many engines, or draw many samples: not for the inner loop."""
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is collected stays to the end: to look for garbage in it would take a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """What is thorough counts as slow, which `make quick` leaves out; so does all that needs PostgreSQL."""
-    for item in items:
-        if item.path.as_posix().endswith(THOROUGH) or "[postgres" in item.name:
-            item.add_marker(pytest.mark.slow)
+def pytest_unconfigure():
+    """Let go of it: DuckDB tells of what is still there when the interpreter ends."""
+    gc.unfreeze()

@@ -60,7 +60,6 @@ def answered(name, seeds, sizes=(4, 16, 60), shares=(0.1, 0.3, 1.0)):
     )
 
 
-@pytest.mark.slow
 def test_no_attack_on_a_table_gives_an_all_clear_where_a_leak_is_planted():
     said = judged(1)
     cleared = sum(count for (_, works), count in said.items() if works is False)

@@ -65,7 +65,6 @@ def test_five_percent_are_caught_with_a_million_samples_and_the_honest_one_is_cl
     assert findings["1"].proven > 0.97
 
 
-@pytest.mark.slow
 def test_no_registered_claim_is_called_broken():
     with seeded("all"):
         audit = run(samples=500, confidence=1 - 1e-6)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from odd_targets import book_targets
 from odd_values import search
 from sfumato.book import _data
 
 
-@pytest.mark.slow
 def test_no_value_decides_for_others_in_any_function_of_a_column():
     found = search(book_targets())
     assert found.findings == []

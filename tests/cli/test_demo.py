@@ -3,7 +3,6 @@
 import json
 
 import pyarrow.compute as pc
-import pytest
 
 from sfumato.demo import PATIENTS, VISITS, generate
 
@@ -67,7 +66,6 @@ def test_without_matplotlib_it_says_how_to_get_it(cli, monkeypatch):
     assert "sfumato[plots]" in told.json["text"]
 
 
-@pytest.mark.slow
 def test_it_needs_no_arguments(process, tmp_path):
     told = process("demo", env={"TMPDIR": str(tmp_path)})
     assert told.code == 0

@@ -132,7 +132,7 @@ QUICK = {"table", "parquet", "dataset", "pandas", "duckdb", "parquet by duckdb"}
 
 @pytest.mark.parametrize(
     ("quick", "least"),
-    [pytest.param(True, 700, marks=pytest.mark.slow), pytest.param(False, 1000, marks=pytest.mark.stats)],
+    [(True, 700), pytest.param(False, 1000, marks=pytest.mark.stats)],
 )
 def test_no_value_of_any_type_makes_a_read_fail(tmp_path, quick, least):
     """2,550 columns of 16 kinds of sources, over 700 of 6 kinds in `make test`; 1,636 are refused by type."""
@@ -144,7 +144,7 @@ def test_no_value_of_any_type_makes_a_read_fail(tmp_path, quick, least):
 
 @pytest.mark.parametrize(
     ("few", "least"),
-    [pytest.param(True, 300, marks=pytest.mark.slow), pytest.param(False, 3000, marks=pytest.mark.stats)],
+    [(True, 300), pytest.param(False, 3000, marks=pytest.mark.stats)],
 )
 def test_files_of_two_types_never_make_a_read_fail(tmp_path, few, least):
     """Each pair of types in two files of one source, in both orders: 12 types in `make test`, then all."""
@@ -156,7 +156,7 @@ def test_files_of_two_types_never_make_a_read_fail(tmp_path, few, least):
 @pytest.mark.parametrize(
     "firsts",
     [
-        pytest.param(("1",), marks=pytest.mark.slow),
+        ("1",),
         pytest.param(("2020-01-01", True), marks=pytest.mark.stats),
     ],
 )

@@ -88,7 +88,6 @@ def _attached(one, rows, native: str, file) -> int | None:
     return rows(one, f'SELECT COUNT(DISTINCT "{UNIT_COLUMN}") FROM t')[0][0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("native", VALUES)
 def test_what_is_one_id_prints_alike(one, rows, tmp_path, native):
     """Over all native types: equal under =, GROUP BY and PARTITION BY but printed differently, or refused."""
@@ -109,7 +108,6 @@ def test_what_is_one_id_prints_alike(one, rows, tmp_path, native):
     assert found == len(texts) - merged, f"{native}: {found} ids of {sorted(texts)}; {pairs}"
 
 
-@pytest.mark.slow
 def test_the_search_finds_the_pairs_that_are_known():
     """The planted twin: types that are refused, or shown otherwise, do take different values for one."""
     found = {each: _pairs(each, ":memory:") for each in VALUES}

@@ -191,7 +191,7 @@ FEW = [
 @pytest.mark.parametrize(
     "pairs",
     [
-        pytest.param(FEW, id="few", marks=pytest.mark.slow),
+        pytest.param(FEW, id="few"),
         pytest.param([(a, b) for a in TYPES for b in TYPES], id="all", marks=pytest.mark.stats),
     ],
 )

@@ -296,7 +296,6 @@ def searched(path, seeds):
     return found
 
 
-@pytest.mark.slow
 def test_no_change_of_a_file_moves_an_answer_by_more_than_is_claimed(tmp_path):
     found = searched(made(tmp_path, group_by="city"), range(12))
     assert found["missed"] == 0

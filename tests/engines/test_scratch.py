@@ -46,7 +46,6 @@ def spilled(place):
     return sum(each.stat().st_size for each in place.rglob("*") if each.name.startswith("duckdb_temp"))
 
 
-@pytest.mark.slow
 def test_what_a_killed_process_spilled_is_removed_by_the_next_engine(temporary):
     environment = {**os.environ, "TMPDIR": str(temporary)}
     with subprocess.Popen([sys.executable, "-c", SPILLING], env=environment, stdout=subprocess.PIPE) as child:

@@ -129,7 +129,6 @@ def _hides(path):
     return any({"a": f"{i}", "b": f"k{i}"} not in found for i in (0, 1, 2, 4, 5))
 
 
-@pytest.mark.slow
 def test_no_text_in_the_middle_of_a_file_hides_rows_unless_it_is_refused(tmp_path):
     draw, hidden, refused, passed = random.Random(7), 0, 0, 0
     pieces = ["a", ",", "\n", '"', "\\", '"a"', " ", '""', ',"x"\n', '"x",', "\r\n"]

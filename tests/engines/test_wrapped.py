@@ -163,7 +163,7 @@ FEW = ["s UTC", "ms None", "ns UTC", "truth in bytes", "long decimals", "text"]
 @pytest.mark.parametrize(
     ("inners", "least"),
     [
-        pytest.param(FEW, 140, id="few", marks=pytest.mark.slow),
+        pytest.param(FEW, 140, id="few"),
         pytest.param(INNER, 400, id="all", marks=pytest.mark.stats),
     ],
 )
@@ -173,7 +173,6 @@ def test_wrapped_types_are_read_or_refused_by_type(tmp_path, inners, least):
     assert found == []
 
 
-@pytest.mark.slow
 def test_the_search_finds_a_guard_of_the_outer_type_alone(tmp_path, monkeypatch):
     """The planted twins: wrappers are not opened, or not looked into."""
     monkeypatch.setattr(_frames, "scannable", lambda column: column)
@@ -200,7 +199,6 @@ def _prepared(folder: Any, wrapper: str, inner: str) -> int | str:
 PREPARED = ["ms UTC", "ns None", "days in milliseconds", "truth in bytes", "whole numbers", "text"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrapper", ["plain", "runs"])
 def test_prepared_files_keep_apart_what_the_source_does_or_say_so(tmp_path, wrapper):
     inners = [each for each in PREPARED if wrapper == "plain" or each not in NO_RUNS]

@@ -13,7 +13,6 @@ from sfumato.numeric.private_ids import Ids
 from sfumato.numeric.private_values import Column
 
 
-@pytest.mark.slow
 def test_no_value_decides_for_others_in_any_game():
     found = search(game_targets())
     assert found.findings == []

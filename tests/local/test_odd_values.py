@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from odd_targets import local_targets
 from odd_values import search
 from sfumato.local import _numbers
 
 
-@pytest.mark.slow
 def test_no_value_decides_for_others_in_any_client():
     found = search(local_targets())
     assert found.findings == []

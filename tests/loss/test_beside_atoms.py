@@ -64,7 +64,6 @@ def test_a_sampled_loss_beside_an_approximate_one_has_an_epsilon() -> None:
     assert 8.2 < found.upper < 8.3
 
 
-@pytest.mark.slow
 def test_sampled_losses_beside_two_atoms() -> None:
     assert problems(3, 12) == []
 

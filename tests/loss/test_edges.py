@@ -67,7 +67,6 @@ def rises(loss: PrivacyLoss, pick: random.Random) -> int:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 5])
 def test_a_curve_never_rises(seed: int) -> None:
     pick = random.Random(seed)

@@ -12,7 +12,6 @@ from sfumato.mechanisms import _grid, _scores, randomized_response, sample_and_a
 from sfumato.numeric.private_ids import Ids
 
 
-@pytest.mark.slow
 def test_no_value_decides_for_others_in_any_mechanism():
     found = search(mechanism_targets())
     assert found.findings == []

@@ -159,7 +159,6 @@ def test_published_laplace_compositions() -> None:
     assert bracket.upper == pytest.approx(2.46964, abs=1e-3)
 
 
-@pytest.mark.slow
 def test_published_thousand_laplace() -> None:
     # Contour integral, bracketed by Google's PLD between 18.95005 and 18.950287373.
     bracket = grid.epsilon([Term(LAPLACE, (0.1,), 1000)], 1e-6)
@@ -269,7 +268,6 @@ def contour_delta(rate: float, sigma: float, steps: int, epsilon: float, c: floa
     return total * 0.05 / (2 * math.pi)
 
 
-@pytest.mark.slow
 def test_sampled_gaussians_agree_with_a_contour_integral() -> None:
     terms = [Term(SAMPLED_GAUSSIAN_REMOVE, (0.02, 1.0), 200)]
     bracket = grid.epsilon(terms, 1e-5)

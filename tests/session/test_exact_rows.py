@@ -181,7 +181,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "values"), KINDS, ids=[str(i) for i in range(len(KINDS))])
 def test_exchanging_any_row_moves_the_sum_by_at_most_the_range(kind, values):
     """Every value for every other in one row, alone or beside another row, whatever number is declared."""
@@ -251,7 +250,6 @@ def wrong(seed: int) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_released_averages_and_sums_are_those_of_sql():
     assert [text for seed in range(5) for text in wrong(seed)] == []
 
@@ -279,7 +277,6 @@ PLANTED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(monkeypatch, name):
     place, bug, by = PLANTED[name]

@@ -30,14 +30,12 @@ def _clean(outcome: Outcome) -> None:
     assert not outcome.broken, "\n".join(outcome.broken)
 
 
-@pytest.mark.slow
 def test_random_queries_show_nothing_but_noise():
     outcome = replay_queries("quick", worlds=4, queries=4)
     _clean(outcome)
     assert outcome.answered >= 12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_every_form_shows_nothing_but_noise(form):
     outcome = replay_form(form, "quick", worlds=1, queries=1)

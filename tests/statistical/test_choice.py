@@ -144,7 +144,6 @@ def assert_independent(pairs: Iterable[tuple[int, int]]) -> None:
     assert level > ALPHA, level
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("salt", SALTS)
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_all_subsets_of_groups_are_chosen_alike(kind, ids, salt):
@@ -163,32 +162,27 @@ def again(kind: str, ids: str, change: Change = as_it_is) -> Iterator[tuple[int,
         yield from zip(choices(kind, ids, one, change), choices(kind, ids, other, change), strict=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_units_choose_independently(kind, ids):
     assert_independent(neighbouring(kind, ids))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_salts_choose_independently(kind, ids):
     assert_independent(again(kind, ids))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_hashing_once_turns_it_red(kind, ids):
     with pytest.raises(AssertionError):
         assert_uniform(choices(kind, ids, SALTS[1], once))
 
 
-@pytest.mark.slow
 def test_a_hash_without_the_unit_turns_it_red():
     with pytest.raises(AssertionError):
         assert_independent(neighbouring("text", "integer", without_units))
 
 
-@pytest.mark.slow
 def test_a_hash_without_the_salt_turns_it_red():
     assert_uniform(choices("text", "integer", 0, without_salt))
     with pytest.raises(AssertionError):

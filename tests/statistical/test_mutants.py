@@ -7,8 +7,6 @@ from sfumato.testing import MUTANTS, seeded
 from sfumato.testing.mutants import ACCOUNTANT_MUTANTS, VARIANTS, run
 from sfumato.testing.mutants.mechanisms import generator, sparse_example
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name):

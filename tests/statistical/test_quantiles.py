@@ -13,8 +13,6 @@ from sfumato.plan.intervals.noise import Noise
 from sfumato.testing import assert_discrete, seeded
 from sfumato.testing.statistics import bernoulli_finding
 
-pytestmark = pytest.mark.slow
-
 SAMPLES = 20_000
 HUGE = 3 * 2**30
 

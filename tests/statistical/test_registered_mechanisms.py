@@ -5,8 +5,6 @@ import pytest
 from sfumato.mechanisms import examples, modules
 from sfumato.testing import check_mechanism
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES = {example.name: example for example in examples()}
 
 # What part of its claim an example is known to show, where that is less than 55 %, and why. A mechanism with

@@ -80,7 +80,6 @@ def counted(rows: pa.Table, condition: str, threads: int) -> tuple[float, float]
     return round(found.table["n"][0].as_py()), found.l1["n"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("walls", ["both", pytest.param("forms alone", marks=pytest.mark.stats)])
 @pytest.mark.parametrize(
     ("first", "second", "condition"),
@@ -112,7 +111,6 @@ def check(form: str, seed: str, count: int, threads: int) -> None:
     assert outcome.accepted >= 0.5 * count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS, PLAIN])
 def test_neither_order_nor_threads_move_an_answer(form, few):
     threads = THREADS[[*FORMS, PLAIN].index(form) % len(THREADS)]
@@ -129,7 +127,6 @@ def test_more_of_the_same(form, few, threads, walls, request):
     check(form, f"long {threads}", 33, threads)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["units left", "per unit"])
 def test_without_both_walls_the_order_shows(form, few, seeing, formless):
     assert examine_ties(form, 0, 33, stop=True).broken
@@ -232,7 +229,6 @@ def compare(seed: int, depth: int) -> str:
     return "" if same else f"the order shows in {source}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_the_rows_of_a_source_are_the_same_to_the_last_bit(part, few, seeing):
     assert [why for seed in range(part * 12, part * 12 + 12) if (why := compare(seed, 1 + seed % 3))] == []
