@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import pkgutil
 import re
 from pathlib import Path
 
@@ -67,3 +68,26 @@ def test_every_sql_function_is_in_the_guide():
     guide = (ROOT / "docs/sql.md").read_text()
     for name in FUNCTIONS:
         assert f"| `{name}` |" in guide, name
+
+
+def test_the_glossary_lists_each_word_once_and_says_where_it_is():
+    page = (ROOT / "docs/internals.md").read_text().split("## Glossary")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z]+) \| (.+) \| `([\w.]+)` \|$", page, flags=re.M)
+    words = [word for word, _, _ in rows]
+    assert words == sorted(set(words))
+    assert len(words) == page.count("\n| ") - 2  # every row but the heading is understood
+    for _, _, path in rows:
+        pkgutil.resolve_name(f"sfumato.{path}")
+
+
+def test_the_picture_of_the_records_names_real_functions_and_classes():
+    page = (ROOT / "docs/internals.md").read_text().split("## From text to table")[1].split("\n## ")[0]
+    named = re.findall(r"\b(?:sql|plan|purchase|session|ledger)(?:\.\w+)+", page)
+    assert len(named) >= 14
+    for path in named:
+        pkgutil.resolve_name(f"sfumato.{path}")
+    # Each function on a line gives, or is a way to, the record below it: the records are classes of the code.
+    records = set(re.findall(r"^ ([A-Z][a-z]+) ", page, flags=re.M))
+    source = "".join(path.read_text() for path in (ROOT / "src/sfumato").rglob("*.py"))
+    assert len(records) == 14
+    assert [name for name in records if f"\nclass {name}" not in source] == []

@@ -1,4 +1,4 @@
-"""One form for expressions that mean the same, so that the same question is recognised in another dress."""
+"""One form for expressions that mean the same, so that equivalent questions share a fingerprint."""
 
 from __future__ import annotations
 

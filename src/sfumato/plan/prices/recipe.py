@@ -1,7 +1,7 @@
 """From a report to the integers that are read for it, and back.
 
-The question that a report asks is put in a normal form here, so that the same question in another dress
-(other names, another order of keys or aggregates) is recognised.
+The question that a report asks is put in a normal form here, so that equivalent questions (other names,
+another order of keys or aggregates) share a fingerprint.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an aggregate is found that the main question does not measure."""
+"""The index of an aggregate among the results of an extra question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Slot"]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where an aggregate of a report is found.
+    """Where an aggregate of a report is, if the main question does not measure it.
 
     Attributes:
         extra: Which of the extra questions; −1: the selection of groups.
