@@ -6,7 +6,7 @@
   little, at a stated false-alarm rate.
 * `power`, `detectable`, `detectable_distance`: what a test of a given size would catch.
 * `check_mechanism`, `check_accountant`: everything that is claimed, held against what is drawn and what is
-  exactly known.
+  exactly known; `check_engine`: what statements rely on, held against Python.
 * `exact`: what a query measures before noise, and the sensitivities it claims.
 * `compare`, `record`, `replay`: a program on two neighbouring inputs, with the noise of the first: nothing
   outside the noise may differ.
@@ -22,6 +22,7 @@ from sfumato._lazy import lazy
 if TYPE_CHECKING:
     from sfumato.testing.accountants import check_accountant
     from sfumato.testing.detection import detectable, detectable_distance, power
+    from sfumato.testing.engines import check_engine
     from sfumato.testing.mechanisms import check_mechanism
     from sfumato.testing.moments import assert_coverage, assert_mean, assert_variance
     from sfumato.testing.mutants import MUTANTS, Mutant
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "accountants": "check_accountant",
     "detection": "detectable detectable_distance power",
+    "engines": "check_engine",
     "mechanisms": "check_mechanism",
     "moments": "assert_coverage assert_mean assert_variance",
     "mutants": "MUTANTS Mutant",
@@ -61,6 +63,7 @@ __all__ = [
     "assert_mean",
     "assert_variance",
     "check_accountant",
+    "check_engine",
     "check_mechanism",
     "compare",
     "detectable",

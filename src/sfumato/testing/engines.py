@@ -1,0 +1,386 @@
+"""The conformance kit of engines: what their dialect means, what they show of a source, what they refuse."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import functools
+import itertools
+import math
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sfumato.engines import Engine
+from sfumato.engines.base import UNIT_COLUMN, Source, pointer_column
+from sfumato.errors import EngineFailed, SourceUnusable
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.schema import Enum, Float, Int, Kind, PrivacyUnit, PrivateTable
+from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lower import lower
+from sfumato.sql.write.pieces import column, number, select, table
+from sfumato.testing.statistics import discrete_finding
+
+__all__ = ["check_engine", "engine_faults"]
+
+Make: TypeAlias = Callable[[], Engine]
+Given: TypeAlias = Callable[[pa.Table], Source]
+
+_ALPHA = 1e-9
+_FLOATS = (0.0, -0.0, 1.5, -2.5, 2.0**53, -1e300, 5e-324, math.inf, -math.inf, math.nan, None)
+_WHOLE = (0, 1, -1, 7, -7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), None)
+_TEXTS = ("", "a", "A", " a", "12", "Zürich", "日本語", 'it\'s "quoted"', None)
+_DAYS = (datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), None)
+_SECRET = "canary-71"
+_KINDS: dict[str, Kind] = {"i": "integer", "x": "float", "t": "text", "p": "boolean", "d": "date"}
+
+
+def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
+    """Assert what must hold of every engine.
+
+    * protocol: all members are there;
+    * shown: columns have their canonical types and values, the unit and pointers those of the source;
+    * dialect: each piece means what `Dialect` says, on values at the ends of their types;
+    * digest: a function of its arguments, by which every choice is met as often as any other, whatever the
+      ids are like;
+    * answers: whole questions, against Python, for every order of the rows;
+    * public: values and keys of public tables, and of no other;
+    * refusal: what is no SELECT over attached tables, a column that is missing, a name that is kept, a closed
+      engine: an error of its class, with an empty chain and no value of the data.
+
+    Args:
+        make: gives a fresh engine.
+        given: gives a source from an Arrow table; by default the table itself.
+
+    Raises:
+        AssertionError: listing all that fails.
+    """
+    found = engine_faults(make, given)
+    if found:
+        raise AssertionError("engine:\n" + "\n".join(f"  {fault}" for fault in found))
+
+
+def engine_faults(
+    make: Make, given: Given = lambda rows: rows, *, checks: Collection[str] | None = None
+) -> list[str]:
+    """What `check_engine` finds, as a list of sentences that begin with the name of the check.
+
+    Args:
+        make: as there.
+        given: as there.
+        checks: the names of those to make; None: all.
+    """
+    engine = make()
+    if not isinstance(engine, Engine):
+        return ["protocol: it lacks members of Engine"]
+    found: list[str] = []
+    for check in (_shown, _dialect, _digest, _answers, _public, _refusal):
+        name = check.__name__[1:]
+        if checks is not None and name not in checks:
+            continue
+        one = make()
+        try:
+            found += [f"{name}: {fault}" for fault in check(one, given)]
+        except Exception as error:
+            found.append(f"{name}: {type(error).__name__}: {error}")
+        finally:
+            one.close()
+    engine.close()
+    engine.close()
+    return found + _closed(engine)
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return first == second or (first != first and second != second)
+    return type(first) is type(second) and bool(first == second)
+
+
+def _fetched(engine: Engine, of: str, columns: Sequence[tuple[str, exp.Expr]]) -> list[tuple[Any, ...]]:
+    rows = engine.fetch(select(columns, table(of))).to_pylist()
+    return [tuple(row[name] for name, _ in columns) for row in rows]
+
+
+def _shown(engine: Engine, given: Given) -> Iterator[str]:
+    count = max(len(_FLOATS), len(_WHOLE), len(_TEXTS))
+    lists = (_WHOLE, _FLOATS, _TEXTS, (True, False, None), _DAYS)
+    cells = {
+        name: list(itertools.islice(itertools.cycle(values), count))
+        for name, values in zip(_KINDS, lists, strict=True)
+    }
+    types = (pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32())
+    columns = {name: pa.array(cells[name], kind) for name, kind in zip(_KINDS, types, strict=True)}
+    rows = pa.table({**columns, "n": list(range(count)), "small": pa.array([1] * count, pa.int16())})
+    source = given(rows)
+    if list(engine.schema(source)) != rows.column_names:
+        yield "schema does not list the columns of the source"
+    engine.attach("t", source, {**_KINDS, "n": "integer"}, unit="t", pointers=["i"])
+    wanted = [("n", column("n")), *((name, column(name)) for name in _KINDS)]
+    wanted += [("u", column(UNIT_COLUMN)), ("q", column(pointer_column("i")))]
+    for row in _fetched(engine, "t", wanted):
+        expected = [cells[name][row[0]] for name in (*_KINDS, "t", "i")]
+        for name, mine, its in zip((*_KINDS, "the unit", "a pointer"), expected, row[1:], strict=True):
+            if not _same(mine, its):
+                yield f"{name} is {its!r} where the source has {mine!r}"
+    engine.attach("s", source, {"small": "float", "x": "float"})
+    if {row[0] for row in _fetched(engine, "s", [("small", column("small"))])} != {1.0}:
+        yield "a whole number that is declared as float is not one"
+    engine.attach("t", source, {"n": "integer"})
+    if len(_fetched(engine, "t", [("n", column("n"))])) != count:
+        yield "a table that is attached again is not the new one"
+
+
+def _dialect(engine: Engine, given: Given) -> Iterator[str]:
+    dialect = engine.dialect
+    pairs = [*itertools.product(_FLOATS, repeat=2)]
+    rows = pa.table({"x": pa.array([a for a, _ in pairs], pa.float64()),
+                     "y": pa.array([b for _, b in pairs], pa.float64())})  # fmt: skip
+    engine.attach("f", given(rows), {"x": "float", "y": "float"})
+    x, y = (column(name) for name in "xy")
+    seen = [dialect.comparable(each.copy()) for each in (x, y)]
+    made = _fetched(engine, "f", [
+        ("x", x.copy()), ("y", y.copy()),
+        ("nan", dialect.nan_test(x.copy())),
+        ("less", exp.LT(this=seen[0].copy(), expression=seen[1].copy())),
+        ("same", exp.EQ(this=seen[0].copy(), expression=seen[1].copy())),
+        ("cut", dialect.truncated(x.copy())),
+        ("whole", dialect.attempt(dialect.truncated(x.copy()), "integer")),
+        ("wide", dialect.attempt(dialect.truncated(x.copy()), "wide")),
+        ("none", dialect.fill(dialect.nan)),
+    ])  # fmt: skip
+    for a, b, nan, less, same, cut, whole, wide, none in made:
+        expected = _of_floats(a, b)
+        told = (nan, less, same, cut, whole, None if wide is None else int(wide))
+        for name, mine, its in zip(("is_nan", "<", "=", "truncate", "a cast", "a wide cast"), expected, told,
+                                   strict=True):  # fmt: skip
+            if name == "a wide cast" and a is not None and not abs(a) < 2.0**125:
+                continue  # beyond what is asked for
+            if not _same(mine, its):
+                yield f"{name} of {a!r} and {b!r} is {its!r} instead of {mine!r}"
+        if none == none:
+            yield f"nan is {none!r}"
+    yield from _whole_numbers(engine, given)
+    yield from _casts(engine, given)
+
+
+def _of_floats(a: float | None, b: float | None) -> tuple[Any, ...]:
+    """What the pieces must give; NaN equals itself and is above all numbers."""
+    nan = None if a is None else math.isnan(a)
+    less = same = None
+    if a is not None and b is not None:
+        first, second = ((math.isnan(each), 0.0 if math.isnan(each) else each) for each in (a, b))
+        less, same = first < second, first == second
+    finite = a is not None and math.isfinite(a)
+    cut = float(math.trunc(a)) if a is not None and finite else a
+    whole = math.trunc(a) if a is not None and finite else None
+    fits = whole is not None and -(2**63) <= whole < 2**63
+    return nan, less, same, cut, whole if fits else None, whole
+
+
+def _whole_numbers(engine: Engine, given: Given) -> Iterator[str]:
+    dialect = engine.dialect
+    lots = [2**63 - 1] * 5 + [-(2**63)] * 2 + [None, 3]
+    counts = [1, 2, 3, 7, 2**40, 2**62]
+    pairs = [(a, b) for a in _WHOLE for b in counts if a is not None]
+    engine.attach("l", given(pa.table({"i": pa.array(lots, pa.int64())})), {"i": "integer"})
+    rows = pa.table({"i": pa.array([a for a, _ in pairs], pa.int64()), "j": [b for _, b in pairs]})
+    engine.attach("j", given(rows), {"i": "integer", "j": "integer"})
+    i, j = column("i"), column("j")
+    ((total,),) = _fetched(engine, "l", [("s", dialect.total(i.copy()))])
+    if int(total) != sum(each for each in lots if each is not None):
+        yield f"the sum of {len(lots)} large numbers is {total}"
+    product = exp.Mul(this=dialect.widened(i.copy()), expression=j.copy())
+    ((total,),) = _fetched(engine, "j", [("s", dialect.total(product))])
+    if abs(int(total)) >= 2**126 or int(total) != sum(a * b for a, b in pairs):
+        yield f"the sum of wide products is {total}"
+    made = _fetched(engine, "j", [
+        ("i", i.copy()), ("j", j.copy()),
+        ("q", dialect.fill(dialect.divide, i.copy(), j.copy())),
+        ("w", dialect.fill(dialect.wide_divide, dialect.widened(i.copy()), j.copy())),
+        ("g", dialect.fill(dialect.greatest, i.copy(), j.copy())),
+    ])  # fmt: skip
+    for a, b, quotient, wide, most in made:
+        expected = math.trunc(Fraction(a, b))
+        if int(quotient) != expected or int(wide) != expected:
+            yield f"{a} divided by {b} is {quotient} or {wide} instead of {expected}"
+        if most != max(a, b):
+            yield f"the greater of {a} and {b} is {most}"
+    types = [("i", dialect.fill(dialect.type_of, exp.Max(this=i.copy())))]
+    kinds = {_fetched(engine, name, types)[0][0] for name in ("l", "j")}
+    if len(kinds) != 1 or not isinstance(next(iter(kinds)), str):
+        yield f"columns of one type have the types {kinds}"
+    engine.attach("w", given(pa.table({"i": ["a"]})), {"i": "text"})
+    if _fetched(engine, "w", types)[0][0] in kinds:
+        yield "text and whole numbers have one type"
+
+
+def _casts(engine: Engine, given: Given) -> Iterator[str]:
+    """Text that is no number, and numbers that do not fit, give NULL and never an error."""
+    rows = {
+        "t": ["x", "", "1e", None],
+        "b": [2**63 - 1, -(2**63), 0, None],
+        "z": [1e300, -1e19, math.nan, None],
+    }
+    source = given(pa.table({name: pa.array(values) for name, values in rows.items()}))
+    engine.attach("c", source, {"t": "text", "b": "integer", "z": "float"})
+    for kind in ("integer", "float", "date", "boolean", "wide"):
+        for value in [
+            each[0] for each in _fetched(engine, "c", [("t", engine.dialect.attempt(column("t"), kind))])
+        ]:
+            if value is not None:
+                yield f"text that is none is {value!r} as {kind}"
+    for value in [
+        each[0] for each in _fetched(engine, "c", [("z", engine.dialect.attempt(column("z"), "integer"))])
+    ]:
+        if value is not None:
+            yield f"a number beyond 64 bits is {value!r} as integer"
+    for value, wide in _fetched(
+        engine, "c", [("b", column("b")), ("w", engine.dialect.attempt(column("b"), "wide"))]
+    ):
+        if value is not None and int(wide) != value:
+            yield f"{value} is {wide} in a wide type"
+
+
+def _digest(engine: Engine, given: Given) -> Iterator[str]:
+    draw = random.Random(7)
+    ids: dict[str, list[Any]] = {
+        "sequential": list(range(400)),
+        "multiples of a power of two": [i << 40 for i in range(400)],
+        "negative": [-i for i in range(1, 401)],
+        "huge": [2**63 - 1 - i for i in range(400)],
+        "random": [draw.randrange(-(2**63), 2**63) for _ in range(400)],
+        "text": [f"user{i:06}" for i in range(400)],
+    }
+    groups: dict[str, list[Any]] = {"text": list("abcdef"), "whole numbers": list(range(6))}
+    subsets = dict.fromkeys(itertools.combinations(range(6), 3), 1 / 20)
+    for (kind, units), (sort, keys) in itertools.product(ids.items(), groups.items()):
+        pairs = [*itertools.product(units, range(6))]
+        rows = pa.table(
+            {"u": [u for u, _ in pairs], "k": [keys[k] for _, k in pairs], "n": [k for _, k in pairs]}
+        )
+        id_kind: Kind = "text" if kind == "text" else "integer"
+        key_kind: Kind = "text" if sort == "text" else "integer"
+        engine.attach("d", given(rows), {"u": id_kind, "k": key_kind, "n": "integer"})
+        chosen: list[tuple[int, ...]] = []
+        of: dict[int, dict[Any, tuple[int, ...]]] = {}
+        for salt in (draw.getrandbits(63) for _ in range(5)):
+            lot = engine.dialect.chosen_by(exp.cast(number(salt), "BIGINT"), column("u"), column("k"))
+            window = exp.Window(this=exp.RowNumber(), partition_by=[column("u")],
+                                order=exp.Order(expressions=[exp.Ordered(this=lot)]))  # fmt: skip
+            found: dict[Any, list[int]] = {}
+            for unit, key, place in _fetched(
+                engine, "d", [("u", column("u")), ("n", column("n")), ("r", window)]
+            ):
+                if place <= 3:
+                    found.setdefault(unit, []).append(key)
+            of[salt] = {unit: tuple(sorted(each)) for unit, each in found.items()}
+            chosen += of[salt].values()
+        if discrete_finding(chosen, subsets).p < _ALPHA:
+            yield f"choices of groups that are {sort} are not even for {kind} ids"
+        first, second = list(of.values())[:2]
+        agree = [len({*first[unit]} & {*second[unit]}) for unit in units]
+        if discrete_finding(agree, {0: 1 / 20, 1: 9 / 20, 2: 9 / 20, 3: 1 / 20}).p < _ALPHA:
+            yield f"choices by two keys are not independent for {kind} ids"
+        near = [len({*first[a]} & {*first[b]}) for a, b in itertools.pairwise(units)]
+        if discrete_finding(near[::2], {0: 1 / 20, 1: 9 / 20, 2: 9 / 20, 3: 1 / 20}).p < _ALPHA:
+            yield f"choices of neighbouring ids are not independent for {kind} ids"
+
+
+def _answers(engine: Engine, given: Given) -> Iterator[str]:
+    draw = random.Random(11)
+    lists: tuple[list[Any], ...] = ([None, *range(40)], ["p", "q", "r", None], [*_FLOATS], [*range(-9, 10)])
+    cells = [tuple(map(draw.choice, lists)) for _ in range(600)]
+    schema = {"g": Enum("p", "q"), "x": Float(-2, 8), "i": Int(-5, 5)}
+    kinds: dict[str, Kind] = {"g": "text", "x": "float", "i": "integer"}
+    answers: dict[tuple[str, str], list[Any]] = {}
+    for _ in range(3):
+        rows = pa.table([pa.array(values, kind) for values, kind in zip(
+            zip(*cells, strict=True), (pa.int64(), pa.string(), pa.float64(), pa.int64()), strict=True)],
+            names=["u", "g", "x", "i"])  # fmt: skip
+        for unit in (PrivacyUnit.row(), PrivacyUnit("u", max_groups=1, max_rows=5)):
+            declared = PrivateTable("t", source=rows, unit=unit, schema=schema)
+            engine.attach("t", given(rows), kinds, unit=unit.column)
+            for text in _QUESTIONS:
+                measured = measured_of(parse(text, {"t": declared}), declared)
+                table = engine.fetch(lower(measured, declared, engine.dialect, salt=5))
+                found = _plain(table)
+                if answers.setdefault((str(unit.column), text), found) != found:
+                    yield f"the order of rows decides the answer to: {text}"
+        draw.shuffle(cells)
+    for group in ("p", "q"):
+        of = [(x, i) for _, g, x, i in cells if g == group]
+        units = [min(max(x, -2.0), 8.0) for x, _ in of if x is not None and not math.isnan(x)]
+        expected = [len(of), sum(min(max(i, -5), 5) for _, i in of), len(units)]
+        (told,) = [row[1:] for row in answers["None", _QUESTIONS[0]] if row[0] == group]
+        if not all(each in told for each in expected):
+            yield f"the answer for {group} is {told} without {expected}"
+
+
+def _plain(rows: pa.Table) -> list[list[Any]]:
+    """Rows in one order, whole numbers of any type as Python's."""
+    whole = (int, decimal.Decimal)
+    found = [[int(v) if isinstance(v, whole) else v for v in row.values()] for row in rows.to_pylist()]
+    return sorted(found, key=repr)
+
+
+_QUESTIONS = (
+    "SELECT g, COUNT(*) AS n, SUM(i) AS s, COUNT(x) AS c, SUM(x) AS t FROM t GROUP BY g",
+    "SELECT COUNT(*) AS n, SUM(x) AS s FROM t",
+)
+
+
+def _public(engine: Engine, given: Given) -> Iterator[str]:
+    rows = pa.table({"a": [3, 1, 1, None], "b": ["x", "x", "y", "y"]})
+    engine.attach("k", given(rows), {"a": "integer", "b": "text"})
+    engine.attach("u", given(rows), {"a": "integer", "b": "text"}, unit="b")
+    if engine.values("k", "a", 5) != [1, 3] or engine.values("k", "b", 1) is not None:
+        yield "values are not each once, in order, without NULL, up to the limit"
+    if engine.is_unique("k", ["a"]) or not engine.is_unique("k", ["a", "b"]):
+        yield "is_unique is wrong"
+    for ask in (lambda: engine.values("u", "a", 5), lambda: engine.is_unique("u", ["a"])):
+        yield from _refuses(ask, EngineFailed, "values of a table with a unit")
+
+
+def _refusal(engine: Engine, given: Given) -> Iterator[str]:
+    rows = given(pa.table({"a": [_SECRET], "b": [1]}))
+    attach = engine.attach
+    yield from _refuses(lambda: attach("t", rows, {"c": "text"}), SourceUnusable, "a missing column")
+    yield from _refuses(lambda: attach("t", rows, {"a": "text"}, unit="c"), SourceUnusable, "a missing unit")
+    kept = given(pa.table({UNIT_COLUMN: [1]}))
+    yield from _refuses(lambda: attach("t", kept, {UNIT_COLUMN: "integer"}), SourceUnusable, "a kept name")
+    attach("t", rows, {"a": "text", "b": "integer"})
+    strange = {
+        "a table that is not attached": select([("a", column("a"))], table("other")),
+        "a column that is not there": select([("c", column("c"))], table("t")),
+        "a statement that is no SELECT": exp.Drop(this=table("t"), kind="TABLE"),
+        "a cast that fails": select([("a", exp.cast(column("a"), "BIGINT"))], table("t")),
+    }
+    for what, statement in strange.items():
+        yield from _refuses(functools.partial(engine.fetch, statement), EngineFailed, what)
+    if _fetched(engine, "t", [("a", column("a"))]) != [(_SECRET,)]:
+        yield "after a refusal it does not read any more"
+
+
+def _closed(engine: Engine) -> list[str]:
+    read = select([("a", column("a"))], table("t"))
+    return [
+        f"refusal: {each}" for each in _refuses(lambda: engine.fetch(read), EngineFailed, "a closed engine")
+    ]
+
+
+def _refuses(ask: Callable[[], object], kind: type[Exception], what: str) -> Iterator[str]:
+    try:
+        ask()
+    except kind as error:
+        if error.__cause__ is not None or error.__context__ is not None:
+            yield f"the refusal of {what} has another exception in its chain"
+        if _SECRET in str(error):
+            yield f"the refusal of {what} quotes the data"
+    except Exception as error:
+        yield f"{what} raises {type(error).__name__}"
+    else:
+        yield f"{what} is not refused"

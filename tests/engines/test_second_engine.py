@@ -1,0 +1,216 @@
+"""Another engine, by the kit alone: DataFusion answers what DuckDB answers, or refuses before it is paid."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import random
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from random_calls import CALLS, SCHEMA, accepted, check, inside, nasty
+from second_engine import DATAFUSION, DataFusion, context
+from sfumato.engines.dialect import DUCKDB, Dialect
+from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.tree import Expression
+from sfumato.sql.write.expressions import lower_expression
+from sfumato.testing import check_engine, exact
+
+REFUSED = {
+    "dates from others, since there are none beyond 64 bits of nanoseconds": {
+        *(
+            "add_days",
+            "subtract_days",
+            "add_months",
+            "trunc_year",
+            "trunc_quarter",
+            "trunc_month",
+            "trunc_week",
+        ),
+    },
+    "days as text fail beyond the years of a calendar": {"to_date", "to_text"},
+    "fractions as text have another exponent": {"float_to_text"},
+    "whole numbers are cut instead of rounded, and not read from fractions": {"to_integer"},
+    "no escape character but the backslash": {"like", "ilike"},
+    "letters that become two": {"lower", "upper"},
+    "other last digits, or an error": {"log10", "log2", "power", "round"},
+}
+SUPPORTED = sorted(set(FUNCTIONS) - set().union(*REFUSED.values()))
+TABLES = {"nasty": nasty(), "inside": inside()}
+ALL = dataclasses.replace(DATAFUSION, common=None)
+
+
+@pytest.fixture(scope="module")
+def both():
+    first, second = duckdb.connect(config={"threads": 1}), context()
+    for name, rows in TABLES.items():
+        first.register(name, rows)
+        second.register_record_batches(name, [rows.to_batches()])
+    return {DUCKDB.name: first.sql, DATAFUSION.name: second.sql}
+
+
+def answer(both, expression: Expression, dialect: Dialect, table: str) -> list[object]:
+    text = dialect.text(lower_expression(expression, dialect))
+    found = both[dialect.name](f"SELECT {text} AS c FROM {table}").to_arrow_table()["c"]
+    return (found.cast(pa.int32()) if pa.types.is_date32(found.type) else found).to_pylist()
+
+
+def same(first: object, second: object) -> bool:
+    if isinstance(first, bool) or isinstance(second, bool) or None in (first, second):
+        return first is second
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        return first == second or (math.isnan(first) and math.isnan(second))
+    return first == second
+
+
+def differs(both, expression: Expression, dialect: Dialect) -> bool:
+    for table in TABLES:
+        mine = answer(both, expression, DUCKDB, table)
+        try:
+            its = answer(both, expression, dialect, table)
+        except Exception:  # DataFusion raises bare ones
+            return True
+        if not all(map(same, mine, its)):
+            return True
+    return False
+
+
+def has_form(expression: Expression) -> bool:
+    try:
+        lower_expression(expression, DATAFUSION)
+    except QueryRefused:
+        return False
+    return True
+
+
+def as_a_file(folder):
+    numbers = itertools.count()
+
+    def given(rows: pa.Table) -> str:
+        path = folder / f"{next(numbers)}.parquet"
+        pq.write_table(rows, path)
+        return str(path)
+
+    return given
+
+
+def test_it_keeps_what_statements_rely_on():
+    check_engine(DataFusion)
+
+
+def test_it_does_so_with_files_and_several_threads(tmp_path):
+    check_engine(lambda: DataFusion(threads=3), as_a_file(tmp_path))
+
+
+def test_duckdb_does():
+    check_engine(lambda: sf.engines.engine("duckdb", threads=2))
+
+
+def test_what_it_refuses_is_this_list():
+    assert not set(DATAFUSION.forms) & (DATAFUSION.common or set())
+    assert sorted((DATAFUSION.common or set()) | set(DATAFUSION.forms)) == SUPPORTED
+    assert sum(map(len, REFUSED.values())) == len(set().union(*REFUSED.values()))
+
+
+@pytest.mark.parametrize("name", sorted(set().union(*REFUSED.values())))
+def test_what_it_refuses_would_not_be_the_same(both, name):
+    assert any(differs(both, each, ALL) for each, _ in accepted(name, 80))
+
+
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_what_it_has_is_the_same(both, name):
+    found = accepted(name, 25, only=has_form)
+    assert [each for each, _ in found if differs(both, each, DATAFUSION)] == []
+
+
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_results_lie_within_the_facts(both, name):
+    for expression, facts in accepted(name, 10, seed=1, only=has_form):
+        text = DATAFUSION.text(lower_expression(expression, DATAFUSION))
+        check(both["datafusion"](f"SELECT {text} AS c FROM inside").to_arrow_table()["c"], facts, expression)
+
+
+def test_every_function_has_calls():
+    assert set(CALLS) == set(FUNCTIONS)
+    assert set(SCHEMA) == set(TABLES["nasty"].column_names)
+
+
+def rows_of(seed: int) -> pa.Table:
+    draw = random.Random(seed)
+    odd = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 2.5, 7.25]
+    cells = [
+        (
+            draw.choice([None, *range(30)]),
+            draw.choice(["FR", "DE", "XX", None]),
+            draw.choice([*odd, draw.uniform(-3, 12)]),
+            draw.randrange(6),
+        )
+        for _ in range(500)
+    ]
+    types = (pa.int64(), pa.string(), pa.float64(), pa.int64())
+    columns = [pa.array(values, kind) for values, kind in zip(zip(*cells, strict=True), types, strict=True)]
+    return pa.table(columns, names=["user", "country", "x", "b"])
+
+
+QUERIES = (
+    "SELECT country, COUNT(*) AS n, SUM(x) AS s, AVG(b) AS a FROM t GROUP BY country",
+    "SELECT COUNT(*) AS n, SUM(x * b) AS s FROM t WHERE x / b < 3 OR country IS NULL",
+    "SELECT b, COUNT(DISTINCT user) AS n FROM t GROUP BY b",
+    "SELECT country, VARIANCE(x) AS v FROM t WHERE ABS(x) > 0.5 GROUP BY country",
+    "SELECT AVG(CASE WHEN b > 2 THEN x ELSE b END) AS a FROM t",
+    "SELECT COUNT(*) AS n FROM (SELECT user, SUM(x) AS s FROM t GROUP BY user) AS w WHERE s > 3",
+)
+
+UNITS = (sf.PrivacyUnit.row(), sf.PrivacyUnit("user", max_groups=2, max_rows=4))
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@pytest.mark.parametrize("unit", UNITS, ids=["rows", "users"])
+def test_questions_are_answered_alike_before_noise(text, unit):
+    if unit.column is None and "user" in text:
+        text = QUERIES[0]
+    schema = {"country": sf.Enum("FR", "DE"), "x": sf.Float(0, 8), "b": sf.Int(0, 5)}
+    table = sf.PrivateTable("t", source=rows_of(3), unit=unit, schema=schema)
+    found = []
+    for engine in (None, DataFusion()):
+        with sf.Session(table, budget=sf.Budget(10), engine=engine) as session:
+            found.append(exact(session.sql(text)))
+    assert found[0] == found[1]
+
+
+def test_a_function_without_a_form_is_refused_before_it_is_paid():
+    table = sf.PrivateTable(
+        "t", source=rows_of(1), unit=sf.PrivacyUnit("user", max_groups=2), schema={"x": sf.Float(0, 8)}
+    )
+    with sf.Session(table, budget=sf.Budget(10), engine=DataFusion()) as session:
+        asked = session.sql("SELECT SUM(ROUND(x, 1)) AS s FROM t")
+        with pytest.raises(QueryRefused, match="ROUND has no proven form in datafusion"):
+            asked.release(epsilon=1)
+        assert session.balance().spent == 0
+        session.sql("SELECT SUM(x) AS s FROM t").release(epsilon=1)
+        assert session.balance().spent == 1
+
+
+def test_joins_windows_and_choices_run_there():
+    rows, numbered = rows_of(5), "SELECT x, ROW_NUMBER() OVER (PARTITION BY user ORDER BY x) AS r FROM t"
+    unit, schema = sf.PrivacyUnit("user", max_groups=1, max_rows=3), {"x": sf.Float(0, 8), "b": sf.Int(0, 5)}
+    tables = [
+        sf.PrivateTable(name, source=rows, unit=unit, schema=schema, dataset="d") for name in ("t", "s")
+    ]
+    names = sf.PublicTable("n", source=pa.table({"k": list(range(6)), "w": list("abcabc")}), key=["k"],
+                           schema={"k": sf.Int(), "w": sf.Text()})  # fmt: skip
+    with sf.Session(*tables, names, budget=sf.Budget(10**3), engine=DataFusion()) as session:
+        for text, options in (
+            ("SELECT n.w, COUNT(*) AS c FROM t JOIN n ON t.b = n.k GROUP BY n.w", {}),
+            ("SELECT COUNT(*) AS c FROM t JOIN s ON t.user = s.user AND t.b = s.b", {}),
+            ("SELECT b, COUNT(*) AS c FROM t GROUP BY b", {"bounding": "choose"}),
+            (f"SELECT COUNT(*) AS c FROM ({numbered}) AS w WHERE r = 1", {}),
+            ("SELECT COUNT(*) AS c FROM (SELECT x FROM t UNION ALL SELECT x FROM s) AS w", {}),
+        ):  # fmt: skip
+            assert session.sql(text).release(epsilon=1, **options).table.num_rows >= 1

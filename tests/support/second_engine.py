@@ -1,0 +1,257 @@
+"""A second engine, written from the outside: DataFusion, with a dialect of its own and no Python functions.
+
+It reads Arrow tables and Parquet files. What its SQL does not mean the same by is refused by its dialect:
+`tests/engines/test_second_engine.py` holds the list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datafusion import SessionConfig, SessionContext
+from sqlglot import exp
+
+from sfumato.engines._public import in_order, repeated, some_values
+from sfumato.engines.base import UNIT_COLUMN, Source, SourceKind, pointer_column
+from sfumato.engines.dialect import PORTABLE, Dialect
+from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.schema import Kind
+
+__all__ = ["DATAFUSION", "DataFusion", "context"]
+
+_TYPES = {
+    "integer": "BIGINT",
+    "float": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "text": "VARCHAR",
+    "date": "DATE",
+    "wide": "DECIMAL(38, 0)",
+}
+_DOUBLE = "CAST({0} AS DOUBLE)"
+_NAN, _SECOND = "CAST('nan' AS DOUBLE)", "CAST({1} AS DECIMAL(38, 0))"
+
+
+_CAN_BE_NAN = ("add", "subtract", "multiply", "divide", "modulo", "negate", "to_float")
+_COMMON = """
+    abs and append case ceil coalesce concat contains day dayofweek dayofyear days_between equal exp
+    floor greater greater_equal greatest in int_divide integer_to_text is_distinct is_not_distinct
+    is_null isodow least left length less less_equal ln ltrim month not not_equal nullif or position
+    quarter replace right rtrim sqrt starts_with substring to_boolean trim trunc week width_bucket
+    year
+"""
+
+DATAFUSION = Dialect(
+    name="datafusion",
+    writer="duckdb",  # names, constants, clauses and types are spelled alike
+    sum="SUM(CAST({0} AS DECIMAL(38, 0)))",
+    wide="CAST({0} AS DECIMAL(38, 0))",
+    casts={kind: f"TRY_CAST({{0}} AS {native})" for kind, native in _TYPES.items()},
+    is_nan="ISNAN({0})",
+    nan=_NAN,
+    ordered=f"NANVL({{0}} + CAST(0 AS DOUBLE), {_NAN})",
+    truncate="TRUNC({0})",
+    divide="{0} / {1}",
+    wide_divide=f"CAST(({{0}} - {{0}} % {_SECOND}) / {_SECOND} AS DECIMAL(38, 0))",
+    greatest="GREATEST({0}, {1})",
+    type_of="ARROW_TYPEOF({0})",
+    digest=PORTABLE,
+    materialised=False,
+    forms={
+        # NaN of two signs differ in its order, so that there is only one.
+        **{name: f"NANVL({FUNCTIONS[name].common(2)}, {_NAN})" for name in _CAN_BE_NAN},
+        "ends_with": "ENDS_WITH({0}, {1})",
+        "sign": f"CASE WHEN ISNAN({_DOUBLE}) THEN 0e0 WHEN {_DOUBLE} > 0 THEN 1e0 "
+        f"WHEN {_DOUBLE} < 0 THEN -1e0 WHEN {_DOUBLE} = 0 THEN 0e0 END",
+    },
+    common=frozenset(_COMMON.split()),
+)
+
+
+def context(threads: int = 1) -> SessionContext:
+    """DataFusion without the optimisers that read statistics of columns."""
+    config = SessionConfig().with_target_partitions(threads).with_parquet_pruning(False)
+    for key in ("datafusion.execution.collect_statistics", "datafusion.execution.parquet.pushdown_filters"):
+        config = config.set(key, "false")
+    return SessionContext(config)
+
+
+class DataFusion:
+    """Runs reads in DataFusion. The data is held in memory as Arrow has it."""
+
+    dialect = DATAFUSION
+    schemes: frozenset[str] = frozenset()
+
+    def __init__(self, *, threads: int = 1) -> None:
+        if type(threads) is not int or threads < 1:
+            raise InvalidParameter("threads must be a whole number from 1 on.")
+        self._context, self._lock = context(threads), threading.RLock()
+        self._units: dict[str, bool] = {}
+        self._closed = False
+
+    def attach(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
+    ) -> None:
+        rows, shown = self._rows(source)
+        wanted = [(each, each, kind) for each, kind in columns.items()]
+        if any(each.casefold().startswith("sfumato ") for each in columns):
+            raise SourceUnusable(f"{shown}: a name that is kept is used for a column; rename it.")
+        ids = [*([] if unit is None else [(UNIT_COLUMN, unit)]), *((pointer_column(p), p) for p in pointers)]
+        for each in {*columns, *(column for _, column in ids)}:
+            if each not in rows.column_names:
+                raise SourceUnusable(
+                    f'{shown} has no column "{each[:100]}"; correct the schema or the source.'
+                )
+        for _, each in ids:
+            if not _identifies(rows.schema.field(each).type):
+                raise SourceUnusable(
+                    f'{shown}: the values of column "{each[:100]}" cannot be the ids of units.'
+                )
+        made = [f'{_cast(rows, column, kind, shown)} AS "{public}"' for public, column, kind in wanted]
+        made += [f'{_id(rows, column)} AS "{public}"' for public, column in ids]
+        with self._lock:
+            self._check_open()
+            raw = f"{name.lower()} source"
+            for each in (name, raw):
+                self._context.deregister_table(f'"{each}"')
+            self._context.register_record_batches(f'"{raw}"', [rows.to_batches() or [_none(rows.schema)]])
+            view = self._context.sql(f'SELECT {", ".join(made) or "1 AS nothing"} FROM "{raw}"')
+            self._context.register_view(f'"{name}"', view)
+            self._units[name.lower()] = unit is not None
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:
+        self._check_open()
+        rows, _ = self._rows(source)
+        return {field.name: _kind_of(field.type) for field in rows.schema}
+
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
+        if guard is not None or not isinstance(statement, exp.Select | exp.SetOperation):
+            raise EngineFailed("The engine runs one SELECT over attached tables and nothing else.")
+        named = {each.alias_or_name for each in statement.find_all(exp.CTE)}
+        if any(
+            each.name not in named and each.name.lower() not in self._units
+            for each in statement.find_all(exp.Table)
+        ):
+            raise EngineFailed("The engine runs one SELECT over attached tables and nothing else.")
+        found: pa.Table | None = None
+        with self._lock:
+            self._check_open()
+            try:
+                found = self._context.sql(self.dialect.text(statement)).to_arrow_table()
+            except BaseException:  # its text may hold data
+                found = None
+        if found is None:
+            raise EngineFailed("The engine could not finish the read; the price stays paid.")
+        return _plain(found)
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        self._check_public(name)
+        found = self.fetch(some_values(name, column, limit)).column(0).to_pylist()
+        return in_order(found) if len(found) <= limit else None
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        self._check_public(name)
+        return self.fetch(repeated(name, columns)).num_rows == 0
+
+    def check_whole(self, source: Source) -> None:
+        pass
+
+    def is_prepared(self, name: str) -> bool:
+        return False
+
+    def grouping(self, name: str) -> tuple[str, ...]:
+        return ()
+
+    def close(self) -> None:
+        self._closed, self._units = True, {}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineFailed("The engine is closed; open a new session.")
+
+    def _check_public(self, name: str) -> None:
+        if self._units.get(name.lower()):
+            raise EngineFailed("The table protects a unit; only values of public tables are shown.")
+
+    def _rows(self, source: Source) -> tuple[pa.Table, str]:
+        if isinstance(source, pa.Table):
+            return source, "The Arrow table"
+        shown, rows = f'The source "{str(source)[:200]}"', None
+        if isinstance(source, str | Path) and Path(source).suffix == ".parquet":
+            try:
+                rows = pq.read_table(source)
+            except Exception:  # its text may hold data
+                rows = None
+        if rows is None:
+            raise SourceUnusable(f"{shown} cannot be opened; give a Parquet file or an Arrow table.")
+        return rows, shown
+
+
+def _none(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {field.name: pa.array([], field.type) for field in schema}, schema=schema
+    )
+
+
+def _kind_of(native: pa.DataType) -> SourceKind:
+    if pa.types.is_integer(native):
+        return "integer"
+    if pa.types.is_floating(native):
+        return "float"
+    if pa.types.is_boolean(native):
+        return "boolean"
+    if pa.types.is_string(native) or pa.types.is_large_string(native):
+        return "text"
+    if pa.types.is_date32(native):
+        return "date"
+    return "timestamp" if pa.types.is_timestamp(native) else "other"
+
+
+_FITTING: dict[Kind, tuple[str, ...]] = {
+    "integer": ("integer", "boolean"),
+    "float": ("integer", "float"),
+    "boolean": ("boolean",),
+    "text": ("text", "integer"),
+    "date": ("date",),
+}
+
+
+def _cast(rows: pa.Table, column: str, kind: Kind, shown: str) -> str:
+    native = rows.schema.field(column).type
+    found = _kind_of(native)
+    if found not in _FITTING[kind] and not pa.types.is_null(native):
+        raise SourceUnusable(f'{shown}: column "{column[:100]}" cannot be read as {kind}.')
+    cast = f'TRY_CAST("{column}" AS {_TYPES[kind]})'
+    return cast if kind != "float" else f"NANVL({cast}, {_NAN})"
+
+
+def _identifies(native: pa.DataType) -> bool:
+    return _kind_of(native) in ("integer", "float", "text", "boolean", "date") or pa.types.is_null(native)
+
+
+def _id(rows: pa.Table, column: str) -> str:
+    native = rows.schema.field(column).type
+    if pa.types.is_floating(native):  # NaN is no id, and zeros of two signs are one number and one id
+        zero = f"CAST(0 AS {'FLOAT' if native == pa.float32() else 'DOUBLE'})"
+        return f'CASE WHEN NOT ISNAN("{column}") THEN "{column}" + {zero} END'
+    return f'"{column}"'
+
+
+def _plain(found: pa.Table) -> pa.Table:
+    """Text and numbers in the types that readers know."""
+    fields = [
+        field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field
+        for field in found.schema
+    ]
+    return found.cast(pa.schema(fields))

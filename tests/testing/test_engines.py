@@ -1,0 +1,139 @@
+"""The kit of engines: an honest engine passes, and one with a single wrong piece does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from sfumato.engines import DuckDB
+from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect, Digest
+from sfumato.errors import EngineFailed
+from sfumato.testing import check_engine
+from sfumato.testing.engines import engine_faults
+
+
+def bent(**changes: Any) -> type[DuckDB]:
+    """DuckDB with another dialect."""
+
+    class Bent(DuckDB):
+        @property
+        def dialect(self) -> Dialect:
+            return dataclasses.replace(DUCKDB, **changes)
+
+    return Bent
+
+
+def cast(kind: str, template: str) -> dict[str, str]:
+    return {**DUCKDB.casts, kind: template}
+
+
+def once(count: int) -> str:
+    return f"hash({', '.join(f'{{{i}}}' for i in range(count))})"
+
+
+LOW_NAN = "CASE WHEN ISNAN({0}) THEN CAST('-inf' AS DOUBLE) ELSE {0} END"
+DOWN = "CASE WHEN {0} < 0 THEN -((-({0} + 1)) // {1}) - 1 ELSE {0} // {1} END"
+BENT: dict[str, tuple[dict[str, Any], str]] = {
+    "sums in doubles": ({"sum": "SUM(CAST({0} AS DOUBLE))"}, "dialect: the sum of"),
+    "sums in 64 bits": ({"sum": "CAST(SUM({0}) AS BIGINT)"}, "dialect: EngineFailed"),
+    "products in 64 bits": ({"wide": "CAST({0} AS BIGINT)"}, "dialect: EngineFailed"),
+    "products in doubles": ({"wide": "CAST({0} AS DOUBLE)"}, "dialect: the sum of wide products"),
+    "a cast that raises": ({"casts": cast("integer", "CAST({0} AS BIGINT)")}, "dialect: EngineFailed"),
+    "a cast of text that raises": ({"casts": cast("date", "CAST({0} AS DATE)")}, "dialect: EngineFailed"),
+    "a cast that loses digits": (
+        {"casts": cast("wide", "TRY_CAST(TRY_CAST({0} AS DOUBLE) AS HUGEINT)")},
+        "in a wide type",
+    ),
+    "NaN is a number": ({"is_nan": "{0} <> {0}"}, "dialect: is_nan"),
+    "NaN is missing": ({"nan": "CAST(0 AS DOUBLE)"}, "dialect: nan is"),
+    "NaN is below all": ({"ordered": LOW_NAN}, "dialect: <"),
+    "rounded to nearest": ({"truncate": "ROUND({0})"}, "dialect: truncate"),
+    "rounded down": ({"truncate": "FLOOR({0})"}, "dialect: truncate"),
+    "division in doubles": ({"divide": "TRUNC(CAST({0} AS DOUBLE) / {1})"}, "divided by"),
+    "wide division in doubles": ({"wide_divide": "TRUNC(CAST({0} AS DOUBLE) / {1})"}, "divided by"),
+    "division rounds down": ({"divide": DOWN}, "divided by"),
+    "the lesser": ({"greatest": "LEAST({0}, {1})"}, "the greater of"),
+    "one type for all": ({"type_of": "'column'"}, "one type"),
+    "a hash that is taken once": ({"digest": Digest("once", once)}, "digest: choices"),
+    "a digest without the key": ({"digest": Digest("keyless", lambda _: "hash(hash({1}, {2}))")}, "two keys"),
+    "a digest without the unit": ({"digest": Digest("alike", lambda _: "hash(hash({0}, {2}))")}, "neighbour"),
+    "the group itself": ({"digest": Digest("itself", lambda _: "{2}")}, "digest: choices"),
+}  # fmt: skip
+
+
+def test_an_honest_engine_passes():
+    check_engine(lambda: DuckDB(threads=1))
+
+
+def test_the_other_digest_passes():
+    assert engine_faults(bent(digest=PORTABLE)) == []
+
+
+@pytest.mark.parametrize("name", BENT)
+def test_a_wrong_piece_is_found(name):
+    changes, words = BENT[name]
+    found = engine_faults(bent(**changes), checks={"digest" if "digest" in changes else "dialect"})
+    assert any(words in fault for fault in found), found
+
+
+class Chatty(DuckDB):
+    """Tells what it fails on."""
+
+    def fetch(self, statement: Any, *, guard: Any = None) -> Any:
+        try:
+            return super().fetch(statement, guard=guard)
+        except EngineFailed as error:
+            raise EngineFailed("it held canary-71") from error
+
+
+class Merging(DuckDB):
+    """Shows ids as text in small letters: two people are one."""
+
+    def attach(self, name, source, columns, *, unit=None, pointers=()):
+        super().attach(name, source, columns, unit=unit, pointers=pointers)
+        if unit is not None:
+            table = self._tables[name.lower()]
+            parts = [
+                dataclasses.replace(part, select=tuple(
+                    f'lower(CAST({each.split(" AS ")[0]} AS VARCHAR)) AS "sfumato unit"'
+                    if each.endswith('"sfumato unit"') else each for each in part.select))
+                for part in table.parts
+            ]  # fmt: skip
+            self._tables[name.lower()] = dataclasses.replace(table, parts=tuple(parts))
+            self._connection.close()
+            self._connection, self._locked = None, False
+
+
+class Open(DuckDB):
+    """Shows values of private tables."""
+
+    def _check_public(self, name: str) -> None:
+        pass
+
+
+class Partial:
+    """Has no more than a name."""
+
+    dialect = DUCKDB
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Chatty, "has another exception in its chain"),
+        (Chatty, "quotes the data"),
+        (Merging, "the unit is"),
+        (Open, "values of a table with a unit is not refused"),
+        (Partial, "protocol:"),
+    ],
+)
+def test_what_it_shows_and_refuses_is_checked(kind, words):
+    found = engine_faults(kind, checks={"shown", "public", "refusal"})
+    assert any(words in fault for fault in found), found
+
+
+def test_all_that_is_found_is_told():
+    with pytest.raises(AssertionError, match="  public: values of a table with a unit is not refused"):
+        check_engine(Open)
