@@ -71,7 +71,7 @@ def test_owners_in_other_tables_and_public_tables_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('via = "orders"', 'via = "order"'), r"tables\.lineitem: .* via 'order', which is no table"),
+        (('via = "orders"', 'via = "order"'), r"tables\.lineitem: .* via 'order', which is not a table"),
         (('via = "orders"', 'through = "orders"'), r"tables\.lineitem\.unit: there is no setting 'through'"),
         (('via = "customer", ', ""), r"tables\.orders\.unit is a column, \"row\", or the owner"),
         ((', on = "custkey"', ""), r"tables\.orders\.unit is a column"),
@@ -89,7 +89,7 @@ def test_owners_in_other_tables_and_public_tables_are_read(tmp_path):
         (("public = true", "public = true\nmax_groups = 1"), "max_groups has no meaning with public"),
         (("public = true", 'public = false\nunit = "row"'), "key is for a table with public = true"),
         (('key = "regionkey"', "key = 1"), "key is a column or a list of columns"),
-        (('key = "regionkey"', 'key = "region"'), "'region' is no column of the schema"),
+        (('key = "regionkey"', 'key = "region"'), "'region' is not a column of the schema"),
         (('source = "r.csv"', ""), "leaves this to decide: source of tables.region"),
         (("public = true", "publik = true"), "Did you mean 'public'"),
     ],

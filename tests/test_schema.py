@@ -136,8 +136,8 @@ REGIONS = PublicTable("regions", source="x", schema={"k": sf.Int(), "name": sf.T
 @pytest.mark.parametrize(
     ("table", "others", "message"),
     [
-        (LINES, [CUSTOMER], r"unit of lines is via 'orders', which is no table\. There is customer\."),
-        (LINES, [], r"via 'orders', which is no table\.$"),
+        (LINES, [CUSTOMER], r"unit of lines is via 'orders', which is not a table\. Tables: customer\."),
+        (LINES, [], r"via 'orders', which is not a table\.$"),
         (linked("a", "regions"), [REGIONS], "regions, which is public and has no owners"),
         (linked("a", "a"), [linked("a", "a")], "circle: a → a"),
         (linked("a", "b"), [linked("b", "c"), linked("c", "b")], "circle: a → b → c → b"),
@@ -262,7 +262,7 @@ def test_a_public_table_declares_columns_and_a_key():
     ("changed", "message"),
     [
         ({"name": "two words"}, "A table's name is made of"),
-        ({"key": "id"}, "'id' is no column of the schema"),
+        ({"key": "id"}, "'id' is not a column of the schema"),
         ({"key": ()}, "each once"),
         ({"key": ("k", "k")}, "each once"),
         ({"key": "share"}, "is a float"),

@@ -72,7 +72,7 @@ def test_only_known_places(where):
 def test_a_file_of_something_else_is_left_alone(tmp_path):
     text = tmp_path / "data.csv"
     text.write_text("a,b\n" * 1000)
-    with pytest.raises(LedgerUnusable, match="no ledger"):
+    with pytest.raises(LedgerUnusable, match="not a ledger"):
         Ledger.open(text)
     assert text.read_text() == "a,b\n" * 1000
     other = tmp_path / "other.db"

@@ -303,7 +303,7 @@ WRONG = [
     ("SELECT country, COUNT(*) FROM visits GROUP country", "near 'country'", "Write GROUP BY.", BY_COUNTRY),
     (
         "SELECT COUNT(*) FROM visits WHERE country = ‘FR’",
-        "Curly quotes",
+        "curly quotes",
         "Write straight ones: 'text'",
         "SELECT COUNT(*) FROM visits WHERE country = 'FR'",
     ),

@@ -47,7 +47,7 @@ class _Root(TyperGroup):
         given = sys.argv[1:] if args is None else list(args)
         as_json = standalone_mode and "--json" in given
         if _foreign_number(given):
-            tell("That is no number.", "Write numbers in the digits 0 to 9.", "usage", as_json=as_json)
+            tell("That is not a number.", "Write numbers in the digits 0 to 9.", "usage", as_json=as_json)
             sys.exit(2)
         try:
             ended = super().main(

@@ -5,7 +5,7 @@
 | 0 | done |
 | 1 | another failure |
 | 2 | wrong usage, or a refused query |
-| 3 | the budget does not suffice |
+| 3 | there is not enough budget |
 | 4 | verification failed |
 | 130 | interrupted |
 """
@@ -35,7 +35,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
     "access_denied": (2, "Not allowed; nothing was spent."),
     "catalog_unusable": (2, "The catalog cannot be used."),
-    "budget_exceeded": (3, "The budget does not suffice; nothing was spent."),
+    "budget_exceeded": (3, "Not enough budget; nothing was spent."),
     "ledger_tampered": (4, "The ledger does not verify."),
     "ledger_mismatch": (1, "The ledger has something else on record."),
     "ledger_unusable": (1, "The ledger cannot be used."),

@@ -161,7 +161,7 @@ def aggregate(
     from sfumato.local.wire import aggregate_to_json
 
     if save is not None and save.exists() and not _begins(save, _SUMS):
-        raise InvalidParameter(f"{save} exists and is no file of sums: --save would destroy it.")
+        raise InvalidParameter(f"{save} exists and is not a file of sums: --save would destroy it.")
     with spinner("adding up", quiet=json_):
         total = _sums(files)
         found = total.estimate(confidence)

@@ -191,8 +191,8 @@ def acting() -> None:
     who = os.environ.get("SFUMATO_ANALYST", "").strip()
     if who:
         raise AccessDenied(
-            f"This is the steward's to do, and SFUMATO_ANALYST says that you are {who[:40]}: as the steward, "
-            "unset it first."
+            f"Only the steward can do this, and SFUMATO_ANALYST says that you are {who[:40]}: as the "
+            "steward, unset it first."
         )
 
 

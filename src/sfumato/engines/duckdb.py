@@ -114,7 +114,7 @@ class DuckDB:
         """Check the limits; nothing is opened before the first source.
 
         Raises:
-            InvalidParameter: for a limit that is no limit.
+            InvalidParameter: if a limit is invalid.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InvalidParameter("threads must be a whole number from 1 on, or None.")

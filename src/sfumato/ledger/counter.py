@@ -28,12 +28,14 @@ class Counter(Ledger):
             super().__init__(ledger)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """What is the steward's to do.
+        """What only the steward can do.
 
         Raises:
             AccessDenied: always.
         """
-        raise AccessDenied("This is the steward's to do, and this session is an analyst's. Ask the steward.")
+        raise AccessDenied(
+            "Only the steward can do this; this session belongs to an analyst. Ask the steward."
+        )
 
     def _decided(self, dataset: str, known: Account | None) -> None:
         """Refuses to open a budget, or to declare something else than is on record.

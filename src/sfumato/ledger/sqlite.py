@@ -192,6 +192,6 @@ _REASONS = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the path and who may write there",
     sqlite3.SQLITE_PERM: "permission was denied; check who may write there",
     sqlite3.SQLITE_IOERR: "the disk reported an error",
-    sqlite3.SQLITE_NOTADB: "this file is no ledger",
+    sqlite3.SQLITE_NOTADB: "this file is not a ledger",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a backup",
 }

@@ -40,8 +40,8 @@ def owners(table: PrivateTable, tables: Tables) -> tuple[PrivateTable, ...]:
     while (above := chain[-1].unit.table) is not None:
         following = known.get(above)
         if following is None:
-            there = f" There is {', '.join(sorted(known))}." if known else ""
-            raise InvalidParameter(f"{_unit(chain[-1])} is via {above[:60]!r}, which is no table.{there}")
+            there = f" Tables: {', '.join(sorted(known))}." if known else ""
+            raise InvalidParameter(f"{_unit(chain[-1])} is via {above[:60]!r}, which is not a table.{there}")
         if not isinstance(following, PrivateTable):
             raise InvalidParameter(f"{_unit(chain[-1])} is via {above}, which is public and has no owners.")
         if any(following.name == each.name for each in chain):

@@ -200,7 +200,7 @@ def _key(key: str | Iterable[str] | None, columns: Mapping[str, ColumnType]) -> 
         raise InvalidParameter('key names columns, each once: key="region_id" or key=("year", "region").')
     for column in listed:
         if column not in columns:
-            raise InvalidParameter(f"key: {str(column)[:60]!r} is no column of the schema.")
+            raise InvalidParameter(f"key: {str(column)[:60]!r} is not a column of the schema.")
         if columns[column].kind == "float":
             raise InvalidParameter(f"key: {column!r} is a float, which no join can compare for sure.")
     return listed

@@ -145,9 +145,7 @@ class Session:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""
         known = {each.lower(): each for each in self.tables}
         if str(name).lower() not in known:
-            raise QueryRefused(
-                f"There is no table {str(name)[:60]!r}.", f"There is {', '.join(self.tables)}."
-            )
+            raise QueryRefused(f"There is no table {str(name)[:60]!r}.", f"Tables: {', '.join(self.tables)}.")
         table = self.tables[known[name.lower()]]
         if not isinstance(table, PrivateTable):
             raise QueryRefused(f"{table.name} is public: read it directly.", "Ask a private table.")

@@ -109,7 +109,7 @@ def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
     if column.lower() not in spelt:
         raise refuse(
             f"DP_INTERVAL_{end.upper()} takes the alias of a column, and {column[:40]!r} is none here.",
-            nearest(column, list(spelt.values())) or "Give the aggregate an alias: COUNT(*) AS n.",
+            nearest(column, list(spelt.values()), "Columns") or "Give the aggregate an alias: COUNT(*) AS n.",
         )
     return Bar(position, name, spelt[column.lower()], end == "high", level)
 

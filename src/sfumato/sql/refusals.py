@@ -33,7 +33,7 @@ CLAUSES: dict[str, tuple[str, str]] = {
     "laterals": ("LATERAL is not supported.", "Join a subquery on the privacy unit."),
     "pivots": ("PIVOT is not supported.", "Use GROUP BY, or COUNT(*) FILTER (WHERE …) for each column."),
     "windows": ("WINDOW is not supported.", "Write OVER (PARTITION BY user_id …) out, in a subquery."),
-    "qualify": ("QUALIFY stands in subqueries.", "Use HAVING, which filters the released groups."),
+    "qualify": ("QUALIFY is allowed only in subqueries.", "Use HAVING, which filters the released groups."),
     "sample": ("SAMPLE is not supported: the noise is for the whole table.", "Leave it out."),
     "into": ("SELECT INTO is not supported: nothing is written.", "Leave INTO out."),
     "locks": ("FOR UPDATE is not supported: nothing is written.", "Leave it out."),
@@ -49,7 +49,7 @@ TABLE_PARTS: dict[str, tuple[str, str]] = {
 
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Window: (
-        "Window functions (OVER) stand in a subquery, where each looks at the rows of one unit.",
+        "Window functions (OVER) are allowed only in a subquery, where each looks at the rows of one unit.",
         "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY user_id ORDER BY day) AS n FROM t).",
     ),
     exp.ArrayOverlaps: ("&& is not supported.", "Write AND."),
@@ -84,15 +84,15 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "logicalor": ("BOOL_OR is not supported.", "Use COUNT_IF(condition)."),
     "std": ("STD means different things in different dialects.", "Write STDDEV_SAMP or STDDEV_POP."),
     "var": ("VAR means different things in different dialects.", "Write VAR_SAMP or VAR_POP."),
-    "covariance_pop": ("COVARIANCE_POP is not a name of SQL.", "Write COVAR_POP(y, x)."),
-    "covariance_samp": ("COVARIANCE_SAMP is not a name of SQL.", "Write COVAR_SAMP(y, x)."),
-    "average": ("AVERAGE is not a name of SQL.", "Write AVG(x)."),
-    "count_distinct": ("COUNT_DISTINCT is not a name of SQL.", _DISTINCT),
-    "countdistinct": ("COUNTDISTINCT is not a name of SQL.", _DISTINCT),
-    "nunique": ("NUNIQUE is not a name of SQL.", _DISTINCT),
-    "percentile": ("PERCENTILE is not a name of SQL.", "Write QUANTILE_CONT(x, 0.95)."),
+    "covariance_pop": ("SQL has no function COVARIANCE_POP.", "Write COVAR_POP(y, x)."),
+    "covariance_samp": ("SQL has no function COVARIANCE_SAMP.", "Write COVAR_SAMP(y, x)."),
+    "average": ("SQL has no function AVERAGE.", "Write AVG(x)."),
+    "count_distinct": ("SQL has no function COUNT_DISTINCT.", _DISTINCT),
+    "countdistinct": ("SQL has no function COUNTDISTINCT.", _DISTINCT),
+    "nunique": ("SQL has no function NUNIQUE.", _DISTINCT),
+    "percentile": ("SQL has no function PERCENTILE.", "Write QUANTILE_CONT(x, 0.95)."),
     "percentile_approx": ("PERCENTILE_APPROX is not supported.", "Write QUANTILE_CONT(x, 0.95)."),
-    "stdevp": ("STDEVP is not a name of SQL.", "Write STDDEV_POP(x)."),
+    "stdevp": ("SQL has no function STDEVP.", "Write STDDEV_POP(x)."),
     "total": ("TOTAL is not supported.", "Write SUM(x)."),
     "regrslope": ("REGR_SLOPE is not supported.", "Write COVAR_POP(y, x) / VAR_POP(x)."),
     "regrintercept": (
@@ -156,15 +156,21 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:39] + "…")
 
 
-def nearest(name: str, known: Collection[str], *, columns: Collection[str] | None = None) -> str:
-    """What the analyst may have meant by a name, or what there is: of `known` only the columns, if given."""
+def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[str] | None = None) -> str:
+    """The known name that the analyst may have meant, or the list of them, as in `Columns: country, city`.
+
+    Args:
+        name: As the analyst wrote it.
+        known: The names that may be meant.
+        kind: What they are: "Columns", "Tables".
+        listed: Those of them that the list shows; all by default.
+    """
     spelt = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
     if found:
         return f"Did you mean {spelt[found[0]]}?"
-    told = known if columns is None else columns
-    listed = list(told)[:12]
-    if not listed:
+    every = known if listed is None else listed
+    first = list(every)[:12]
+    if not first:
         return ""
-    begin = "There is " if columns is None else "Columns: "
-    return f"{begin}{', '.join(listed)}{', …' if len(told) > len(listed) else ''}."
+    return f"{kind}: {', '.join(first)}{', …' if len(every) > len(first) else ''}."

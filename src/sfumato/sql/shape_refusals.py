@@ -105,7 +105,7 @@ UNIONS: dict[str, tuple[str, str]] = {
         "Join it, or have its rows added to the private table by the steward.",
     ),
     "unit": (
-        "The privacy unit stands in the place of another column in a part of UNION ALL.",
+        "The privacy unit is in the place of another column in a part of UNION ALL.",
         "Select it in the same place in each part.",
     ),
     "clause": ("UNION ALL takes no LIMIT or ORDER BY.", "Leave it out."),
@@ -123,7 +123,7 @@ WINDOWS: dict[str, tuple[str, str]] = {
         "Ask for the groups alone: ranks and shares follow from the released numbers, at no cost.",
     ),
     "named": ("Named windows are not supported.", "Write OVER (PARTITION BY user_id …) out each time."),
-    "nested": ("A window function stands inside another.", "Put the inner one into a subquery."),
+    "nested": ("A window function is inside another.", "Put the inner one into a subquery."),
     "order": ("Ranks, LAG and LEAD need an order.", "Write OVER (PARTITION BY user_id ORDER BY day)."),
     "frame": (
         "Frames (ROWS, RANGE) are not supported: a window is all rows of its partition.",

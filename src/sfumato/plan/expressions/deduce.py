@@ -159,7 +159,8 @@ def _as_day(part: Expression, facts: Facts) -> tuple[Expression, Facts]:
         day = datetime.date.fromisoformat(part.value)
     except ValueError:
         raise QueryRefused(
-            f"A date is compared with {part.value[:20]!r}, which is no date.", "Write days as '2024-01-31'."
+            f"A date is compared with {part.value[:20]!r}, which is not a date.",
+            "Write days as '2024-01-31'.",
         ) from None
     return Literal(day, "date"), constant(day, "date")
 

@@ -330,7 +330,7 @@ def _aggregate_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts
         return number("float", argument.low, argument.high, nullable=True)
     if call.function in ("min", "max"):
         return replace(argument, nullable=True)  # one of the values
-    raise InvalidParameter(f"{call.function.upper()} is no aggregate within a unit.")
+    raise InvalidParameter(f"{call.function.upper()} is not an aggregate within a unit.")
 
 
 def _window_facts(call: WindowCall, columns: Mapping[str, Facts]) -> Facts:

@@ -125,7 +125,7 @@ def held(argument: Expression, lower: Fraction, upper: Fraction, columns: Mappin
     """The argument held within bounds that the question gives; what is missing stays missing.
 
     Raises:
-        QueryRefused: if it is no number, or the bounds are none.
+        QueryRefused: if it is not a number, or the bounds are none.
     """
     facts = facts_of(argument, columns)
     if facts.kind not in ("integer", "float"):
@@ -179,7 +179,7 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
     """The range of an aggregate's argument.
 
     Raises:
-        QueryRefused: if it is no number, or nothing bounds it.
+        QueryRefused: if it is not a number, or nothing bounds it.
     """
     if argument is None:
         raise QueryRefused(f"{name} needs something to aggregate.", f"Write {name}(x) with a column x.")
@@ -210,7 +210,7 @@ def bounded_range(
     """The range of an argument whose bounds, for a unit's figure in a group, the question gives.
 
     Raises:
-        QueryRefused: if it is no number.
+        QueryRefused: if it is not a number.
     """
     facts = None if argument is None else facts_of(argument, columns)
     if argument is None or facts is None or not facts.numeric:
@@ -231,7 +231,7 @@ def _as_number(truth: Expression) -> Expression:
 
 
 def _countable(argument: Expression, facts: Facts) -> str:
-    """What can be asked about something that is no number."""
+    """What can be asked about something that is not a number."""
     column = _named(argument, "x")
     if facts.kind == "date":
         return f"Aggregate a number, such as YEAR({column}), or write COUNT({column})."

@@ -36,7 +36,7 @@ _WORKS = (
 
 
 _NESTED = (
-    "An aggregate stands inside another.",
+    "An aggregate is inside another.",
     "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT user_id, MAX(x) "
     "AS m FROM … GROUP BY user_id).",
 )
@@ -80,7 +80,7 @@ def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
         condition = scope.scalar(where)
         node = node.this
         if not is_aggregate(node) or isinstance(node, exp.Filter):
-            raise refuse("FILTER stands after an aggregate.", "Write COUNT(*) FILTER (WHERE condition).")
+            raise refuse("FILTER goes after an aggregate.", "Write COUNT(*) FILTER (WHERE condition).")
     order: exp.Expr | None = None
     if isinstance(node, exp.WithinGroup):
         node, order = node.this, node.expression

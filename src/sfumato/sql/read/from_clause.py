@@ -129,7 +129,7 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
     ):
         raise refuse(
             "FROM takes the name of a table, or a subquery.",
-            f"There is {', '.join(list(names.tables)[:12])}.",
+            f"Tables: {', '.join(list(names.tables)[:12])}.",
         )
     for name, value in node.args.items():
         if value and name in ("db", "catalog") and node.name.lower() in map(str.lower, names.tables):
@@ -148,7 +148,7 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
     known = {each.lower(): each for each in names.tables}
     if node.name.lower() not in known:
         listed = [*names.tables, *names.views]
-        raise refuse(f"There is no table {shown(node.name)}.", nearest(node.name, listed))
+        raise refuse(f"There is no table {shown(node.name)}.", nearest(node.name, listed, "Tables"))
     table = names.tables[known[node.name.lower()]]
     return table_relation(table, names.tables, _alias(given or table.name, used))
 
@@ -256,7 +256,7 @@ def _only(columns: Sequence[Named], name: str) -> Named:
         listed = [in_sql(each.name) for each in columns]
         raise refuse(
             f"USING needs {shown(name)} on both sides.",
-            nearest(name, listed, columns=listed) + " Or write ON.",
+            nearest(name, listed, "Columns") + " Or write ON.",
         )
     return found[0]
 

@@ -79,7 +79,7 @@ def _sets(node: exp.Expr, nodes: list[exp.Expr]) -> list[tuple[int, ...]]:
 def _named(node: exp.Expr, nodes: list[exp.Expr]) -> tuple[int, ...]:
     """Which expressions an item is, one or several in parentheses."""
     if isinstance(node, _SETS):
-        raise refuse("ROLLUP and CUBE do not stand inside one another.", "Write GROUPING SETS ((a, b), (a)).")
+        raise refuse("ROLLUP and CUBE cannot be nested.", "Write GROUPING SETS ((a, b), (a)).")
     parts = list(node.expressions) if isinstance(node, exp.Tuple) else [node]
     places = []
     for each in parts:

@@ -121,7 +121,7 @@ def _report(
 def _levels(levels: Levels, scalars: list[Expression], keys: list[Expression]) -> tuple[tuple[int, ...], ...]:
     """The grouping sets over the keys; an expression that is listed twice is one key."""
     if levels and max((place for level in levels for place in level), default=-1) >= len(scalars):
-        raise refuse("A constant cannot stand in ROLLUP or CUBE.", "Leave it out.")
+        raise refuse("A constant cannot be in ROLLUP or CUBE.", "Leave it out.")
     places = [keys.index(each) for each in scalars]
     return tuple(dict.fromkeys(tuple(sorted({places[place] for place in level})) for level in levels))
 

@@ -134,7 +134,9 @@ def _shown(node: exp.Expr) -> str:
 def unknown(node: Any) -> QueryRefused:
     """The refusal of a node without a rule, with the nearest thing that has one."""
     if isinstance(node, exp.AggFunc):
-        return QueryRefused(f"{_shown(node)} is an aggregate and cannot stand here.", "Move it to SELECT.")
+        return QueryRefused(
+            f"{_shown(node)} is an aggregate, which is not allowed here.", "Move it to SELECT."
+        )
     if isinstance(node, exp.Query | exp.Subquery):
         return QueryRefused("A subquery inside an expression is not supported.", "Write its values out.")
     if not isinstance(node, exp.Func):

@@ -179,7 +179,7 @@ class Scope:
         usable = [each for each in self.relation.columns if table in (None, each.table)]
         own = list(dict.fromkeys(in_sql(each.name) for each in usable if not each.is_unit))
         listed = [*own, *map(in_sql, self.named)]
-        fix = _turned(column) or _bare(name) or nearest(name, listed, columns=own)
+        fix = _turned(column) or _bare(name) or nearest(name, listed, "Columns", listed=own)
         if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
             text = "'" + name[:30].replace("'", "''") + "'"
             near = fix if difflib.get_close_matches(folded, [each.lower() for each in listed], 1, 0.8) else ""

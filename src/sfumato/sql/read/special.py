@@ -69,7 +69,7 @@ def _day(text: str) -> Expression:
     try:
         return literal(datetime.date.fromisoformat(text))
     except ValueError:
-        raise QueryRefused(f"{text[:20]!r} is no date.", "Write DATE '2024-01-31'.") from None
+        raise QueryRefused(f"{text[:20]!r} is not a date.", "Write DATE '2024-01-31'.") from None
 
 
 def _unit(node: Any) -> str:

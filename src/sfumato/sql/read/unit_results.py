@@ -186,7 +186,7 @@ def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
         return call_
     for each in (argument, condition):
         if each is not None and any(map(is_aggregate, each.walk())):
-            raise refuse("An aggregate stands inside another.", "Aggregate a plain expression of the row.")
+            raise refuse("An aggregate is inside another.", "Aggregate a plain expression of the row.")
     value = scope.scalar(argument)
     if condition is not None:
         value = call("case", scope.scalar(condition), value, Literal(None, None))

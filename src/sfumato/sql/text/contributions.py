@@ -94,7 +94,7 @@ def take_calls(tokens: list[Token], parameter: _Parameter, *, google: bool) -> t
         google: Whether this is GoogleSQL, where named arguments have no other meaning.
 
     Raises:
-        QueryRefused: if bounds stand elsewhere or are not understood.
+        QueryRefused: if bounds are elsewhere or are not understood.
     """
     calls = Calls()
     kept: list[Token] = []
@@ -145,7 +145,7 @@ def _named(tokens: Sequence[Token], at: int, call: _Call | None, calls: Calls, p
     per = _ARGUMENTS[name]
     if call is None:
         example = "SUM" if per == "group" else "VAR_POP"
-        raise refuse(f"{name} stands in an aggregate.", f"Write {example}(x, {name} => (0, 10)).")
+        raise refuse(f"{name} belongs in an aggregate.", f"Write {example}(x, {name} => (0, 10)).")
     function = call.function.upper()
     if not is_kind(tokens, at - 1, TokenType.COMMA):
         raise refuse(f"{name} comes after what is aggregated.", f"Write {function}(x, {name} => (0, 10)).")
@@ -233,7 +233,9 @@ def _check_other(token: Token, google: bool) -> None:
     if google and name in _OTHERS:
         raise refuse(*_OTHERS[name])
     if google or name.startswith("contribution_"):
-        raise refuse(f"There is no argument {shown(token.text)}.", nearest(name, list(_ARGUMENTS)))
+        raise refuse(
+            f"There is no argument {shown(token.text)}.", nearest(name, list(_ARGUMENTS), "Arguments")
+        )
 
 
 def attach(tree: exp.Select, bounds: dict[int, Bounds]) -> None:
@@ -249,13 +251,11 @@ def attach(tree: exp.Select, bounds: dict[int, Bounds]) -> None:
             continue
         if node.find_ancestor(exp.Query) is not tree:
             raise refuse(
-                "Contribution bounds stand in a subquery.",
+                "Contribution bounds are in a subquery.",
                 "Give them to the aggregates of the outermost SELECT, to which noise is added.",
             )
         if isinstance(node.this, exp.Distinct):
             raise refuse("An aggregate with DISTINCT takes no contribution bounds.", "Leave them out.")
         node.meta["bounds"] = found
     if waiting:
-        raise refuse(
-            "Contribution bounds stand outside of an aggregate.", "Write SUM(x, …) with them inside."
-        )
+        raise refuse("Contribution bounds are outside of an aggregate.", "Write SUM(x, …) with them inside.")

@@ -91,7 +91,7 @@ def take_clause(tokens: list[Token], parameter: _Parameter) -> tuple[Options | N
         parameter: Gives the value of a parameter of this name.
 
     Raises:
-        QueryRefused: if the clause stands elsewhere than in the outermost SELECT, or is not understood.
+        QueryRefused: if the clause is elsewhere than in the outermost SELECT, or is not understood.
     """
     place = _place(tokens)
     if place is None:
@@ -122,11 +122,11 @@ def _place(tokens: Sequence[Token]) -> int | None:
         name = _CLAUSES[word_at(tokens, at + 1)]
         if depth and any(each.token_type != TokenType.L_PAREN for each in tokens[: at - 1]):
             raise refuse(
-                f"{name} stands in a subquery: noise is added once, to the result of the whole query.",
+                f"{name} is in a subquery: noise is added once, to the result of the whole query.",
                 "Put the clause after the first SELECT; the subqueries under it are protected with it.",
             )
         if found is not None:
-            raise refuse(f"{name} stands twice.", "Ask one SELECT at a time.")
+            raise refuse(f"{name} is written twice.", "Ask one SELECT at a time.")
         found = at - 1
     return found
 
@@ -139,7 +139,7 @@ def _check_before(tokens: Sequence[Token], at: int) -> None:
         tokens, at - 2, TokenType.SELECT
     )
     if word in _CLAUSES and (late or word_at(tokens, at - 1) == "aggregate"):
-        raise refuse(f"{_CLAUSES[word]} stands directly after SELECT.", _PLACE)
+        raise refuse(f"{_CLAUSES[word]} goes directly after SELECT.", _PLACE)
     if before.token_type == TokenType.SELECT and word and word not in _CLAUSES:
         raise refuse(f"SELECT WITH {tokens[at + 1].text[:40]} is not supported.", _PLACE)
 
@@ -157,7 +157,7 @@ def _options(
             raise refuse("OPTIONS takes names and values, as in epsilon = 1.", _EXAMPLE)
         name = _OLD.get(typed, typed)
         if name not in _NAMES:
-            raise refuse(f"There is no option {shown(typed)}.", nearest(typed, _NAMES))
+            raise refuse(f"There is no option {shown(typed)}.", nearest(typed, _NAMES, "Options"))
         if name in seen:
             both = f"{seen[name]} and {typed} mean the same, and both are given."
             again = f"The option {typed} is given twice."

@@ -50,7 +50,7 @@ class Parameters:
         one it is DuckDB's operator for the absolute value.
 
         Raises:
-            QueryRefused: if `?` and `$1` stand in the same query.
+            QueryRefused: if `?` and `$1` are in the same query.
         """
         if not any(token.token_type in _MARKS for token in tokens):
             return tokens
@@ -117,15 +117,14 @@ class Parameters:
             return InvalidParameter(
                 f"The query has a parameter number {name[:9]}, counted from 1, and {count} values were given."
             )
-        return InvalidParameter(
-            f"There is no value for the parameter {written}. {nearest(name, list(self._values))}".strip()
-        )
+        fix = nearest(name, list(self._values), "Parameters")
+        return InvalidParameter(f"There is no value for the parameter {written}. {fix}".strip())
 
     def fill(self, tree: exp.Expr) -> None:
         """Put the values into the tree.
 
         Raises:
-            QueryRefused: if a parameter stands where no value can, or no values were given.
+            QueryRefused: if a parameter is where no value can be, or no values were given.
             InvalidParameter: if there is no value for it.
         """
         for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):

@@ -1,4 +1,4 @@
-"""Slips of the pen: text that is no SQL, with a guess at what was meant.
+"""Slips of the pen: text that is not SQL, with a guess at what was meant.
 
 Some are told from the tokens before anything is parsed; the rest are looked for where the parser gave up.
 """
@@ -36,7 +36,7 @@ def check_filled(tokens: Sequence[Token]) -> None:
         if name:
             table = is_kind(tokens, at - 1, TokenType.FROM, TokenType.JOIN)
             raise refuse(
-                f"{name[:40]} stands in the text itself: nothing was put in its place.",
+                f"{name[:40]} is still in the text: nothing was put in its place.",
                 "Write the table's name."
                 if table
                 else "Write ? there and give the value as a parameter, or put f before the quote in Python.",
@@ -56,9 +56,9 @@ def _typeset(token: Token) -> tuple[str, str] | None:
     if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         return None
     if any(mark in token.text for mark in "‘’“”„"):
-        return "Curly quotes are no quotes of SQL.", "Write straight ones: 'text', and \"name\" where needed."
+        return "SQL does not use curly quotes.", "Write straight ones: 'text', and \"name\" where needed."
     plain = _SIGNS.get(token.text)
-    return None if plain is None else (f"{token.text} is no sign of SQL.", f"Write {plain}.")
+    return None if plain is None else (f"SQL has no {token.text} operator.", f"Write {plain}.")
 
 
 def _left_open(tokens: Sequence[Token], at: int) -> str:
@@ -133,7 +133,7 @@ def _guess(tokens: Sequence[Token], at: int) -> str:
         if is_kind(tokens, each, TokenType.LIKE, TokenType.ILIKE):
             return "Patterns are written in single quotes, as in LIKE 'Ly%'."
         if is_kind(tokens, each, TokenType.ALIAS) and each < at - 1:
-            return 'A name of several words stands in double quotes, as in AS "all visits".'
+            return 'A name of several words goes in double quotes, as in AS "all visits".'
     if name := _called(tokens, at):
         return f"Perhaps {name} has too few arguments, or too many."
     if at == len(tokens) - 1 and not ends_operand(tokens[at]):

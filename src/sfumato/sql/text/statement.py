@@ -121,7 +121,7 @@ def _tokens(text: str) -> list[Token]:
     ):  # whatever the tokenizer stumbles over is the text's fault, and its message may be anything
         raise refuse(
             "The text cannot be read as SQL: a quote or a comment is not closed.",
-            "Text stands in single quotes, with two of them for one inside, as in 'it''s'.",
+            "Text goes in single quotes, with two of them for one inside, as in 'it''s'.",
         ) from None
 
 

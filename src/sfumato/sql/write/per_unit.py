@@ -82,7 +82,7 @@ def _without_having(source: PerUnit) -> PerUnit:
 def _value(call: AggregateCall, columns: Mapping[str, Facts], dialect: Dialect) -> Typed | None:
     if call.function not in _FUNCTIONS or (call.argument is None and call.function != "count"):
         raise InvalidParameter(
-            f"{call.function.upper()} is no aggregate within a unit, or lacks an argument."
+            f"{call.function.upper()} is not an aggregate within a unit, or lacks an argument."
         )
     return None if call.argument is None else as_typed(call.argument, columns, dialect)
 

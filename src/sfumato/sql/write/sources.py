@@ -115,7 +115,7 @@ def _need_units(source: Source, tables: Mapping[str, Any]) -> None:
 def _private(name: str, tables: Mapping[str, Any]) -> PrivateTable:
     found = tables.get(name)
     if not isinstance(found, PrivateTable):
-        raise InvalidParameter(f"{name[:60]!r} is no private table.")
+        raise InvalidParameter(f"{name[:60]!r} is not a private table.")
     return found
 
 
@@ -173,7 +173,7 @@ def _block(
     columns: list[tuple[str, Typed]] = []
     if isinstance(block.source, Public):
         if not isinstance(tables.get(block.source.table), PublicTable):
-            raise InvalidParameter(f"{block.source.table[:60]!r} is no public table.")
+            raise InvalidParameter(f"{block.source.table[:60]!r} is not a public table.")
         rows = _plain_scan(block.source, tables, dialect)
     else:
         rows = _lowered(block.source, tables, dialect)
