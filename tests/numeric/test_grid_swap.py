@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,13 +10,13 @@ from dataclasses import dataclass, field
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.numeric.test_grid import Atoms, enumerated
 
 from sfumato.errors import NotCertified
 from sfumato.loss import BoundedRangeLoss, GaussianLoss
-from sfumato.numeric import compose, grid, grid_dots, grid_passes
+from sfumato.numeric import compose, grid, grid_dots, grid_fft, grid_passes
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.grid_swap import Swapped
 from sfumato.numeric.laws import (
@@ -217,11 +218,51 @@ def test_both_ways_round_agree(
     assert short.upper <= long.upper * (1 + 3e-5)
 
 
+@pytest.mark.parametrize(
+    ("rho", "rate", "count", "delta"),
+    [("0.5", "0.00001", 40, 1e-12), ("2.19", "0.00001", 50, 1e-9), ("3.53", "0.00001", 22, 1.1e-7)],
+)
+def test_a_grid_as_fine_as_rounding_lets_it_be(rho: str, rate: str, count: int, delta: float) -> None:
+    """What is left of the width is rounding, which a grid of half the step would not lessen."""
+    (terms, *_) = (GaussianLoss(rho).sampled(rate) * count).directions() or ()
+    seen: list[tuple[float, float]] = []  # step, rounding
+    with pytest.MonkeyPatch.context() as patch:
+        read = grid_fft.Composed.rounding
+        patch.setattr(
+            grid_fft.Composed,
+            "rounding",
+            lambda self, x: seen.append((self.step, read(self, x))) or seen[-1][1],
+        )
+        found = grid.epsilon(terms, delta)
+    assert found.meets(1e-4, 0.0)
+    assert not found.meets()
+    assert len(seen) > 1
+    assert all(fine[1] > 0.9 * rough[1] > 0 for rough, fine in itertools.pairwise(seen) if fine[0] < rough[0])
+
+
 @pytest.mark.parametrize(("rho", "rate", "epsilon"), [("0.0116", "0.1", 10.0), ("0.1", "0.0001", 10.0)])
 def test_what_no_float_can_tell_from_0(rho: str, rate: str, epsilon: float) -> None:
     ((term,), *_) = (GaussianLoss(rho).sampled(rate) * 2).directions() or ()
     assert 0 < two(*term.parameters, epsilon) < mp.mpf("4e-324")
     assert compose.bracket_of_delta(((term,),), epsilon) == Bracket(0.0, 5e-324)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    rho=st.floats(-2.0, 1.0).map(lambda x: 10.0**x),
+    rate=RATES.filter(lambda q: q < 0.2),
+    count=st.integers(2, 60),
+)
+@example(rho=0.019, rate=1e-5, count=11)
+@example(rho=5.31, rate=1e-5, count=43)
+def test_the_total_variation_is_told_either_way(rho: float, rate: float, count: int) -> None:
+    ways = (GaussianLoss(rho).sampled(rate) * count).directions() or ()
+    found = compose.delta(ways, 0.0, swapped=True)
+    for way in ways:
+        alone = compose.bracket_of_delta((way,), 0.0)
+        assert alone.lower <= found.upper
+        assert found.lower <= alone.upper
+    assert found.meets(1e-3, 0.0)
 
 
 @settings(max_examples=6, deadline=None)

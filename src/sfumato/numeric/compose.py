@@ -42,6 +42,9 @@ _DELTA_TINY = 1e-14
 _FEW = 32
 """Up to so many events of a sampled law the grid is tried before the contour."""
 
+_SHORT = 2**16
+"""So long a grid, a small part of a contour's work, often tells that one direction matters less."""
+
 _FAR, _LADDER = 1e-12, 4
 """Below this delta the bracket is watched at points that are 2^(1/4) apart."""
 
@@ -116,10 +119,20 @@ def bracket_of_delta(directions: Sequence[Direction], epsilon: float, *, swapped
         distinct.sort(key=lambda terms: _largest(terms)[1])
         few = all(_few(terms) for terms in distinct)
         easy = [] if few else [terms for terms in distinct if _exactly(terms)]
-        distinct = (easy or distinct)[:1]
+        return _either(easy or distinct)
     for terms in distinct:
         result = result.join(_delta(terms, epsilon, result.lower))
     return result.clip(0.0, 1.0)
+
+
+def _either(ways: Sequence[tuple[Term, ...]]) -> Bracket:
+    """The one number that all ways tell at epsilon 0: the first, and the next where that one's is wide."""
+    result = Bracket(0.0, 1.0)
+    for terms in ways:
+        result = _both(result, _delta(terms, 0.0, 0.0))
+        if result.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE):
+            break
+    return result
 
 
 def _exactly(terms: tuple[Term, ...]) -> bool:
@@ -252,6 +265,8 @@ def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
     gridded = _few(terms)
     if gridded:
         best = _both(best, grid.epsilon(terms, delta, enough=known))
+    elif known > 0 and _sampled(terms):
+        best = _both(best, grid.epsilon(terms, delta, enough=known, largest=_SHORT))
     if best.upper <= known:
         return best
     if not best.meets(_RELATIVE, _ABSOLUTE) and _contoured(terms):
@@ -355,6 +370,10 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float, far: float = gr
     gridded = _few(terms)
     if gridded:
         best = _both(best, grid.delta(terms, epsilon, enough=known, far=far))
+    elif known > 0 and _sampled(terms):
+        best = _both(best, grid.delta(terms, epsilon, enough=known, far=far, largest=_SHORT))
+    if best.upper <= known:
+        return Bracket(best.lower, known)
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (found := _integral(terms, epsilon)) is not None:
         best = _both(best, found)
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (listed := _listed(terms)) is not None:
@@ -381,9 +400,11 @@ def _integral(terms: tuple[Term, ...], epsilon: float) -> Bracket | None:
 
 def _few(terms: tuple[Term, ...]) -> bool:
     """Whether so few events are sampled that a contour would hardly be certified: the grid goes first."""
-    return sum(term.count for term in terms) <= _FEW and any(
-        term.law.effort(0.0, term.row) > 1 for term in terms
-    )
+    return sum(term.count for term in terms) <= _FEW and _sampled(terms)
+
+
+def _sampled(terms: tuple[Term, ...]) -> bool:
+    return any(term.law.effort(0.0, term.row) > 1 for term in terms)
 
 
 def _both(one: Bracket, other: Bracket) -> Bracket:

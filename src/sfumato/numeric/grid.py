@@ -16,7 +16,7 @@ from fractions import Fraction
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
-from sfumato.numeric.grid_passes import Question, View, refined
+from sfumato.numeric.grid_passes import Question, Reading, View, refined
 from sfumato.numeric.grid_plan import Place, Sketch, place
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
@@ -65,9 +65,15 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST, enou
         guess = max(sketch.at(tilt)[0], 0.0)
         return tilt, guess, delta, _RELATIVE * guess + _ABSOLUTE
 
-    def read(composed: View, guess: float) -> tuple[Bracket, float]:
+    def read(composed: View, guess: float) -> Reading:
         bracket = _solve(composed, delta, guess, top, sure=bounded)
-        return bracket, _RELATIVE * bracket.lower + _ABSOLUTE if bracket.lower < math.inf else 0.0
+        if bracket.upper == math.inf:
+            return Reading(
+                bracket, _RELATIVE * bracket.lower + _ABSOLUTE if bracket.lower < math.inf else 0.0
+            )
+        slope = composed.upper(bracket.upper)[1]
+        rounding = composed.rounding(bracket.upper) / slope if slope > 0 else 0.0
+        return Reading(bracket, _RELATIVE * bracket.lower + _ABSOLUTE, rounding)
 
     events = sum(term.count for term in terms)
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
@@ -121,11 +127,12 @@ def delta(
         wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * part / max(tilt, 1.0))
         return tilt, epsilon, math.exp(max(log_delta, -600.0)), wanted
 
-    def read(composed: View, guess: float) -> tuple[Bracket, float]:
+    def read(composed: View, guess: float) -> Reading:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
         part = _DELTA if upper > _FAR else far
-        return bracket, max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
+        narrow = max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
+        return Reading(bracket, narrow, composed.rounding(guess))
 
     question = Question(aim, read, lambda bracket: (epsilon, bracket.upper), max(enough, _NOTHING))
     return refined(places, question, largest, _FIRST)

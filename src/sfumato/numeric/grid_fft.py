@@ -97,6 +97,17 @@ class Composed:
         )
         return max(0.0, dots - self._spreading(epsilon, hair) * (1 + 1e-9)) * (1 - 8 * U)
 
+    def rounding(self, epsilon: float) -> float:
+        """Roughly what of upper - lower finer steps do not lessen: rounding, and what was cut off above.
+
+        The array's error is a sum over frequencies, and a finer step only adds some.
+        """
+        start = float(self.base - Fraction(epsilon))
+        first = max(math.ceil(-start / self.step), 0)
+        if first >= len(self.mass):
+            return 0.0
+        return 2 * self.noise * self.norms[1] * self._scale(first) + 3 * self.excess
+
     def _hair(self, epsilon: float) -> float:
         """The rounding error of loss - epsilon on the window."""
         return 8 * U * (abs(float(self.base - Fraction(epsilon))) + len(self.mass) * self.step)
@@ -121,11 +132,9 @@ class Composed:
         mass, decay, rising = self.mass[first:last], self.decay[: last - first], self.rising[: last - first]
         whole, risen = _inner(mass, decay), _inner(mass, rising)
         value = head * whole + rest * risen
-        absolute = np.abs(mass)
         error = self.noise * (head * self.norms[0] + rest * self.norms[1])
-        error += (4 * LIBRARY + (size + 64) * U) * (
-            head * _inner(absolute, decay) + rest * _inner(absolute, rising)
-        )
+        # The true masses are not negative, so the sum of moduli exceeds that of masses by twice the noise.
+        error += (4 * LIBRARY + (size + 64) * U) * (max(value, 0.0) + 2 * error) * (1 + 1e-6)
         if sign < 0:
             error += self.wrapped  # it may have landed here, where no weight exceeds 1
         else:
@@ -233,7 +242,7 @@ def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
 
 def _inner(one: Floats, other: Floats) -> float:
     """An inner product on one thread: the library's wakes all of them for a sum this short."""
-    return float(np.sum(one * other))
+    return float(np.einsum("i,i->", one, other))
 
 
 def _norm(values: Floats) -> float:

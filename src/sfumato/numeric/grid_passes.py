@@ -12,11 +12,11 @@ from sfumato.numeric.exact import float_down, float_up
 from sfumato.numeric.grid_dots import connect
 from sfumato.numeric.grid_fft import Composed, Part, compose, kernel_reach
 from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step
-from sfumato.numeric.grid_swap import Swapped, about_swapped, swapped_places
+from sfumato.numeric.grid_swap import Swapped, about_swapped, swapped_places, without_depths
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
 
-__all__ = ["Question", "View", "refined"]
+__all__ = ["Question", "Reading", "View", "refined"]
 
 _PASSES = 5
 _LONG, _SHORTER, _NEAR = 2.0**16, 0.5, 3.0
@@ -26,7 +26,34 @@ Where rounding leaves that one's bracket less than so many times too wide, the l
 _CANCELLED = 1e-6
 """A delta that is less than this part of the swapped pair's would be lost in the rounding of that."""
 
+_BESIDE = 0.25
+"""Where rounding alone is wider than asked, the grid may add so large a part of that."""
+
+_SAFETY, _ROUGHLY = 0.8, 1.2
+"""Steps are so much shorter than they need be, or nearly as long where only halves of them will do.
+
+The second stays below the inverse of the first."""
+
 View = Composed | Swapped
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A bracket of the answer, how wide it may be, and how much of its width is rounding."""
+
+    bracket: Bracket
+    narrow: float
+    rounding: float = 0.0
+
+    @property
+    def coarse(self) -> float:
+        """How many times as wide as it may be the part is that finer steps would lessen; 1 and less: done."""
+        left = self.bracket.width - self.rounding
+        if left <= 0.0:
+            return 0.0
+        spare = self.narrow - self.rounding
+        may = spare if spare > 0.1 * self.narrow else max(_BESIDE * self.rounding, 0.1 * self.narrow)
+        return left / may if may > 0.0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +61,7 @@ class Question:
     """What is asked of a composition, an epsilon or a delta."""
 
     aim: Callable[[Sketch], tuple[float, float, float, float]]  # saddle, epsilon, delta, tolerance in epsilon
-    read: Callable[[View, float], tuple[Bracket, float]]  # a bracket of the answer, and how wide it may be
+    read: Callable[[View, float], Reading]
     point: Callable[[Bracket], tuple[float, float]]  # (epsilon, delta), roughly, once a bracket is known
     enough: float  # no more need be known of an answer that is at most this
 
@@ -103,19 +130,25 @@ def refined(places: Sequence[Place], question: Question, largest: int, first: in
     # Lemma 7 in the smooth case: spreading moves ε by about 2.1·(tilt + 1)·variance.
     step = math.sqrt(tolerance / (2.0 * (saddle + 1) * spread)) if spread else math.inf
     direct = _Side.of(sketch, places, saddle, (guess, about), (step, tolerance))
+    short = without_depths(places, guess)
+    if short != list(places):
+        sketch = Sketch(short)
+        saddle = sketch.tilt_for(epsilon=guess)
+        steeper = _Side.of(sketch, short, saddle, (guess, about), (step, tolerance), steeper=True)
+        direct = steeper if steeper.length < _SHORTER * direct.length else direct
     best, alone = Bracket(-math.inf, math.inf), True
 
-    def settled(bracket: Bracket, narrow: float) -> bool:
+    def settled(found: Reading) -> bool:
         nonlocal best
-        best = _tighter(best, bracket)
-        return bracket.width <= narrow or best.upper <= question.enough
+        best = _tighter(best, found.bracket)
+        return found.bracket.width <= found.narrow or best.upper <= question.enough
 
-    def swapped(at: float) -> Callable[[Composed], tuple[Bracket, float]]:
+    def swapped(at: float) -> Callable[[Composed], Reading]:
         return lambda composed: question.read(Swapped(composed), at)
 
     step = max(step, direct.length / first)
-    for bracket, narrow, following in _passes(direct, step, lambda it: question.read(it, guess), largest):
-        if settled(bracket, narrow):
+    for found, following in _passes(direct, step, lambda it: question.read(it, guess), largest):
+        if settled(found):
             break
         if not alone or not 0.0 < following * _LONG < direct.length:
             continue
@@ -125,13 +158,13 @@ def refined(places: Sequence[Place], question: Question, largest: int, first: in
             continue
         step = max(following, other.length / first)
         before = best.width
-        for bracket, wanted, finer in _passes(other, step, swapped(point[0]), largest):
-            if settled(bracket, wanted):
+        for turned, finer in _passes(other, step, swapped(point[0]), largest):
+            if settled(turned):
                 return best
             # As long as it is the shorter one.
             if other.length * following > _SHORTER * direct.length * finer:
                 break
-        if best.width <= min(_NEAR * narrow, 0.5 * before):
+        if best.width <= min(_NEAR * found.narrow, 0.5 * before):
             break
     return best
 
@@ -142,30 +175,31 @@ def _spread(places: Sequence[Place]) -> int:
 
 
 def _passes(
-    side: _Side, step: float, read: Callable[[Composed], tuple[Bracket, float]], largest: int
-) -> Iterator[tuple[Bracket, float, float]]:
-    """Brackets from finer and finer grids, how wide each may be, and the step to come (0: none)."""
+    side: _Side, step: float, read: Callable[[Composed], Reading], largest: int
+) -> Iterator[tuple[Reading, float]]:
+    """What finer and finer grids tell, each with the step to come (0: none)."""
     places, spread = side.places, _spread(side.places)
     divisor, shared = common_step(places)
     unit = side.unit if divisor is None else None
     room = (kernel_reach(-side.log_about) + 1) * math.sqrt(1.1 * spread / 4) + 4
     best: Bracket | None = None
     for _ in range(_PASSES):
-        aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(step / unit))
+        aligned = step if unit is None else unit * 2.0 ** math.floor(math.log2(_ROUGHLY * step / unit))
         window = side.at, side.low, side.high, room
         layout, last = _layout(
             places, divisor, aligned, window, side.tilts, largest, spread, unit is not None
         )
         composed = compose(_parts(places, shared, divisor, layout), layout, side.about)
-        bracket, narrow = read(composed)
+        found = read(composed)
+        bracket, coarse = found.bracket, found.coarse
         before = math.inf if best is None else best.width
         best = bracket if best is None else _tighter(best, bracket)
         # Where a finer grid hardly helped, what is left is not the grid's doing.
-        last = last or best.width > 0.7 * before
+        last = last or best.width > 0.7 * before or coarse <= 1.0
         # The width falls with the square of the step; without a lower end, nobody knows how far to go.
-        wanted = math.sqrt(narrow / bracket.width) if 0.0 < bracket.lower < bracket.upper else 0.0
-        step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, 0.8 * wanted))
-        yield bracket, narrow, 0.0 if last else step
+        wanted = 1 / math.sqrt(coarse) if coarse > 0.0 and bracket.lower > 0.0 else 0.0
+        step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, _SAFETY * wanted))
+        yield found, 0.0 if last else step
         if last:
             return
 

@@ -19,7 +19,7 @@ from sfumato.numeric.grid_plan import Place, place
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import LIBRARY, U
 
-__all__ = ["Swapped", "about_swapped", "swapped_places"]
+__all__ = ["Swapped", "about_swapped", "swapped_places", "without_depths"]
 
 # One exponential, one expm1, two products, a sum and a product with this factor itself.
 _SLACK = 2 * LIBRARY + 8 * U
@@ -51,6 +51,11 @@ class Swapped:
         """A bound below δ(epsilon)."""
         return max(0.0, self._told(epsilon, self.inner.lower(-epsilon), -1.0))
 
+    def rounding(self, epsilon: float) -> float:
+        """Roughly what rounding adds to upper - lower."""
+        grown = math.exp(min(epsilon, 700.0))
+        return grown * self.inner.rounding(-epsilon) + 2 * _SLACK * abs(grown - 1.0)
+
     def _told(self, epsilon: float, other: float, sign: float) -> float:
         """1 - e^ε + e^ε·other, the rounding of both terms added (sign 1) or subtracted (-1)."""
         if epsilon > 700.0:
@@ -65,11 +70,7 @@ def about_swapped(epsilon: float, delta: float) -> float:
 
 
 def swapped_places(terms: Sequence[Term], epsilon: float, left: float) -> list[Place] | None:
-    """The places of the swapped terms for -epsilon, at most `left` above all; None where not known.
-
-    An event so low that the largest losses of all others do not lift the sum above -epsilon counts for
-    nothing; some room below that is left for what the lower end leaves out (lemma 4).
-    """
+    """The places of the swapped terms for -epsilon, at most `left` above all; None where not known."""
     events = sum(term.count for term in terms)
     places = []
     for term in terms:
@@ -80,5 +81,14 @@ def swapped_places(terms: Sequence[Term], epsilon: float, left: float) -> list[P
             places.append(place(Term(law, term.parameters, term.count), left / events, 1e-13 / events))
         except NotCertified:
             return None
+    return without_depths(places, epsilon)
+
+
+def without_depths(places: Sequence[Place], epsilon: float) -> list[Place]:
+    """The places without losses that are too low for any sum to come near epsilon, of either sign.
+
+    An event so low that the largest losses of all others do not lift the sum up to there counts for
+    nothing; some room below that is left for what the lower end leaves out (lemma 4).
+    """
     lowest = -_ROOM * (abs(epsilon) + sum(each.term.count * max(each.high, 0.0) for each in places))
     return [each if each.lattice else replace(each, low=max(each.low, lowest)) for each in places]
