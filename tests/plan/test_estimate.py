@@ -30,6 +30,7 @@ from sfumato.plan.questions.nodes import (
     Report,
     Scan,
 )
+from sfumato.schema import PrivacyUnit
 from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 
@@ -58,7 +59,7 @@ def recipe_of(
 ) -> Recipe:
     plan_keys = () if keys is None else (Key(Column("g"), tuple(keys)),)
     rows: tuple[tuple[Any, ...], ...] = ((),) if keys is None else tuple((key,) for key in keys)
-    measured = Measured("t", "1", (), None, plan_keys, rows, measurements)
+    measured = Measured("t", "1", PrivacyUnit.row(), None, plan_keys, rows, measurements)
     order = tuple(range(len(rows))) if row_order is None else row_order
     return Recipe(measured, estimators, tuple(range(len(plan_keys))), order, ())
 
@@ -163,7 +164,7 @@ def test_keys_are_given_back_as_they_are() -> None:
 def test_two_keys_in_another_order() -> None:
     keys = (Key(Column("g"), ("a", "b")), Key(Column("h"), (1, 2)))
     rows = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
-    measured = Measured("t", "1", (), None, keys, rows, MEASUREMENTS)
+    measured = Measured("t", "1", PrivacyUnit.row(), None, keys, rows, MEASUREMENTS)
     recipe = Recipe(measured, ESTIMATORS, (1, 0), (3, 2, 1, 0), ())
     noisy = tuple(np.arange(4.0) for _ in range(3))
     got = answer({"h": K, "g": Column("k1"), "n": N}, noisy, recipe=recipe)

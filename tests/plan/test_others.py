@@ -51,7 +51,9 @@ def question(
     levels: tuple[tuple[int, ...], ...], values: Sequence[Any] = OPEN, *, whole: bool = False
 ) -> Measured:
     keys = tuple(Key(Column(name), listed) for name, listed in zip("abc", values, strict=True))
-    return Measured("t", "1", (), None, keys, (), (Measurement("rows", whole=whole),), levels=levels)
+    return Measured(
+        "t", "1", PrivacyUnit.row(), None, keys, (), (Measurement("rows", whole=whole),), levels=levels
+    )
 
 
 def world(draw: random.Random, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -291,7 +293,7 @@ def test_no_placement_of_a_units_groups_moves_a_level_further_and_one_moves_it_a
     for levels in (((0, 1, 2),), ((0, 1, 2), (0,), ())):
         measured = replace(
             question(levels),
-            unit=tuple(unit.to_dict().items()),
+            unit=unit,
             measurements=(measurement,),
             bounding="choose",
         )

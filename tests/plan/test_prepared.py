@@ -209,15 +209,12 @@ def test_more_groups_than_rows_are_never_kept():
     found = made(
         "SELECT city, COUNT(*) AS n FROM t GROUP BY city", PrivacyUnit("u", max_groups=4, max_rows=2)
     )
-    assert {name: dict(found.measured.unit)[name] for name in ("max_groups", "max_rows")} == {
-        "max_groups": 2,
-        "max_rows": 2,
-    }
+    assert (found.measured.unit.max_groups, found.measured.unit.max_rows) == (2, 2)
 
 
 def test_limits_of_the_question_are_limits_on_the_ranks():
     found = made("SELECT note, COUNT(*) AS n FROM t GROUP BY note", limits=(1, None)).measured
-    assert dict(found.unit)["max_groups"] == 1
+    assert found.unit.max_groups == 1
     text = lower(found, {"t": table()}).sql("duckdb")
     assert '"sfumato group" <= 1' in text
     assert '"sfumato place" <= 3' in text

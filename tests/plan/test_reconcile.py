@@ -11,6 +11,7 @@ from sfumato.plan.answers.reconcile import reconciled
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import Key, Measured, Measurement
+from sfumato.schema import PrivacyUnit
 
 A, B, C = (Column(name) for name in "abc")
 SETS = {
@@ -40,7 +41,9 @@ def question(levels: tuple[tuple[int, ...], ...], *, whole: bool, some: str = "a
         shown = {tuple(value if i in level else None for i, value in enumerate(cell)) for cell in cells}
         rows += sorted(shown, key=lambda row: [value or 0 for value in row])
     measurements = (Measurement("rows", whole=whole),)
-    return Measured("t", "1", (), None, keys, tuple(rows), measurements, levels=levels, together=SOME[some])
+    return Measured(
+        "t", "1", PrivacyUnit.row(), None, keys, tuple(rows), measurements, levels=levels, together=SOME[some]
+    )
 
 
 def matrix(measured: Measured) -> np.ndarray:
@@ -87,7 +90,9 @@ def test_many_combinations_with_gaps_are_fitted_too(name: str) -> None:
     stages = stages_of(keys, SETS[name], cells)
     rows = tuple(row for stage in stages for row in stage.rows)
     measurements = (Measurement("rows", whole=False),)
-    measured = Measured("t", "1", (), None, keys, rows, measurements, levels=SETS[name], together=cells)
+    measured = Measured(
+        "t", "1", PrivacyUnit.row(), None, keys, rows, measurements, levels=SETS[name], together=cells
+    )
     sums = matrix(measured)
     noisy = draw.normal(100, 30, len(sums))
     (found,) = reconciled(measured, [noisy])

@@ -215,7 +215,7 @@ def test_googles_limits_are_filters_on_the_same_ranks(opened):
 def test_the_number_of_groups_can_be_bought(opened):
     release = opened("city").sql(BY_CITY).release(epsilon=100, delta="1e-6", bounds="auto")
     assert release.quote.measured.bounding == "grouped"
-    limit = dict(release.quote.measured.unit)["max_groups"]
+    limit = release.quote.measured.unit.max_groups
     assert f"in at most {limit} groups" in " ".join(release.bounds)
 
 

@@ -95,7 +95,7 @@ def question(
     return Measured(
         "visits",
         "1",
-        tuple(unit.to_dict().items()),
+        unit,
         ADULT if adults else None,
         keys,
         every if combinations is None else combinations,
@@ -141,7 +141,7 @@ def answer(
     connection: duckdb.DuckDBPyConnection, measured: Measured
 ) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """What the engine gives, with zeros where it gives no row."""
-    statement = lower(measured, make_table(PrivacyUnit.from_dict(dict(measured.unit))))
+    statement = lower(measured, make_table(measured.unit))
     result = connection.execute(statement.sql("duckdb")).fetchall()
     width = len(measured.keys)
     found = {row[:width]: row[width:] for row in result}
@@ -189,7 +189,7 @@ def key_of(key: Key, row: dict[str, Any]) -> Any:
 
 
 def reference(rows: list[dict[str, Any]], measured: Measured) -> dict[tuple[Any, ...], tuple[int, ...]]:
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    unit = measured.unit
     kept = []
     for row in rows:
         if measured.predicate is not None and (row["age"] is None or row["age"] < 30):

@@ -30,7 +30,7 @@ from sfumato.plan.questions.others import Line, lines_of, picks_of
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import Sensitivity
 from sfumato.plan.questions.unbounded import bounded, sizes_of, unbounded
-from sfumato.schema import PrivacyUnit, PrivateTable, pointers_of
+from sfumato.schema import PrivateTable, pointers_of
 from sfumato.session.reading import Reading, on_lines, reading
 from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
@@ -255,7 +255,7 @@ def _claims(measured: Measured) -> list[Sensitivity]:
     """The claim for each of the vectors; for a selection that a unit counts once in its groups."""
     found = list(claims.sensitivities(measured))
     if measured.is_open:
-        unit = PrivacyUnit.from_dict(dict(measured.unit))
+        unit = measured.unit
         most = unit.max_groups * (2 if unit.adjacency == "exchange" else 1)
         found.append(Sensitivity(most, most))
     return found
@@ -359,7 +359,7 @@ def _one(bench: Bench, draw: random.Random, asked: Asked, *, most: int = 3) -> O
         except Exception as error:
             part, broken = 0.0, [repr(error)]
         reached = max(reached, part)
-        unit = PrivacyUnit.from_dict(dict(measured.unit))
+        unit = measured.unit
         outcome.broken += [f"{each}; {unit!r}; {measured.bounding}; {asked.text}" for each in broken]
     outcome.reached = int(reached >= 0.5)
     return outcome
@@ -414,7 +414,7 @@ def _parts(report: Report) -> Iterator[str]:
 
 def _manner(measured: Measured) -> Iterator[str]:
     """How a question is read."""
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    unit = measured.unit
     yield f"bounded by {measured.bounding}"
     yield from ["open"] if measured.is_open else []
     yield from ["levels"] if measured.levels else []

@@ -203,7 +203,7 @@ def choosing(
         instrument(measured.measurements[0], measured),
         in_one_group(measured.measurements[0], measured),
     )
-    monotone = dict(measured.unit)["adjacency"] != "exchange"
+    monotone = measured.unit.adjacency != "exchange"
     mechanism = (PermuteAndFlip if adds else Exponential)(each, mine, monotone=monotone)
     gate: Filter = BasicFilter(price) if adds else ConcentratedFilter(many * each * each / 8)
 
@@ -292,9 +292,7 @@ def crossing(
     largest = max(
         in_one_group(each.measurements[0], each) * scale for each, scale in zip(measured, scales, strict=True)
     )
-    monotone = all(
-        each.measurements[0].lower >= 0 and dict(each.unit)["adjacency"] != "exchange" for each in measured
-    )
+    monotone = all(each.measurements[0].lower >= 0 and each.unit.adjacency != "exchange" for each in measured)
     mechanism = AboveThreshold(price, bar / unit, sensitivity=largest, monotone=monotone)
 
     def answer(right: Right) -> Kept:

@@ -22,7 +22,6 @@ from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
 from sfumato.render import html_table, key, shown, text_table, with_bar
-from sfumato.schema import PrivacyUnit
 from sfumato.session.nothing import why_nothing
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class Release:
     @property
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
-        unit = PrivacyUnit.from_dict(dict(self.quote.measured.unit))
+        unit = self.quote.measured.unit
         kinds = {each.kind for each in self.quote.measured.measurements}
         whose = self.quote.rows.owner
         if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):

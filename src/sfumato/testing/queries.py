@@ -17,7 +17,6 @@ from sfumato.plan.questions.others import labels, picks_of
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import sensitivities, sensitivity
 from sfumato.plan.questions.slots import Slot
-from sfumato.schema import PrivacyUnit
 from sfumato.session.reading import Reading, on_lines
 from sfumato.testing.stream import require_test
 
@@ -78,8 +77,7 @@ def exact(query: Query) -> Exact:
     l1: dict[str, float] = {}
     l2: dict[str, float] = {}
     if found is not None and found.units is not None:
-        unit = PrivacyUnit.from_dict(dict(measured.unit))
-        claim = sensitivity(Measurement("units"), unit, groups=None, bounding=measured.bounding)
+        claim = sensitivity(Measurement("units"), measured.unit, groups=None, bounding=measured.bounding)
         columns["units"] = list(found.units)
         l1["units"], l2["units"] = float_up(Fraction(claim.l1)), float_up(claim.l2)
     questions = [(measured, _names(query, made))] if measured.measurements else []

@@ -20,7 +20,6 @@ from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import searched_of, shares_of
-from sfumato.schema import PrivacyUnit
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
 
@@ -117,7 +116,7 @@ class Bundle:
                 f"List the values in the query, WHERE {self._found_key()} IN ('a', 'b'), or have the steward "
                 "open the budget with a delta, such as 1e-6.",
             )
-        unit = PrivacyUnit.from_dict(dict(self.found.measured.unit))
+        unit = self.found.measured.unit
         ranks = searched_of(self.found.measured) or (((),),)
         risk = delta / 2 if self.main and law == "gaussian" else delta
         return tuple(

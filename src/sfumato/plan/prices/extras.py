@@ -26,7 +26,6 @@ from sfumato.plan.questions.grids import Grid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range, range_of
-from sfumato.schema import PrivacyUnit
 
 __all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
 
@@ -83,8 +82,7 @@ class PricedQuantiles:
     @property
     def selection(self) -> Quantiles:
         """What selects the cells of all groups."""
-        unit = PrivacyUnit.from_dict(dict(self.extra.measured.unit))
-        exchange = unit.adjacency == "exchange"
+        exchange = self.extra.measured.unit.adjacency == "exchange"
         weight = self._weight // (2 if exchange else 1)
         price = self.epsilon * (1 - self._bars)
         return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)

@@ -16,7 +16,6 @@ from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.sensitivity import Sensitivity, sensitivity_in, step
-from sfumato.schema import PrivacyUnit
 
 __all__ = [
     "AnyNoise",
@@ -108,7 +107,7 @@ class Instrument:
 
 def instrument(measurement: Measurement, measured: Measured) -> Instrument:
     """A measurement of a question with its sensitivity and the worth of its integers."""
-    unit, keyed = PrivacyUnit.from_dict(dict(measured.unit)), bool(measured.keys)
+    unit, keyed = measured.unit, bool(measured.keys)
     found = sensitivity_in(measurement, measured, unit)
     return Instrument(measurement, found, step(measurement, unit, keyed=keyed, bounding=measured.bounding))
 

@@ -240,8 +240,9 @@ def _spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
     """The unit under the name that people know it by, also where another table names it."""
     if unit.column is None or read.owner is None:
         return unit
-    limits = {"max_groups": unit.max_groups, "max_rows": unit.max_rows, "adjacency": unit.adjacency}
-    return PrivacyUnit.from_dict({"column": read.owner, **limits})
+    return PrivacyUnit(
+        read.owner, max_groups=unit.max_groups, max_rows=unit.max_rows, adjacency=unit.adjacency
+    )
 
 
 def _bundled(
@@ -298,14 +299,14 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
     kinds = {each.kind for each in measured.measurements}
     notes = unit_notes(
         read,
-        _spoken(PrivacyUnit.from_dict(dict(measured.unit)), read),
+        _spoken(measured.unit, read),
         bounding=measured.bounding,
         keyed=bool(measured.keys),
         rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
         units="units" in kinds,
     )
     if measured.bounding == "grouped" and any(isinstance(each, QuantileSet) for each in found.extras):
-        most = dict(measured.unit)["max_rows"]
+        most = measured.unit.max_rows
         notes.append(f"For quantiles at most {most} of its rows count, in all groups together.")
     if measured.levels:
         notes.append(

@@ -122,7 +122,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
     columns = _known(read, node.predicate)
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
     base, row_order = _question(node, read, order)
-    unit = PrivacyUnit.from_dict(dict(base.unit))
+    unit = base.unit
     slots: dict[AggregateCall, Slot] = {}
     if base.is_open and not base.levels:
         slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
@@ -186,7 +186,7 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
     measured = Measured(
         table=read.name,
         version=read.version,
-        unit=tuple(unit.to_dict().items()),
+        unit=unit,
         predicate=node.predicate,
         keys=keys,
         combinations=rows,

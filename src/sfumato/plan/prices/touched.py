@@ -98,7 +98,7 @@ def touched_of(main: Measured) -> Touched | None:
     Ranks of a prepared table were given before any condition, and are not seen here: behind one nothing can
     be said. Those of groups touch whoever has more groups, or rows in one, than count, listed or not.
     """
-    unit, ranked = PrivacyUnit.from_dict(dict(main.unit)), main.bounding == "grouped"
+    unit, ranked = main.unit, main.bounding == "grouped"
     if unit.column is None or main.bounding == "prepared" or (ranked and main.predicate is not None):
         return None
     predicate, outside = None if ranked else _predicate(main), _outside(main)
@@ -127,7 +127,7 @@ def touched_of(main: Measured) -> Touched | None:
     row = PrivacyUnit.row(adjacency=unit.adjacency)
     question = replace(
         main,
-        unit=tuple(row.to_dict().items()),
+        unit=row,
         predicate=None,
         keys=(),
         combinations=((),),

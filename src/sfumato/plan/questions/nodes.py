@@ -31,6 +31,7 @@ from sfumato.plan.questions.sources import (
     source_to_wire,
     tables_of,
 )
+from sfumato.schema import PrivacyUnit
 
 __all__ = [
     "LEVEL",
@@ -221,7 +222,7 @@ class Measured:
     Attributes:
         table: The table's name.
         version: The declared version of its data.
-        unit: The privacy unit as plain data, since it decides the weights.
+        unit: Whose rows they are, with the limits of this question: they decide the weights.
         predicate: What a row must satisfy, if anything.
         keys: The grouping expressions with their public values, sorted.
         combinations: Which combinations of key values are reported, in order: the rows of the answer.
@@ -236,7 +237,7 @@ class Measured:
 
     table: str
     version: str
-    unit: tuple[tuple[str, Any], ...]
+    unit: PrivacyUnit
     predicate: Expression | None
     keys: tuple[Key, ...]
     combinations: tuple[tuple[Any, ...], ...]
@@ -280,7 +281,7 @@ class Measured:
         return more | {
             "table": self.table,
             "version": self.version,
-            "unit": [list(item) for item in self.unit],
+            "unit": [list(item) for item in self.unit.to_dict().items()],
             "predicate": None if self.predicate is None else to_wire(self.predicate),
             "keys": [to_wire(key.expression) for key in self.keys],
             "combinations": [[_shown(value) for value in row] for row in self.combinations],

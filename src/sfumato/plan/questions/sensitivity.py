@@ -131,7 +131,7 @@ def in_one_group(measurement: Measurement, measured: Measured) -> int:
     Raises:
         InvalidParameter: for distinct values and cells, which are no numbers of one group.
     """
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    unit = measured.unit
     if measurement.kind in ("values", "cells"):
         raise InvalidParameter("Only rows, units and sums are one number for each group.")
     if measured.bounding in ("choose", "grouped") and unit.column is not None:
@@ -213,7 +213,7 @@ def step(
 
 def sensitivities(measured: Measured) -> tuple[Sensitivity, ...]:
     """The sensitivity of each measurement of a question."""
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    unit = measured.unit
     return tuple(sensitivity_in(each, measured, unit) for each in measured.measurements)
 
 

@@ -46,7 +46,7 @@ def sizes_of(argument: Expression, table: Readable) -> Measured:
     return Measured(
         table=rows.name,
         version=rows.version,
-        unit=tuple(rows.unit.to_dict().items()),
+        unit=rows.unit,
         predicate=None,
         keys=(),
         combinations=((),),
@@ -75,7 +75,7 @@ def groups_of(report: Report, table: Readable) -> Measured | None:
     return Measured(
         table=rows.name,
         version=rows.version,
-        unit=tuple(PrivacyUnit.row(adjacency=rows.unit.adjacency).to_dict().items()),
+        unit=PrivacyUnit.row(adjacency=rows.unit.adjacency),
         predicate=None,
         keys=(),
         combinations=((),),

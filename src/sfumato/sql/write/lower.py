@@ -26,7 +26,7 @@ from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import WEIGHT
-from sfumato.schema import PrivacyUnit, PrivateTable
+from sfumato.schema import PrivateTable
 from sfumato.sql.write.choice import by_choice, by_values
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.write.parts import CELL, UNITS, Parts
@@ -64,10 +64,10 @@ def lower(
         what they leave of a unit is enforced by `sql.write.ranks.guard`.
         Conditions: the dialect's sums are exact, and its casts, tests and order of NaN are as `Dialect` says.
     """
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
+    unit = measured.unit
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
     rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
-    parts = Parts(measured, rows, unit, dialect)
+    parts = Parts(measured, rows, dialect)
     if any(each.kind == "values" for each in measured.measurements):
         return by_values(parts, salt)
     if measured.bounding == "choose" and unit.column is not None:

@@ -13,7 +13,6 @@ from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import rows_in_group
-from sfumato.schema import PrivacyUnit
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.members import among
 from sfumato.sql.write.pieces import column, count, named, number, share, total
@@ -38,8 +37,8 @@ class Parts:
         dialect: The engine's.
     """
 
-    def __init__(self, measured: Measured, rows: Rows, unit: PrivacyUnit, dialect: Dialect) -> None:
-        self.measurements, self.unit, self.dialect = measured.measurements, unit, dialect
+    def __init__(self, measured: Measured, rows: Rows, dialect: Dialect) -> None:
+        self.measurements, self.unit, self.dialect = measured.measurements, measured.unit, dialect
         columns = rows.columns
         self._source = lower_source(measured.rows, rows.tables, dialect)
         self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
@@ -109,7 +108,7 @@ class Parts:
             select = select.where(self._predicate.sql.copy(), copy=False)
         if self._cell is not None:
             select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
-        for rank, most in kept(self._measured, self.unit).items():
+        for rank, most in kept(self._measured).items():
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
             select = self._among_public(select)

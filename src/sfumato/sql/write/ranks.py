@@ -21,12 +21,12 @@ from sfumato.sql.write.typed import Typed, canonical, typed
 __all__ = ["guard", "kept", "keys_of"]
 
 
-def kept(measured: Measured, unit: PrivacyUnit) -> dict[str, int]:
+def kept(measured: Measured) -> dict[str, int]:
     """Up to which ranks rows of a prepared table are read: only rows of a unit have any."""
     if measured.bounding == "prepared":
-        return {RANK_COLUMN: unit.max_rows}
+        return {RANK_COLUMN: measured.unit.max_rows}
     if measured.bounding == "grouped":
-        return {GROUP_COLUMN: unit.max_groups, PLACE_COLUMN: rows_in_group(unit)}
+        return {GROUP_COLUMN: measured.unit.max_groups, PLACE_COLUMN: rows_in_group(measured.unit)}
     return {}
 
 
@@ -55,8 +55,7 @@ def guard(
         says that the file was written to since it was prepared: it is 0 whatever rows a table had before.
         Condition: it is run on the same rows as the statement (`Engine.fetch`).
     """
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    limits = kept(measured, unit)
+    limits = kept(measured)
     if not limits:
         return None
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
@@ -68,7 +67,7 @@ def guard(
     read = read.from_(lower_source(measured.rows, rows.tables, dialect), copy=False)
     for rank, most in limits.items():
         read = read.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
-    return _beyond(read, [f"k{i}" for i in range(len(keys))], unit)
+    return _beyond(read, [f"k{i}" for i in range(len(keys))], measured.unit)
 
 
 def _beyond(read: exp.Select, keys: Sequence[str], unit: PrivacyUnit) -> exp.Select:

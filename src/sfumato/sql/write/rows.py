@@ -11,7 +11,6 @@ from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import rows_of
-from sfumato.schema import PrivacyUnit
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.parts import Parts
 from sfumato.sql.write.pieces import column, named, number, picked
@@ -44,20 +43,19 @@ def lower_rows(
     """
     if measured.keys or any(each.kind not in ("sum", "present") for each in measured.measurements):
         raise InvalidParameter("Rows are read for sums and counts of values without groups.")
-    unit = PrivacyUnit.from_dict(dict(measured.unit))
-    parts = Parts(measured, rows_of(measured.rows, tables), unit, dialect)
+    parts = Parts(measured, rows_of(measured.rows, tables), dialect)
     names = [f"m{place}" for place in range(len(measured.measurements))]
     values: list[exp.Expr] = [
         named(_value(parts, each), name) for each, name in zip(measured.measurements, names, strict=True)
     ]
-    if unit.column is None:
+    if measured.unit.column is None:
         return picked(values, parts.rows(), "r")
     lines = picked([column(UNIT), *values], parts.rows(units=True), "r")
     lot = dialect.chosen_by(exp.cast(number(salt), "BIGINT"), column(UNIT), *map(column, names))
     order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, names))])
     place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
     ranked = picked([exp.Star(), named(place, "place")], lines, "a")
-    few = exp.LTE(this=column("place"), expression=number(unit.max_rows))
+    few = exp.LTE(this=column("place"), expression=number(measured.unit.max_rows))
     return picked([column(UNIT), *map(column, names)], ranked, "f").where(few, copy=False)
 
 
