@@ -13,8 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from neighbours import examine, examine_form
+from query_mutants import MUTANTS
 from random_calls import CALLS, SCHEMA, accepted, check, inside, nasty
-from second_engine import DATAFUSION, DataFusion, context
+from random_shapes import FORMS
+from second_engine import DATAFUSION, DataFusion, DataFusionStore, context
 from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.functions import FUNCTIONS
@@ -214,3 +217,29 @@ def test_joins_windows_and_choices_run_there():
             ("SELECT COUNT(*) AS c FROM (SELECT x FROM t UNION ALL SELECT x FROM s) AS w", {}),
         ):  # fmt: skip
             assert session.sql(text).release(epsilon=1, **options).table.num_rows >= 1
+
+
+def test_no_unit_moves_a_query_further_than_claimed():
+    found = examine("second", 60, plain=True, store=DataFusionStore)
+    assert found.broken == []
+    assert found.accepted >= 20
+    assert found.reached >= 10
+
+
+@pytest.mark.parametrize("form", sorted(FORMS.keys() - {"auto bounds"}))
+def test_no_unit_moves_a_question_of_any_form_further_than_claimed(form):
+    found = examine_form(form, "second", 8, store=DataFusionStore)
+    assert found.broken == []
+    assert found.accepted >= 2
+
+
+def test_bounds_that_are_bought_need_a_logarithm_that_it_has_not():
+    found = examine_form("auto bounds", "second", 8, store=DataFusionStore)
+    assert (found.broken, found.accepted) == ([], 0)
+
+
+@pytest.mark.parametrize("name", ["no upper clamp", "rows not weighed", "claim of one row"])
+def test_planted_bugs_are_found_there_too(name):
+    with MUTANTS[name].planted():
+        found = examine("second", 60, plain=True, stop=True, store=DataFusionStore)
+    assert any(MUTANTS[name].by in each for each in found.broken)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +19,7 @@ from random_shop import make_shop
 from random_tables import Side, World, make_world
 from sfumato.engines import prepare
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
-from sfumato.engines.dialect import DUCKDB
+from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.engines.duckdb import _SETTINGS
 from sfumato.errors import EngineFailed, QueryRefused
 from sfumato.plan.expressions.tree import Call, Column, Literal
@@ -86,6 +86,16 @@ def _identity(rows: pa.Table, column: str) -> str:
     return f'"{column}"'
 
 
+class Store(Protocol):
+    """Another engine that statements are run on."""
+
+    dialect: Dialect
+
+    def fill(self, name: str, rows: pa.Table) -> None: ...
+
+    def execute(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]: ...
+
+
 class Bench:
     """A world's tables and their neighbours side by side in one engine, with the settings of the real one.
 
@@ -93,10 +103,17 @@ class Bench:
     the same statement, on some neighbours.
     """
 
-    dialect = DUCKDB
-
-    def __init__(self, world: World, *, optimised: bool = True, salt: int = 0, threads: int = 1) -> None:
-        self.world = world
+    def __init__(
+        self,
+        world: World,
+        *,
+        optimised: bool = True,
+        salt: int = 0,
+        threads: int = 1,
+        store: Store | None = None,
+    ) -> None:
+        self.world, self._store = world, store
+        self.dialect = DUCKDB if store is None else store.dialect
         self.vault = Vault(self, world.tables, dict.fromkeys(world.tables, salt))
         self.reads = 0
         self.neighbours: Sequence[Side] = ()
@@ -125,6 +142,9 @@ class Bench:
             select = prepare.statement("attached", kinds, b"salt", self.world.prepared[name])
         self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS {select}')
         self._connection.unregister("incoming")
+        if self._store is not None:
+            made = self._connection.sql(f'SELECT * FROM "{name}{suffix}"').to_arrow_table()
+            self._store.fill(f"{name}{suffix}", made)
 
     def close(self) -> None:
         self._connection.close()
@@ -132,18 +152,23 @@ class Bench:
     def fetch(self, statement: exp.Expression) -> Any:
         """The answer of the tables themselves; those of the neighbours are kept."""
         self.reads += 1
-        text = statement.sql("duckdb", copy=False)
+        text = self.dialect.text(statement)
         for name, rows in self.world.base.items():
             if f'"{name}"' in text:
                 self._fill(name, rows)
         texts = [text, *(self._moved(text, side) for side in self.neighbours)]
-        found = self._connection.execute(
+        names, rows = self._execute(
             " UNION ALL ".join(f"SELECT {i} AS side, * FROM ({each}) AS s{i}" for i, each in enumerate(texts))
         )
-        names = [each[0] for each in found.description[1:]]
-        rows = found.fetchall()
         self.answers = [_Answer(names, [row[1:] for row in rows if row[0] == i]) for i in range(len(texts))]
         return self.answers[0]
+
+    def _execute(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        if self._store is not None:
+            names, rows = self._store.execute(text)
+            return names[1:], rows
+        found = self._connection.execute(text)
+        return [each[0] for each in found.description[1:]], found.fetchall()
 
     def _moved(self, text: str, side: Side) -> str:
         """The statement over the tables of a neighbour."""
@@ -274,6 +299,7 @@ def examine(
     stop: bool = False,
     adjacency: str | None = None,
     about: str = "",
+    store: Callable[[], Store] | None = None,
 ) -> Outcome:
     """Ask so many random queries, each of a table and two or three of its neighbours.
 
@@ -284,12 +310,14 @@ def examine(
         stop: At the first broken claim.
         adjacency: Of all tables; by default each has its own.
         about: Skip queries without these words.
+        store: Makes another engine to run them on.
     """
     total = Outcome()
     for part in range(0, count, _QUERIES):
         draw = random.Random(f"queries {seed}/{part}")
         # The engine's optimiser must not matter: most tables go without it, which is faster.
-        bench = Bench(make_world(f"{seed}/{part}", adjacency=adjacency), optimised=draw.random() < 0.4)
+        world, optimised = make_world(f"{seed}/{part}", adjacency=adjacency), draw.random() < 0.4
+        bench = Bench(world, optimised=optimised, store=None if store is None else store())
         try:
             for _ in range(min(_QUERIES, count - part)):
                 asked = make_query(draw, bench.world.tables["people"], plain=plain)
@@ -309,6 +337,7 @@ def examine_form(
     stop: bool = False,
     adjacency: str | None = None,
     about: str = "",
+    store: Callable[[], Store] | None = None,
 ) -> Outcome:
     """Ask so many random questions of one form, each of a shop and two or three of its neighbours."""
     total = Outcome()
@@ -317,7 +346,8 @@ def examine_form(
         world = make_shop(f"{form}/{seed}/{part}", adjacency=adjacency)
         if form == "per unit and key":  # whoever is in one group has one row there
             world = replace(world, sides=tuple(sorted(world.sides, key=lambda side: side.name[:3] != "wid")))
-        bench = Bench(world, optimised=draw.random() < 0.4, salt=draw.getrandbits(63))
+        optimised, salt = draw.random() < 0.4, draw.getrandbits(63)
+        bench = Bench(world, optimised=optimised, salt=salt, store=None if store is None else store())
         try:
             for _ in range(min(_SHAPES, count - part)):
                 asked = make_shape(draw, form)
@@ -339,6 +369,8 @@ def _one(bench: Bench, draw: random.Random, asked: Asked, *, most: int = 3) -> O
     outcome = Outcome(asked=1)
     try:
         report, questions = _questions(asked, bench.world.tables)
+        if bench.dialect is not DUCKDB:  # what it has no form for is refused before anything is paid
+            bench.vault.check(questions)
     except QueryRefused:
         return outcome
     except Exception as error:

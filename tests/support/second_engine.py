@@ -23,7 +23,7 @@ from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.schema import Kind
 
-__all__ = ["DATAFUSION", "DataFusion", "context"]
+__all__ = ["DATAFUSION", "DataFusion", "DataFusionStore", "context"]
 
 _TYPES = {
     "integer": "BIGINT",
@@ -40,10 +40,9 @@ _NAN, _SECOND = "CAST('nan' AS DOUBLE)", "CAST({1} AS DECIMAL(38, 0))"
 _CAN_BE_NAN = ("add", "subtract", "multiply", "divide", "modulo", "negate", "to_float")
 _COMMON = """
     abs and append case ceil coalesce concat contains day dayofweek dayofyear days_between equal exp
-    floor greater greater_equal greatest in int_divide integer_to_text is_distinct is_not_distinct
-    is_null isodow least left length less less_equal ln ltrim month not not_equal nullif or position
-    quarter replace right rtrim sqrt starts_with substring to_boolean trim trunc week width_bucket
-    year
+    floor greater greater_equal greatest in int_divide integer_to_text is_null isodow least left
+    length less less_equal ln ltrim month not not_equal nullif or position quarter replace right
+    rtrim sqrt starts_with substring to_boolean trim trunc week width_bucket year
 """
 
 DATAFUSION = Dialect(
@@ -65,6 +64,8 @@ DATAFUSION = Dialect(
     forms={
         # NaN of two signs differ in its order, so that there is only one.
         **{name: f"NANVL({FUNCTIONS[name].common(2)}, {_NAN})" for name in _CAN_BE_NAN},
+        # Without parentheses it takes an AND behind it for a part of the second argument.
+        **{name: f"({FUNCTIONS[name].common(2)})" for name in ("is_distinct", "is_not_distinct")},
         "ends_with": "ENDS_WITH({0}, {1})",
         "sign": f"CASE WHEN ISNAN({_DOUBLE}) THEN 0e0 WHEN {_DOUBLE} > 0 THEN 1e0 "
         f"WHEN {_DOUBLE} < 0 THEN -1e0 WHEN {_DOUBLE} = 0 THEN 0e0 END",
@@ -198,6 +199,33 @@ class DataFusion:
         return rows, shown
 
 
+class DataFusionStore:
+    """DataFusion as what the search for broken sensitivities runs its statements on."""
+
+    dialect = DATAFUSION
+
+    def __init__(self) -> None:
+        self._context = context()
+
+    def fill(self, name: str, rows: pa.Table) -> None:
+        """A table, whose floats have one NaN, as those of attached ones have."""
+        columns = [f'{_shown(field.name, field.type)} AS "{field.name}"' for field in rows.schema]
+        self._context.register_record_batches(f'"{name} source"', [rows.to_batches() or [_none(rows.schema)]])
+        view = self._context.sql(f'SELECT {", ".join(columns)} FROM "{name} source"')
+        self._context.register_view(f'"{name}"', view)
+
+    def execute(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The names and rows of a result."""
+        found: pa.Table | None = None
+        try:
+            found = self._context.sql(text).to_arrow_table()
+        except BaseException:  # DataFusion raises bare ones
+            found = None
+        if found is None:
+            raise EngineFailed("DataFusion")
+        return found.column_names, list(zip(*(each.to_pylist() for each in found.columns), strict=True))
+
+
 def _none(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {field.name: pa.array([], field.type) for field in schema}, schema=schema
@@ -232,8 +260,19 @@ def _cast(rows: pa.Table, column: str, kind: Kind, shown: str) -> str:
     found = _kind_of(native)
     if found not in _FITTING[kind] and not pa.types.is_null(native):
         raise SourceUnusable(f'{shown}: column "{column[:100]}" cannot be read as {kind}.')
-    cast = f'TRY_CAST("{column}" AS {_TYPES[kind]})'
-    return cast if kind != "float" else f"NANVL({cast}, {_NAN})"
+    return f"TRY_CAST({_shown(column, native)} AS {_TYPES[kind]})"
+
+
+def _shown(column: str, native: pa.DataType) -> str:
+    """A column with one NaN, and no day that has no text there: such a one fails where it is cast."""
+    if pa.types.is_float64(native):
+        return f'NANVL("{column}", {_NAN})'
+    if pa.types.is_date32(native):
+        ends = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
+        return f'CASE WHEN "{column}" BETWEEN {ends} THEN "{column}" END'
+    if pa.types.is_floating(native):
+        return f'NANVL(CAST("{column}" AS DOUBLE), {_NAN})'
+    return f'"{column}"'
 
 
 def _identifies(native: pa.DataType) -> bool:

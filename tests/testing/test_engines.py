@@ -35,6 +35,12 @@ def once(count: int) -> str:
 
 LOW_NAN = "CASE WHEN ISNAN({0}) THEN CAST('-inf' AS DOUBLE) ELSE {0} END"
 DOWN = "CASE WHEN {0} < 0 THEN -((-({0} + 1)) // {1}) - 1 ELSE {0} // {1} END"
+
+
+def year(count: int) -> str:
+    return f"hash(hash(CAST(strftime({{0}}, '%Y') AS TINYINT), {{{count - 1}}}))"
+
+
 BENT: dict[str, tuple[dict[str, Any], str]] = {
     "sums in doubles": ({"sum": "SUM(CAST({0} AS DOUBLE))"}, "dialect: the sum of"),
     "sums in 64 bits": ({"sum": "CAST(SUM({0}) AS BIGINT)"}, "dialect: EngineFailed"),
@@ -59,6 +65,7 @@ BENT: dict[str, tuple[dict[str, Any], str]] = {
     "a hash that is taken once": ({"digest": Digest("once", once)}, "digest: choices"),
     "a digest without the key": ({"digest": Digest("keyless", lambda _: "hash(hash({1}, {2}))")}, "two keys"),
     "a digest without the unit": ({"digest": Digest("alike", lambda _: "hash(hash({0}, {2}))")}, "neighbour"),
+    "a digest that a day makes fail": ({"digest": Digest("year", year)}, "digest: EngineFailed"),
     "the group itself": ({"digest": Digest("itself", lambda _: "{2}")}, "digest: choices"),
 }  # fmt: skip
 
