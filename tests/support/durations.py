@@ -118,14 +118,16 @@ class _Recorder:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.taken: dict[str, float] = {}
+        self.before = 0.0
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item):
-        before = _now()
-        try:
-            return (yield)
-        finally:
-            self.taken[item.nodeid] = _now() - before
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self):
+        self.before = _now()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item):
+        # Not the end of what tests share: the last one would be charged for the whole server.
+        self.taken[item.nodeid] = _now() - self.before
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node):
