@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.audit import registry
 from sfumato.audit.choices import CHOICES
 from sfumato.engines import DuckDB
-from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused, UnsupportedLoss
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, QueryRefused, UnsupportedLoss
 from sfumato.ledger import Steps
 from sfumato.loss import PureLoss
 from sfumato.mechanisms import PermuteAndFlip
@@ -225,6 +225,48 @@ def test_two_tables_need_a_name():
         mixed = ["SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM others"]
         with pytest.raises(QueryRefused, match="datasets"):
             session.first_above(mixed, 1, 1)
+
+
+def test_questions_of_another_session_are_refused_and_cost_nothing(session):
+    """Their units and limits are those of another table of the same name."""
+    loose = sf.PrivateTable(
+        "visits", source=pa.table({"cost": [1]}), unit=sf.PrivacyUnit.row(), schema={"cost": sf.Int(0, 10)}
+    )
+    with sf.Session(loose, budget=sf.Budget(1)) as other:
+        foreign = other.sql("SELECT COUNT(*) AS n FROM visits")
+        for questions in ([foreign], ["SELECT COUNT(*) AS n FROM visits", foreign]):
+            with pytest.raises(InvalidParameter, match="query of this session"):
+                session.first_above(questions, 1, 1)
+    assert session.balance().spent == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("EXPLAIN SELECT COUNT(*) AS n FROM visits", "EXPLAIN"),
+        (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.01) COUNT(*) AS n FROM visits",
+            "its own price",
+        ),
+    ],
+)
+def test_what_a_text_says_about_its_price_is_not_passed_over(session, text, match):
+    with pytest.raises(QueryRefused, match=match):
+        session.first_above([text], 1, 1)
+    assert session.balance().spent == 0
+
+
+@pytest.mark.parametrize("place", [-1, 1, -7, 5])
+def test_a_place_outside_of_what_was_paid_reads_nothing(session, place):
+    query = session.sql("SELECT COUNT(*) AS n FROM visits")
+    quote = query.quote(epsilon=1)
+    wanted = query.purchase(quote)
+    right = session.ledger.debit(wanted.dataset, wanted.loss, fingerprint=wanted.fingerprint)
+    with pytest.raises(AccessDenied, match="no such question"):
+        session.vault.read(quote.recipe.questions, right, place=place)
+    session.vault.read(quote.recipe.questions, right, place=0)
+    with pytest.raises(AccessDenied, match="used before"):
+        session.vault.read(quote.recipe.questions, right, place=0)
 
 
 # ── how far one unit moves one group

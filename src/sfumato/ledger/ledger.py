@@ -239,6 +239,7 @@ class Ledger(Acts):
         """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""
         if not isinstance(right, Right):
             raise InvalidParameter("record takes the right that debit gave.")
+        right.check_process()
         receipt = right.receipt
         if not isinstance(payload, bytes) or len(payload) > _LARGEST_PAYLOAD:
             raise InvalidParameter("payload must be bytes, at most a gibibyte.")

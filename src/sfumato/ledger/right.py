@@ -93,7 +93,7 @@ class Right:
         Raises:
             AccessDenied: if it was not paid for, was read before, or was paid by another process.
         """
-        self._here()
+        self.check_process()
         if read not in self._reads:
             raise AccessDenied("This receipt was not paid for this question.")
         with self._lock:
@@ -101,7 +101,7 @@ class Right:
                 raise AccessDenied("This receipt was used before: every read is paid for by itself.")
             self._used.add((read, part))
 
-    def _here(self) -> None:
+    def check_process(self) -> None:
         """Refuses a process that did not pay: one that was forked since."""
         if self._process != os.getpid():
             raise AccessDenied("This was paid for by another process, which alone may read it.")
@@ -138,7 +138,7 @@ class Right:
             many processes take some: a block is committed and anchored before its right exists, and sums are
             kept by the ledger. So the steps of all of them stay within what the filter allows.
         """
-        self._here()
+        self.check_process()
         if self._blocks is None:
             raise AccessDenied("This debit was not made for a fit that can be resumed.")
         part = positive(share, "share")
@@ -146,7 +146,7 @@ class Right:
 
     def _begin(self) -> None:
         """Uses up the right to spend it step by step."""
-        self._here()
+        self.check_process()
         if self._blocks is not None:
             raise AccessDenied("A fit that can be resumed is spent block by block: take one first.")
         with self._lock:
@@ -215,7 +215,7 @@ class Steps:
         Raises:
             BudgetExceeded: if the steps so far leave too little of what was paid.
         """
-        self._right._here()
+        self._right.check_process()
         with self._lock:
             try:
                 self._gate = self._gate.after(loss)

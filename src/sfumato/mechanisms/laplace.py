@@ -94,6 +94,11 @@ class Laplace(Mechanism):
         return float(self._scale)
 
     @property
+    def room(self) -> int:
+        """How many numbers one release may hold: as many as rounding is paid for."""
+        return self._room
+
+    @property
     def grid(self) -> float:
         """The power of two that every release is a multiple of."""
         return self._grid.step

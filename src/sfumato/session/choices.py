@@ -374,8 +374,15 @@ def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:
     if isinstance(questions, str | bytes) or not isinstance(questions, Sequence) or not questions:
         raise InvalidParameter("questions must be a list of SQL texts or queries, in the order to try them.")
     asked = [session.sql(each) if isinstance(each, str) else each for each in questions]
-    if not all(isinstance(each, Query) for each in asked):
+    if not all(isinstance(each, Query) and each.belongs_to(session) for each in asked):
         raise InvalidParameter("Each question must be SQL, or a query of this session.")
+    if any(each.explain for each in asked):
+        raise QueryRefused("EXPLAIN asks for the quote alone.", "Leave EXPLAIN out.")
+    if any(each.priced for each in asked):
+        raise QueryRefused(
+            "A question that names its own price cannot be compared with a threshold.",
+            "Leave its OPTIONS out: one epsilon pays for all questions.",
+        )
     return asked
 
 

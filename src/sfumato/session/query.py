@@ -63,6 +63,15 @@ class Query:
         """Whether the text asks for its quote alone."""
         return self._asking.explain
 
+    @property
+    def priced(self) -> bool:
+        """Whether the text names its own price."""
+        return self._asking.epsilon is not None or self._asking.delta is not None
+
+    def belongs_to(self, session: Session) -> bool:
+        """Whether it was made by this session: its units and limits are those of that session's tables."""
+        return self._session is session
+
     def __repr__(self) -> str:
         return f"Query({self.text!r})" if self.text is not None else f"Query({self.report!r})"
 

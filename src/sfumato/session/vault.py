@@ -75,6 +75,8 @@ class Vault:
         """
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
+        if not 0 <= place < len(questions):
+            raise AccessDenied("There is no such question among those that were paid for.")
         right.use(fingerprint_of(questions), place)
         measured = questions[place]
         if over is None:

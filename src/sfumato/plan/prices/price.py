@@ -30,6 +30,8 @@ __all__ = [
 
 AnyNoise: TypeAlias = Laplace | Geometric | Gaussian
 
+_MOST_FOUND = 2**20  # groups that a question may find, as far as its noise is concerned
+
 
 @dataclass(frozen=True, slots=True)
 class Priced:
@@ -117,6 +119,16 @@ def instruments(measured: Measured) -> tuple[Instrument, ...]:
     return tuple(instrument(each, measured) for each in measured.measurements)
 
 
+def _check_room(mechanism: AnyNoise, measured: Measured) -> None:
+    """Refuses a price at which noise for so many groups could not be drawn, before anything is paid."""
+    groups = _MOST_FOUND if measured.is_open else len(measured.combinations)
+    if isinstance(mechanism, Laplace | Gaussian) and mechanism.room < groups:
+        raise InvalidParameter(
+            "epsilon is too small for so many groups: rounding could no longer be paid for. "
+            "Ask for a larger epsilon, or group by less."
+        )
+
+
 def price(
     measured: Measured, law: Mechanics, *, epsilon: Fraction, delta: Fraction, portions: Sequence[Fraction]
 ) -> Priced:
@@ -142,6 +154,8 @@ def price(
         raise InvalidParameter("The parts of a price must sum to it exactly.")
     tools = instruments(measured)
     mechanisms = tuple(each.mechanism(law, portion) for each, portion in zip(tools, portions, strict=True))
+    for each in mechanisms:
+        _check_room(each, measured)
     noises = tuple(each.noise(mechanism) for each, mechanism in zip(tools, mechanisms, strict=True))
     units = tuple(each.unit for each in tools)
     loss: PrivacyLoss
