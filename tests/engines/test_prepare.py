@@ -257,7 +257,7 @@ def test_the_note_holds_no_data_and_not_the_salt(tmp_path):
     with duckdb.connect(str(path), read_only=True) as connection:
         ((text,),) = connection.execute(f'SELECT note FROM "{METADATA}"').fetchall()
     note = json.loads(text)
-    assert set(note) == {"format", "table", "unit", "columns", "salt", "apart"}
+    assert set(note) == {"format", "table", "unit", "columns", "salt", "apart", "digest"}
     assert note["columns"] == KINDS
     assert CANARY not in text
     assert SALT.hex() not in text
