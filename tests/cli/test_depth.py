@@ -61,7 +61,7 @@ def test_bought_bounds_are_told_and_paid(cli, hospital):
     again = cli("query", text, "--epsilon", "0.5", "--bounds", "auto", "--json").json
     assert again["free"]
     assert again["bounds"]
-    assert "bounds for" in cli("ledger", "show").out
+    assert "bounds: " in cli("ledger", "show").out
 
 
 def test_the_share_touched_is_in_text_and_json(cli, hospital):

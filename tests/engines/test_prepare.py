@@ -289,7 +289,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     target = tmp_path / "p.duckdb"
     prepared(tmp_path, some_rows())
     before = target.read_bytes()
-    monkeypatch.setattr(preparing, "statement", lambda *_: f"SELECT CAST('{CANARY}' AS INTEGER)")
+    monkeypatch.setattr(preparing, "statement", lambda *_, **__: f"SELECT CAST('{CANARY}' AS INTEGER)")
     with pytest.raises(SourceUnusable, match="could not be prepared") as failure:
         prepare(table_of(frame(some_rows())), target, force=True)
     assert CANARY not in str(failure.value)

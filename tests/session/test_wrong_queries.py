@@ -138,7 +138,7 @@ WRONG = [
     # functions
     (
         "SELECT PERCENTILE(amount, .95) FROM visits",
-        "PERCENTILE is not a name",
+        "SQL has no function PERCENTILE",
         "Write QUANTILE_CONT(amount, 0.95).",
         "SELECT QUANTILE_CONT(amount, 0.95) FROM visits",
     ),
