@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -100,6 +101,25 @@ def test_ctrl_c_cancels_the_read_and_the_next_one_works(make):
         assert caught.value.__context__ is None
         assert caught.value.code == "cancelled"
         assert ask(one) == {"s": [19_999 * 10_000]}
+
+
+@pytest.mark.usefixtures("no_callbacks")
+def test_ctrl_c_before_the_first_read_shuts_the_doors_and_is_a_cancelled_read(make, monkeypatch):
+    one = make(timeout=60)
+    one.attach("n", NUMBERS, {"a": "integer"})
+    shut = one._shut
+
+    def interrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)  # while the other thread hears it
+        shut()
+
+    monkeypatch.setattr(one, "_shut", interrupted)
+    with pytest.raises(Cancelled):
+        ask(one)
+    monkeypatch.undo()
+    assert one._locked
+    assert ask(one) == {"s": [19_999 * 10_000]}
 
 
 @pytest.mark.usefixtures("no_callbacks")

@@ -226,7 +226,8 @@ class DuckDB:
             self._check_open()
             if not self._tables:
                 raise EngineFailed("No table is attached; attach one before reading.")
-            if not self._locked and not _succeeds(self._shut):
+            # Beside this thread, and to its end: Ctrl-C must not leave a door half shut.
+            if not self._locked and not run(lambda: _succeeds(self._shut), lambda: None, timeout=None):
                 raise EngineFailed(_STALE)
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
             held = self._held
