@@ -253,10 +253,10 @@ def test_a_right_is_not_made_copied_or_carried_away(place):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_may_not_read_what_its_parent_paid_for(place, crew):
+def test_a_forked_child_may_neither_read_nor_record_what_its_parent_paid_for(place, crew):
     place.made().close()
     ((status, found),) = crew.run(["forked", place.where, place.state])
-    assert (status, found) == (0, ["refused", "refused", "read", 1])
+    assert (status, found) == (0, ["refused", "refused", "refused", "read", 1])
     assert kinds(place) == (1, 1)
 
 

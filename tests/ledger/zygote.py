@@ -173,13 +173,18 @@ def bought(report, where, state, point, patience=0.0, after=None, planted=""):
 
 
 def forked(report, where, state):
-    """Forks while it has a right: the child may not read what the parent paid for."""
+    """Forks while it has a right: the child may neither read nor record what the parent paid for."""
     ledger = Ledger.open(where, state=state)
 
     def answer(right):
         child = os.fork()
         if not child:
-            for use in (lambda: right.use("q"), lambda: right.steps(BasicFilter("0.1"))):
+            uses = (
+                lambda: right.use("q"),
+                lambda: right.steps(BasicFilter("0.1")),
+                lambda: ledger.record(right, b"7"),
+            )
+            for use in uses:
                 try:
                     use()
                 except AccessDenied:

@@ -64,6 +64,16 @@ def test_groups_have_means_of_their_own_and_missing_numbers_do_not_count(name):
 
 
 @pytest.mark.parametrize("name", MEANS)
+@pytest.mark.parametrize("odd", [0.0, -0.0, -7.0, -1e308, 5e-324, 0.5, 1e308, -np.inf, np.inf])
+def test_numbers_outside_of_the_range_are_held_at_its_ends(name, odd):
+    """Where half of the numbers are so, none of them may pass for missing."""
+    prices = np.where(np.arange(3000) % 2, 10.0, odd)
+    with sf.Session(table(prices), budget=sf.Budget(1e9, 1e-6)) as session:
+        release = session.sql(f"SELECT {name}(price) AS m, COUNT(*) AS n FROM sales").release(epsilon=10_000)
+    assert release.table["m"][0].as_py() == pytest.approx(MEANS[name](np.clip(prices, 1, 100)), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", MEANS)
 @pytest.mark.parametrize("rows", [0, 3, 400])
 @pytest.mark.parametrize("told", [1.0, 0.3])
 def test_the_bars_cover_and_those_of_less_noise_would_not(name, rows, told):
