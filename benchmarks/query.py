@@ -114,12 +114,13 @@ def _optimisers() -> tuple[str, ...]:
 
 
 def _statement(one: sf.Session, text: str) -> Any:
+    from sfumato.engines.dialect import DUCKDB
     from sfumato.plan.prices.recipe import measured_of
     from sfumato.sql.write.lower import lower
 
     query = one.sql(text)
     table = one.tables["visits"]
-    return lower(measured_of(query.report, table), table)
+    return lower(measured_of(query.report, table), table, DUCKDB)
 
 
 def _opendp(report: Report, case: str) -> None:

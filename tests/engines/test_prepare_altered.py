@@ -13,6 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato.engines import duckdb as engines
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import EngineFailed, SourceUnusable
@@ -166,8 +167,9 @@ def test_what_is_written_between_two_reads_is_found_whatever_was_checked_before(
     monkeypatch.setattr(engines, "_SETTLED", 0)  # remembered at once
     path, altered = made(tmp_path), made(tmp_path, "altered")
     write(altered, APPENDED)
-    question = _question(COUNT, "prepared", table_of(str(path)))
-    read, held = lower(question, table_of(str(path))), guard(question, table_of(str(path)))
+    table = table_of(str(path))
+    question = _question(COUNT, "prepared", table)
+    read, held = lower(question, table, DUCKDB), guard(question, table, DUCKDB)
     with DuckDB() as engine:
         engine.attach("visits", path, KINDS, unit="user")
         whole = engine.fetch(read, guard=held).to_pylist()
@@ -187,10 +189,11 @@ def test_what_is_written_between_two_reads_is_found_whatever_was_checked_before(
 
 def test_a_state_is_remembered_only_once_its_time_of_change_is_past(tmp_path):
     path = made(tmp_path)
-    question = _question(COUNT, "prepared", table_of(str(path)))
+    table = table_of(str(path))
+    question = _question(COUNT, "prepared", table)
     with DuckDB() as engine:
         engine.attach("visits", path, KINDS, unit="user")
-        engine.fetch(lower(question, table_of(str(path))), guard=guard(question, table_of(str(path))))
+        engine.fetch(lower(question, table, DUCKDB), guard=guard(question, table, DUCKDB))
         assert engine._held == {}
 
 
@@ -241,7 +244,7 @@ def _question(text, bounding, table):
 
 def _columns(connection, question, table):
     """What is read, as group → number for each measurement, with the number of units where it is read."""
-    answer = connection.sql(lower(question, table).sql("duckdb")).to_arrow_table()
+    answer = connection.sql(lower(question, table, DUCKDB).sql("duckdb")).to_arrow_table()
     found = reading(answer, question)
     columns = [*found.columns, *([] if found.units is None else [found.units])]
     return [dict(zip(found.groups, column, strict=True)) for column in columns]
@@ -286,7 +289,7 @@ def searched(path, seeds):
         connection.execute("DROP TABLE altered")
         for question in questions:
             connection.execute("CREATE OR REPLACE VIEW visits AS FROM kept")
-            ((beyond,),) = connection.sql(guard(question, table).sql("duckdb")).fetchall()
+            ((beyond,),) = connection.sql(guard(question, table, DUCKDB).sql("duckdb")).fetchall()
             wrong = broken(connection, question, table)
             found["unguarded"] += wrong
             found["refused" if beyond else "answered"] += 1

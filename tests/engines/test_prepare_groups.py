@@ -106,7 +106,7 @@ def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypat
         monkeypatch.setattr(
             preparing,
             "group_rank",
-            lambda keys, salt, _: one(keys, salt).replace("hash(hash(", "0 * length(concat("),
+            lambda *args: one(*args).replace("hash(hash(", "0 * length(concat("),
         )
     found = lines(tmp_path, rows, group_by)
     assert sum(map(len, found.values())) == len(rows)
@@ -165,7 +165,7 @@ def test_a_group_of_the_file_is_a_group_of_an_open_group_by(kind):
         "boolean": "unnest([NULL, true, false])",
     }[kind]
     theirs = canonical(Typed(exp.column("x", quoted=True), kind), DUCKDB).sql.sql("duckdb")
-    ours = preparing.canonical("x", kind)
+    ours = preparing.canonical("x", kind, DUCKDB)
     (found,) = duckdb.sql(
         f"SELECT count(*), count_if(a IS NOT DISTINCT FROM b AND hash(a) = hash(b)), count(DISTINCT a) "
         f"FROM (SELECT {theirs} AS a, {ours} AS b FROM (SELECT {values} AS x))"
@@ -188,11 +188,11 @@ def _first_three(expression: str) -> list[tuple[int, ...]]:
 
 
 def test_which_groups_come_first_is_uniform_over_subsets():
-    assert_discrete(_first_three(preparing.group_rank(['"x"'], "s")), SUBSETS)
+    assert_discrete(_first_three(preparing.group_rank(['"x"'], "s", DUCKDB.digest)), SUBSETS)
 
 
 def test_a_hash_that_is_taken_once_is_not_uniform():
-    once = preparing.group_rank(['"x"'], "s").replace("hash(hash(", "(hash(")
+    once = preparing.group_rank(['"x"'], "s", DUCKDB.digest).replace("hash(hash(", "(hash(")
     assert discrete_finding(_first_three(once), SUBSETS).p < 1e-9
 
 
@@ -222,7 +222,7 @@ def test_the_note_says_the_grouping_and_files_without_one_are_as_before(tmp_path
     assert plain.groups == ()
     assert note_of(grouped.path) | {"format": 1} == note_of(plain.path) | {"groups": ["day", "country"]}
     assert (note_of(plain.path)["format"], note_of(grouped.path)["format"]) == (1, 2)
-    assert preparing.statement("t", KINDS, SALT) == preparing.statement("t", KINDS, SALT, ())
+    assert preparing.statement("t", KINDS, SALT, DUCKDB) == preparing.statement("t", KINDS, SALT, DUCKDB, ())
 
 
 def test_an_engine_says_which_grouping_a_table_serves(tmp_path):

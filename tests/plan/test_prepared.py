@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.price import instrument
@@ -215,7 +216,7 @@ def test_more_groups_than_rows_are_never_kept():
 def test_limits_of_the_question_are_limits_on_the_ranks():
     found = made("SELECT note, COUNT(*) AS n FROM t GROUP BY note", limits=(1, None)).measured
     assert found.unit.max_groups == 1
-    text = lower(found, {"t": table()}).sql("duckdb")
+    text = lower(found, {"t": table()}, DUCKDB).sql("duckdb")
     assert '"sfumato group" <= 1' in text
     assert '"sfumato place" <= 3' in text
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import sfumato as sf
 from sfumato.engines import DuckDB
+from sfumato.engines.dialect import DUCKDB
 from sfumato.ledger import Ledger
 from sfumato.plan.prices.quoting import make_quote
 from sfumato.session import query as asking
@@ -92,7 +93,7 @@ def warm() -> None:
     table = sf.PrivateTable("t", source=None, unit=sf.PrivacyUnit.row(), schema={"age": sf.Int(0, 110)})
     report = parse("SELECT COUNT(*) AS n FROM t WHERE age > 3", {"t": table})
     quote = make_quote(report, table, epsilon=1)
-    lower(quote.measured, table).sql("duckdb")
+    lower(quote.measured, table, DUCKDB).sql("duckdb")
     Ledger.open(None).close()
 
 

@@ -80,7 +80,7 @@ def answered(rows, text, salt):
     table = table_of(None)
     measured = measured_of(parse(text, {"t": table}), table)
     measured = replace(measured, bounding="choose")
-    made = lower(measured, {"t": table}, salt=salt).sql("duckdb")
+    made = lower(measured, {"t": table}, DUCKDB, salt=salt).sql("duckdb")
     names = (UNIT_COLUMN, "a", "b", "x")
     types = (pa.int64(), pa.string(), pa.int64(), pa.float64())
     columns = zip(*rows, strict=True) if rows else [()] * 4

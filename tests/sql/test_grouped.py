@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import sfumato as sf
+from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.prices.recipe import recipe
 from sfumato.sql.asking import ask
 from sfumato.sql.write.lower import lower
@@ -15,7 +16,7 @@ def lowered(text, *, max_rows=6, way="grouped"):
     table = sf.PrivateTable("t", source=None, unit=unit, schema=SCHEMA)
     report = ask(text, {"t": table}).report
     measured = recipe(replace(report, child=replace(report.child, bounding=way)), table).measured
-    return lower(measured, {"t": table}, salt=5).sql("duckdb")
+    return lower(measured, {"t": table}, DUCKDB, salt=5).sql("duckdb")
 
 
 RANKS = '"sfumato group" <= 2 AND "sfumato place" <= 3'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import math
 import random
@@ -16,7 +17,7 @@ import pytest
 from sqlglot import exp
 
 from sfumato.engines import UNIT_COLUMN
-from sfumato.engines.dialect import Dialect
+from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.tree import Column, call, literal
 from sfumato.plan.questions.nodes import Key, Measured, Measurement
@@ -25,8 +26,9 @@ from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTab
 from sfumato.sql.write import lower as lowering
 from sfumato.sql.write import parts as shared
 from sfumato.sql.write.fixed_point import fixed_point
-from sfumato.sql.write.lower import lower
 from sfumato.sql.write.typed import Typed
+
+lower = functools.partial(lowering.lower, dialect=DUCKDB)
 
 SCHEMA = {
     "country": Enum("FR", "DE", "IT"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.tree import Column, call, literal
 from sfumato.plan.prices.recipe import measured_of
@@ -80,7 +81,7 @@ def test_different_questions_differ() -> None:
 def test_lowered(query: str, expected: str) -> None:
     table = BY_UNIT if query.startswith("@unit ") else BY_ROW
     report = ask(query.removeprefix("@unit "), table)
-    assert lower(measured_of(report, table), table).sql("duckdb") == expected.rstrip(";")
+    assert lower(measured_of(report, table), table, DUCKDB).sql("duckdb") == expected.rstrip(";")
 
 
 def test_parts_of_a_report() -> None:

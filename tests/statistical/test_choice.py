@@ -22,6 +22,7 @@ from scipy import stats
 from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.nodes import Measured
@@ -91,7 +92,7 @@ def choices(kind: str, ids: str, salt: int, change: Change = as_it_is) -> tuple[
     """Which of the subsets of groups each of the units counts in."""
     measured, table = question(kind)
     values = KEYS[kind][1]
-    statement = lower(measured, {"t": table}, salt=salt)
+    statement = lower(measured, {"t": table}, DUCKDB, salt=salt)
     change(statement)
     text = statement.sql("duckdb")
     places = {

@@ -139,7 +139,7 @@ class Bench:
         if name in self.world.prepared:
             kinds = {column: kind.kind for column, kind in self.world.tables[name].schema.items()}
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW attached AS {select}")
-            select = prepare.statement("attached", kinds, b"salt", self.world.prepared[name])
+            select = prepare.statement("attached", kinds, b"salt", DUCKDB, self.world.prepared[name])
         self._connection.execute(f'CREATE TABLE "{name}{suffix}" AS {select}')
         self._connection.unregister("incoming")
         if self._store is not None:

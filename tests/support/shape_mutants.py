@@ -19,6 +19,7 @@ from sqlglot import exp
 from query_mutants import MUTANTS, Mutant, Patch
 from sfumato.engines import prepare
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import Digest
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.questions import sensitivity as claims
 from sfumato.plan.questions.nodes import Measured, Measurement
@@ -201,8 +202,8 @@ def _no_ranks(name: str) -> Callable[[exp.Expr], None]:
     return change
 
 
-def _groups_among_all(keys: Sequence[str], salt: str, *_: Any) -> str:
-    return _group_rank(keys, salt).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
+def _groups_among_all(keys: Sequence[str], salt: str, digest: Digest) -> str:
+    return _group_rank(keys, salt, digest).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
 
 
 def _places_among_all(keys: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ from sfumato.engines._scans import quoted
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
-from sfumato.engines.dialect import DUCKDB, Digest
+from sfumato.engines.dialect import Dialect, Digest
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.forms import group_form, one_form
 from sfumato.engines.sources import Database, Files, Located, locate
@@ -132,9 +132,9 @@ def prepare(
         connection = engine._connect()
         try:
             planned = plan_table(connection, table.name, located, kinds, unit=unit)
-            digest = engine.dialect.digest
-            select = statement(table.name, kinds, key, groups, digest=digest)
-            note = _note(table, key, groups, planned.exact, digest)
+            dialect = engine.dialect
+            select = statement(table.name, kinds, key, dialect, groups)
+            note = _note(table, key, groups, planned.exact, dialect.digest)
             work = _writer(connection, planned, draft, select, note)
             whole = _run(work, connection.interrupt, timeout)
         finally:
@@ -146,28 +146,23 @@ def prepare(
 
 
 def statement(
-    name: str,
-    kinds: Mapping[str, Kind],
-    salt: bytes,
-    groups: Sequence[str] = (),
-    *,
-    digest: Digest = DUCKDB.digest,
+    name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
 ) -> str:
     """The SELECT over an attached table whose rows a prepared file has, in their order."""
     columns = [quoted(each) for each in kinds]
     shown = [
-        f"{DUCKDB.text(one_form(_column(each), kind, DUCKDB))} AS {quoted(each)}"
+        f"{dialect.text(one_form(_column(each), kind, dialect))} AS {quoted(each)}"
         for each, kind in kinds.items()
     ]
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    found = rank(columns, _number(salt), digest)
+    found = rank(columns, _number(salt), dialect.digest)
     if not groups:
         ranked = f"SELECT {listed}, {_narrow(found)} AS {ranks} FROM ({rows}) AS r"
         return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
-    keys = [canonical(each, kinds[each]) for each in groups]
-    group = group_rank(keys, _number(salt, b"ranks of groups"), digest)
+    keys = [canonical(each, kinds[each], dialect) for each in groups]
+    group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest)
     whole = f"SELECT {listed}, {found} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
     made = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
     narrow = [f"{_narrow(sql)} AS {quoted(each)}" for each, sql in made.items()]
@@ -179,7 +174,7 @@ def _narrow(number: str) -> str:
     return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
 
 
-def rank(columns: Sequence[str], salt: str, digest: Digest = DUCKDB.digest) -> str:
+def rank(columns: Sequence[str], salt: str, digest: Digest) -> str:
     """SQL for the rank of a row among those of its unit.
 
     Args:
@@ -192,7 +187,7 @@ def rank(columns: Sequence[str], salt: str, digest: Digest = DUCKDB.digest) -> s
     return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
 
 
-def group_rank(keys: Sequence[str], salt: str, digest: Digest = DUCKDB.digest) -> str:
+def group_rank(keys: Sequence[str], salt: str, digest: Digest) -> str:
     """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
 
     Args:
@@ -215,9 +210,9 @@ def place(keys: Sequence[str]) -> str:
     return f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(RANK_COLUMN)})"
 
 
-def canonical(column: str, kind: Kind) -> str:
+def canonical(column: str, kind: Kind, dialect: Dialect) -> str:
     """SQL for a column of a grouping, by its name, as an open GROUP BY has it."""
-    return DUCKDB.text(group_form(_column(column), kind, DUCKDB))
+    return dialect.text(group_form(_column(column), kind, dialect))
 
 
 def _column(name: str) -> exp.Column:

@@ -22,7 +22,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.dialect import DUCKDB, Dialect
+from sfumato.engines.dialect import Dialect
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import WEIGHT
@@ -36,7 +36,7 @@ __all__ = ["CELL", "UNITS", "lower"]
 
 
 def lower(
-    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect = DUCKDB, *, salt: int = 0
+    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect, *, salt: int = 0
 ) -> exp.Select:
     """One SELECT with the columns `k0`, … and `m0`, …: exact integers, one row for each group that exists.
 

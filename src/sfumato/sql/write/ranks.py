@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
-from sfumato.engines.dialect import DUCKDB, Dialect
+from sfumato.engines.dialect import Dialect
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
@@ -39,9 +39,7 @@ def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) 
     ]
 
 
-def guard(
-    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect = DUCKDB
-) -> exp.Select | None:
+def guard(measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect) -> exp.Select | None:
     """One number: how many units have more rows or groups of the ranks that a question keeps than they may.
 
     0 for a file as it was prepared. None: the question relies on no ranks.

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.dialect import DUCKDB, Dialect
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import rows_of
@@ -22,7 +22,7 @@ UNIT = "u"
 
 
 def lower_rows(
-    measured: Measured, tables: Mapping[str, Any], dialect: Dialect = DUCKDB, *, salt: int = 0
+    measured: Measured, tables: Mapping[str, Any], dialect: Dialect, *, salt: int = 0
 ) -> exp.Select:
     """One SELECT with the columns `u`, where units have ids, and `m0`, …: one line for each row that counts.
 
