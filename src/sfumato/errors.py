@@ -98,15 +98,31 @@ class QueryRefused(SfumatoError):
     """The question has no proven rule. Nothing was spent; the message gives the reason and what would work.
 
     Attributes:
-        reason: Why, in one sentence.
-        fix: The nearest thing that would work, in one sentence.
+        slots: What the sentences speak of, by name, such as `column` and `unit`: a caller that has better
+            words for it changes these, and the sentences follow. Without slots they are plain text.
     """
 
     code = "query_refused"
 
-    def __init__(self, reason: str, fix: str = "") -> None:
-        super().__init__(f"{reason} {fix}".strip())
-        self.reason, self.fix = reason, fix
+    def __init__(self, reason: str, fix: str = "", **slots: object) -> None:
+        super().__init__(reason, fix)
+        self.slots = slots
+
+    @property
+    def reason(self) -> str:
+        """Why, in one sentence."""
+        return self._filled(self.args[0])
+
+    @property
+    def fix(self) -> str:
+        """The nearest thing that would work, in one sentence."""
+        return self._filled(self.args[1])
+
+    def _filled(self, text: str) -> str:
+        return text.format_map(self.slots) if self.slots else text
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.fix}".strip()
 
 
 class SourceUnusable(SfumatoError):

@@ -10,9 +10,9 @@ from typing import Any
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, refine, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS
-from sfumato.plan.expressions.names import in_sql, unused
+from sfumato.plan.expressions.names import unused
 from sfumato.plan.expressions.normal import conjunction, normal
-from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, only_column
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.existing import existing, existing_among_public
@@ -188,17 +188,22 @@ def _listed(key: Expression, predicate: Expression | None) -> tuple[Any, ...] | 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:
     """The refusal of a key of fractions."""
-    named = [in_sql(each) for each in columns_of(key)]
-    column = named[0] if len(named) == 1 else "x"
-    shown = column if isinstance(key, Column) else "this expression"
+    column = only_column(key) or "x"
+    what = key if isinstance(key, Column) else "this expression"
     bounded = facts.lower is not None and facts.upper is not None
     if bounded and facts.step is not None:
         return QueryRefused(
-            f"GROUP BY {shown} would have more than {_MOST_GROUPS:,} groups.",
-            f"Narrow it in WHERE, or group by something coarser, such as FLOOR({column} / 10) * 10.",
+            "GROUP BY {what} would have more than {most:,} groups.",
+            "Narrow it in WHERE, or group by something coarser, such as FLOOR({column} / 10) * 10.",
+            what=what,
+            most=_MOST_GROUPS,
+            column=column,
         )
-    held = column if bounded else f"LEAST(GREATEST({column}, 0), 100)"
+    held = "{column}" if bounded else "LEAST(GREATEST({column}, 0), 100)"
     return QueryRefused(
-        f"GROUP BY {shown} has no list of values: fractions are rarely shared by two rows.",
-        f"Group by steps, such as FLOOR({held} / 10) * 10, or list the values: WHERE {column} IN (1, 2, 3).",
+        "GROUP BY {what} has no list of values: fractions are rarely shared by two rows.",
+        f"Group by steps, such as FLOOR({held} / 10) * 10, or list the values: "
+        "WHERE {column} IN (1, 2, 3).",
+        what=what,
+        column=column,
     )

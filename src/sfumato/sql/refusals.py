@@ -14,6 +14,7 @@ from sfumato.errors import QueryRefused
 
 __all__ = [
     "AGGREGATES",
+    "ANY_UNIT",
     "CLAUSES",
     "FORM",
     "FUNCTIONS",
@@ -21,9 +22,18 @@ __all__ = [
     "TABLE_PARTS",
     "nearest",
     "refuse",
+    "refused",
     "shown",
     "statement",
 ]
+
+
+class _Example(str):
+    """A word that stands in a slot until a better one is known."""
+
+
+ANY_UNIT = _Example("user_id")
+"""What examples call the privacy unit where nothing says what the query calls it."""
 
 FORM = "A query looks like SELECT country, COUNT(*) FROM visits WHERE age >= 18 GROUP BY country."
 
@@ -32,7 +42,7 @@ _ROLLUP = "Ask each grouping as a query of its own, or add up the released group
 CLAUSES: dict[str, tuple[str, str]] = {
     "laterals": ("LATERAL is not supported.", "Join a subquery on the privacy unit."),
     "pivots": ("PIVOT is not supported.", "Use GROUP BY, or COUNT(*) FILTER (WHERE …) for each column."),
-    "windows": ("WINDOW is not supported.", "Write OVER (PARTITION BY user_id …) out, in a subquery."),
+    "windows": ("WINDOW is not supported.", "Write OVER (PARTITION BY {unit} …) out, in a subquery."),
     "qualify": ("QUALIFY is allowed only in subqueries.", "Use HAVING, which filters the released groups."),
     "sample": ("SAMPLE is not supported: the noise is for the whole table.", "Leave it out."),
     "into": ("SELECT INTO is not supported: nothing is written.", "Leave INTO out."),
@@ -50,7 +60,7 @@ TABLE_PARTS: dict[str, tuple[str, str]] = {
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Window: (
         "Window functions (OVER) are allowed only in a subquery, where each looks at the rows of one unit.",
-        "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY user_id ORDER BY day) AS n FROM t).",
+        "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY {unit} ORDER BY day) AS n FROM t).",
     ),
     exp.ArrayOverlaps: ("&& is not supported.", "Write AND."),
     exp.Placeholder: ("Parameters are not supported.", "Write the value into the query."),
@@ -66,9 +76,9 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
 }
 """The parts of expressions that are refused wherever they stand."""
 
-_DISTINCT = "Write COUNT(DISTINCT x)."
+_DISTINCT = "Write COUNT(DISTINCT {x})."
 _ONE_VALUE = "It would show a single row's value."
-_ONE_LEVEL = "QUANTILE_CONT(x, 0.5) works; ask for one column a level."
+_ONE_LEVEL = "QUANTILE_CONT({x}, 0.5) works; ask for one column a level."
 
 AGGREGATES: dict[str, tuple[str, str]] = {
     "reservoir_quantile": ("RESERVOIR_QUANTILE is not supported.", _ONE_LEVEL),
@@ -84,23 +94,23 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "logicalor": ("BOOL_OR is not supported.", "Use COUNT_IF(condition)."),
     "std": ("STD means different things in different dialects.", "Write STDDEV_SAMP or STDDEV_POP."),
     "var": ("VAR means different things in different dialects.", "Write VAR_SAMP or VAR_POP."),
-    "covariance_pop": ("SQL has no function COVARIANCE_POP.", "Write COVAR_POP(y, x)."),
-    "covariance_samp": ("SQL has no function COVARIANCE_SAMP.", "Write COVAR_SAMP(y, x)."),
-    "average": ("SQL has no function AVERAGE.", "Write AVG(x)."),
+    "covariance_pop": ("SQL has no function COVARIANCE_POP.", "Write COVAR_POP({y}, {x})."),
+    "covariance_samp": ("SQL has no function COVARIANCE_SAMP.", "Write COVAR_SAMP({y}, {x})."),
+    "average": ("SQL has no function AVERAGE.", "Write AVG({x})."),
     "count_distinct": ("SQL has no function COUNT_DISTINCT.", _DISTINCT),
     "countdistinct": ("SQL has no function COUNTDISTINCT.", _DISTINCT),
     "nunique": ("SQL has no function NUNIQUE.", _DISTINCT),
-    "percentile": ("SQL has no function PERCENTILE.", "Write QUANTILE_CONT(x, 0.95)."),
-    "percentile_approx": ("PERCENTILE_APPROX is not supported.", "Write QUANTILE_CONT(x, 0.95)."),
-    "stdevp": ("SQL has no function STDEVP.", "Write STDDEV_POP(x)."),
-    "total": ("TOTAL is not supported.", "Write SUM(x)."),
-    "regrslope": ("REGR_SLOPE is not supported.", "Write COVAR_POP(y, x) / VAR_POP(x)."),
+    "percentile": ("SQL has no function PERCENTILE.", "Write QUANTILE_CONT({x}, {level})."),
+    "percentile_approx": ("PERCENTILE_APPROX is not supported.", "Write QUANTILE_CONT({x}, {level})."),
+    "stdevp": ("SQL has no function STDEVP.", "Write STDDEV_POP({x})."),
+    "total": ("TOTAL is not supported.", "Write SUM({x})."),
+    "regrslope": ("REGR_SLOPE is not supported.", "Write COVAR_POP({y}, {x}) / VAR_POP({x})."),
     "regrintercept": (
         "REGR_INTERCEPT is not supported.",
-        "Write AVG(y) - COVAR_POP(y, x) / VAR_POP(x) * AVG(x).",
+        "Write AVG({y}) - COVAR_POP({y}, {x}) / VAR_POP({x}) * AVG({x}).",
     ),
-    "regrcount": ("REGR_COUNT is not supported.", "Write COUNT(CASE WHEN y IS NOT NULL THEN x END)."),
-    "regrr2": ("REGR_R2 is not supported.", "Write POWER(CORR(y, x), 2)."),
+    "regrcount": ("REGR_COUNT is not supported.", "Write COUNT(CASE WHEN {y} IS NOT NULL THEN {x} END)."),
+    "regrr2": ("REGR_R2 is not supported.", "Write POWER(CORR({y}, {x}), 2)."),
 }
 """Aggregates that are refused with advice of their own, by sqlglot's class or the name in lower case."""
 
@@ -135,6 +145,11 @@ _LISTS = {"show", "describe", "desc", "pragma", "summarize"}
 def refuse(reason: str, fix: str = "") -> QueryRefused:
     """The refusal with its reason and what would work."""
     return QueryRefused(reason, fix)
+
+
+def refused(sentences: tuple[str, str], unit: str = ANY_UNIT) -> QueryRefused:
+    """The refusal with one of these pairs of sentences, whose examples call the privacy unit so."""
+    return QueryRefused(*sentences, unit=unit)
 
 
 def statement(word: str) -> QueryRefused:

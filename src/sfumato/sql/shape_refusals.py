@@ -4,10 +4,10 @@ from __future__ import annotations
 
 __all__ = ["JOINS", "PER_UNIT", "SUBQUERIES", "UNIONS", "WINDOWS"]
 
-_ON = "Write FROM a JOIN b ON a.user_id = b.user_id, or for a public table ON a.region = r.region_id."
-_SEMI = "Join a subquery: JOIN (SELECT DISTINCT user_id FROM b WHERE …) AS b ON a.user_id = b.user_id."
+_ON = "Write FROM a JOIN b ON a.{unit} = b.{unit}, or for a public table ON a.region = r.region_id."
+_SEMI = "Join a subquery: JOIN (SELECT DISTINCT {unit} FROM b WHERE …) AS b ON a.{unit} = b.{unit}."
 _ANTI = (
-    "Write LEFT JOIN (SELECT DISTINCT user_id, 1 AS found FROM b) AS b ON a.user_id = b.user_id, and WHERE "
+    "Write LEFT JOIN (SELECT DISTINCT {unit}, 1 AS found FROM b) AS b ON a.{unit} = b.{unit}, and WHERE "
     "b.found IS NULL."
 )
 
@@ -40,14 +40,14 @@ SUBQUERIES: dict[str, tuple[str, str]] = {
     "scalar": (
         "A subquery inside an expression is not supported.",
         "A figure about everyone is a query of its own: ask it first, and write the number here. Figures of "
-        "each person are joined: JOIN (SELECT user_id, AVG(x) AS m FROM b GROUP BY user_id) AS b ON …",
+        "each person are joined: JOIN (SELECT {unit}, AVG(x) AS m FROM b GROUP BY {unit}) AS b ON …",
     ),
     "recursive": ("WITH RECURSIVE is not supported.", "Write each step as a subquery of its own."),
     "columns": ("WITH does not rename columns here.", "Use AS in its SELECT."),
     "twice": ("WITH defines the same name twice.", "Give each query a name of its own."),
     "limit": (
         "LIMIT in a subquery would choose among the rows of everyone.",
-        "Leave it out; QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY day) <= 3 keeps 3 rows each.",
+        "Leave it out; QUALIFY ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY day) <= 3 keeps 3 rows each.",
     ),
     "kind": ("A subquery in FROM is a SELECT, or UNION ALL of several.", "Write (SELECT … FROM …)."),
     "public": (
@@ -62,14 +62,14 @@ SUBQUERIES: dict[str, tuple[str, str]] = {
     "persons": (
         "Each of these groups would be about one person, and such groups are never shown.",
         "Group by what many people share, or ask about the figures of each: SELECT AVG(n) FROM (SELECT "
-        "user_id, COUNT(*) AS n FROM … GROUP BY user_id).",
+        "{unit}, COUNT(*) AS n FROM … GROUP BY {unit}).",
     ),
     "having": ("HAVING needs GROUP BY.", "Put the condition into WHERE."),
     "distinct": (
         "SELECT DISTINCT in a subquery would depend on which people share a value.",
-        "Select the privacy unit, too: SELECT DISTINCT user_id, x FROM …",
+        "Select the privacy unit, too: SELECT DISTINCT {unit}, x FROM …",
     ),
-    "on": ("DISTINCT ON is not supported.", "QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id …) = 1 works."),
+    "on": ("DISTINCT ON is not supported.", "QUALIFY ROW_NUMBER() OVER (PARTITION BY {unit} …) = 1 works."),
 }
 """Subqueries, where they may not stand or have parts that they may not have."""
 
@@ -94,7 +94,7 @@ PER_UNIT: dict[str, tuple[str, str]] = {
 UNIONS: dict[str, tuple[str, str]] = {
     "union": (
         "UNION without ALL would compare rows of different people to drop equal ones.",
-        "Write UNION ALL, and around it SELECT DISTINCT user_id, … to drop equal rows of each one.",
+        "Write UNION ALL, and around it SELECT DISTINCT {unit}, … to drop equal rows of each one.",
     ),
     "intersect": ("INTERSECT is not supported: rows of different people would be compared.", _SEMI),
     "except": ("EXCEPT is not supported: rows of different people would be compared.", _ANTI),
@@ -122,9 +122,9 @@ WINDOWS: dict[str, tuple[str, str]] = {
         "Window functions over groups are not supported.",
         "Ask for the groups alone: ranks and shares follow from the released numbers, at no cost.",
     ),
-    "named": ("Named windows are not supported.", "Write OVER (PARTITION BY user_id …) out each time."),
+    "named": ("Named windows are not supported.", "Write OVER (PARTITION BY {unit} …) out each time."),
     "nested": ("A window function is inside another.", "Put the inner one into a subquery."),
-    "order": ("Ranks, LAG and LEAD need an order.", "Write OVER (PARTITION BY user_id ORDER BY day)."),
+    "order": ("Ranks, LAG and LEAD need an order.", "Write OVER (PARTITION BY {unit} ORDER BY day)."),
     "frame": (
         "Frames (ROWS, RANGE) are not supported: a window is all rows of its partition.",
         "Leave the frame out.",
@@ -135,7 +135,7 @@ WINDOWS: dict[str, tuple[str, str]] = {
     ),
     "first": (
         "FIRST_VALUE and its like are not supported.",
-        "Keep one row with QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY day) = 1.",
+        "Keep one row with QUALIFY ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY day) = 1.",
     ),
     "form": (
         "This window function is not supported.",

@@ -8,9 +8,21 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sfumato.errors import InvalidParameter
+from sfumato.plan.expressions.names import in_sql
 from sfumato.schema import Kind
 
-__all__ = ["Call", "Column", "Expression", "Literal", "call", "columns_of", "from_wire", "literal", "to_wire"]
+__all__ = [
+    "Call",
+    "Column",
+    "Expression",
+    "Literal",
+    "call",
+    "columns_of",
+    "from_wire",
+    "literal",
+    "only_column",
+    "to_wire",
+]
 
 Scalar: TypeAlias = bool | int | float | str | datetime.date | None
 
@@ -20,6 +32,10 @@ class Column:
     """A column of the table, or, over results, a key (`k0`, …) or an aggregate (`a0`, …)."""
 
     name: str
+
+    def __str__(self) -> str:
+        """As a query writes it."""
+        return in_sql(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,12 @@ def columns_of(expression: Expression) -> Iterator[str]:
     elif isinstance(expression, Call):
         for argument in expression.arguments:
             yield from columns_of(argument)
+
+
+def only_column(expression: Expression) -> Column | None:
+    """The one column that occurs in it; None if there are several, or none."""
+    names = set(columns_of(expression))
+    return Column(*names) if len(names) == 1 else None
 
 
 def to_wire(expression: Expression) -> Any:

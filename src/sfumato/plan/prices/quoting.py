@@ -159,7 +159,7 @@ def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) ->
     ratio = math.exp(laplace - gaussian)
     return (
         first,
-        f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; no delta is used.",
+        f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; it uses no delta.",
     )
 
 
@@ -250,7 +250,6 @@ def _bundled(
 ) -> Quote:
     """The quote with what is asked beside the main question."""
     extras, selections = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
-    why = quote.why.replace("; no delta is used", "; it uses no delta") if selections else quote.why
     lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
     for each, share in zip(extras, bundle.extras, strict=True):
         what, noise = each.told
@@ -269,7 +268,6 @@ def _bundled(
         delta=main.delta + sum((each.delta for each in selections), Fraction(0)),
         loss=loss_of(main, extras, selections),
         measurements=tuple(lines),
-        why=why,
         notes=tuple(notes),
         extras=extras,
         selections=selections,

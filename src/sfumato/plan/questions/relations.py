@@ -268,8 +268,10 @@ def _check_on(source: Joined, left: Mapping[str, Facts], right: Mapping[str, Fac
         kinds = {left[here].kind, right[there].kind} - {None}
         if len(kinds) > 1 and kinds != {"integer", "float"}:
             raise QueryRefused(
-                f"The join compares columns of different types: {here[:60]!r} and {there[:60]!r}.",
+                "The join compares columns of different types: {here} and {there}.",
                 "Cast one of them in a subquery.",
+                here=Column(here),
+                there=Column(there),
             )
 
 
@@ -283,8 +285,9 @@ def _united(source: United, tables: Mapping[str, Any]) -> dict[str, Facts]:
         kinds = {one.kind for one in each} - {None}
         if len(kinds) > 1 and kinds != {"integer", "float"}:
             raise QueryRefused(
-                f"The parts of UNION ALL have different types in column {name[:60]!r}.",
+                "The parts of UNION ALL have different types in column {column}.",
                 "Select columns of the same type in the same order.",
+                column=Column(name),
             )
         kind: Kind | None = "float" if len(kinds) > 1 else next(iter(kinds), None)
         found[name] = hull(each, kind, nullable=any(one.nullable for one in each))

@@ -9,8 +9,7 @@ from fractions import Fraction
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_of
-from sfumato.plan.expressions.names import in_sql
-from sfumato.plan.expressions.tree import Call, Column, Expression, call, columns_of
+from sfumato.plan.expressions.tree import Call, Expression, call, only_column
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.questions.nodes import Measurement
 
@@ -185,15 +184,9 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
         raise QueryRefused(f"{name} needs something to aggregate.", f"Write {name}(x) with a column x.")
     facts = facts_of(argument, columns)
     if facts.kind not in ("integer", "float", "boolean"):
-        raise QueryRefused(
-            f"{name} is for numbers, and this is {'NULL' if facts.kind is None else f'a {facts.kind}'}.",
-            _countable(argument, facts),
-        )
+        raise _not_numbers(name, argument, facts)
     if facts.lower is None or facts.upper is None:
-        raise QueryRefused(
-            f"{name} needs bounds for {_named(argument)}: without them one row could move it by any amount.",
-            f'{_held(name, argument)}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
-        )
+        raise _unbounded(name, argument)
     whole = facts.kind != "float" or _on_whole_grid(facts)
     lower, upper = facts.lower, facts.upper
     if whole:
@@ -230,23 +223,27 @@ def _as_number(truth: Expression) -> Expression:
     return Call("case", (truth, yes, call("not", truth), no, neither))
 
 
-def _countable(argument: Expression, facts: Facts) -> str:
-    """What can be asked about something that is not a number."""
-    column = _named(argument, "x")
-    if facts.kind == "date":
-        return f"Aggregate a number, such as YEAR({column}), or write COUNT({column})."
-    return f"Write COUNT({column}), or COUNT(DISTINCT {column})."
+def _not_numbers(name: str, argument: Expression, facts: Facts) -> QueryRefused:
+    return QueryRefused(
+        "{name} is for numbers, and this is {what}.",
+        "Aggregate a number, such as YEAR({column}), or write COUNT({column})."
+        if facts.kind == "date"
+        else "Write COUNT({column}), or COUNT(DISTINCT {column}).",
+        name=name,
+        what="NULL" if facts.kind is None else f"a {facts.kind}",
+        column=only_column(argument) or "x",
+    )
 
 
-def _held(name: str, argument: Expression) -> str:
-    """How a query holds what an aggregate is about within bounds."""
-    column = _named(argument, "x")
-    held = f"LEAST(GREATEST({column}, 0), 100)"
-    if isinstance(argument, Column) or column == "x":
-        return f"Write {name}({held})"
-    return f"Write {held} in place of {column}"
-
-
-def _named(argument: Expression, otherwise: str = "its argument") -> str:
-    names = sorted(set(columns_of(argument)))
-    return in_sql(names[0]) if len(names) == 1 else otherwise
+def _unbounded(name: str, argument: Expression) -> QueryRefused:
+    column = only_column(argument)
+    inside = column is not None and column != argument
+    held = "LEAST(GREATEST({column}, 0), 100)"
+    written = f"{held} in place of {{column}}" if inside else f"{{name}}({held})"
+    return QueryRefused(
+        "{name} needs bounds for {what}: without them one row could move it by any amount.",
+        f'Write {written}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
+        name=name,
+        what=column or "its argument",
+        column=column or "x",
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -37,8 +36,8 @@ _WORKS = (
 
 _NESTED = (
     "An aggregate is inside another.",
-    "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT user_id, MAX(x) "
-    "AS m FROM … GROUP BY user_id).",
+    "Aggregate a plain expression, or the figures of each person: SELECT AVG(m) FROM (SELECT {unit}, MAX(x) "
+    "AS m FROM … GROUP BY {unit}).",
 )
 
 
@@ -283,23 +282,18 @@ def _only(condition: Expression | None, value: Expression) -> Expression:
 
 
 def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
-    if name in AGGREGATES:
-        reason, fix = AGGREGATES[name]
-        return refuse(reason, _with_arguments(fix, node))
-    return refuse(f"{_shown(node)} is not a supported aggregate.", _WORKS)
-
-
-def _with_arguments(fix: str, node: exp.Expr) -> str:
-    """Advice about x in the words of the call: its column, and its level if it has one."""
+    if name not in AGGREGATES:
+        return refuse(f"{_shown(node)} is not a supported aggregate.", _WORKS)
+    reason, fix = AGGREGATES[name]
     first, second = [*_inner(node), None, None][:2]
-    names = {"y": first, "x": second} if "y, x" in fix else {"x": first}
+    names = {"y": first, "x": second} if "{y}" in fix else {"x": first}
     columns = {name: in_sql(each.name) for name, each in names.items() if isinstance(each, exp.Column)}
-    if len(columns) == len(names):
-        fix = re.sub(r"\b[xy]\b", lambda found: columns.get(found[0], found[0]), fix)
-    level = None if second is None else _number(second)
+    level = _number(second) if second is not None else None
     if level is not None and 1 < level <= 100:
         level /= 100
-    return fix if level is None or not 0 <= level <= 1 else fix.replace("0.95", f"{float(level):.6g}")
+    share = f"{float(level):.6g}" if level is not None and 0 <= level <= 1 else "0.95"
+    known = columns if len(columns) == len(names) else {}
+    return QueryRefused(reason, fix, **{"x": "x", "y": "y"} | known, level=share)
 
 
 def _shown(node: exp.Expr) -> str:

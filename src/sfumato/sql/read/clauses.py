@@ -11,7 +11,7 @@ from sfumato.plan.expressions.tree import Expression
 from sfumato.sql.read.aggregates import is_aggregate
 from sfumato.sql.read.rewrites import inside
 from sfumato.sql.read.scope import Scope
-from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse
+from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse, refused
 from sfumato.sql.shape_refusals import WINDOWS
 
 __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected"]
@@ -29,8 +29,8 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
     """
     for name, value in select.args.items():
         if value and name not in read:
-            raise refuse(
-                *CLAUSES.get(name, (f"{name.strip('_').upper()} is not supported in a query.", FORM))
+            raise refused(
+                CLAUSES.get(name, (f"{name.strip('_').upper()} is not supported in a query.", FORM))
             )
     parts = [value for name, value in select.args.items() if name not in _FROM]
     joins = [join.args.get("on") for join in select.args.get("joins") or ()]
@@ -47,10 +47,10 @@ def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
         if isinstance(node, exp.EQ | exp.NEQ) and exp.Null in map(type, (node.this, node.expression)):
             raise refuse("A comparison with NULL is never true.", "Write IS NULL, or IS NOT NULL.")
         if not windows and isinstance(node, exp.Window) and _over_results(node):
-            raise refuse(*WINDOWS["results"])
-        for kind, (reason, fix) in NODES.items():
+            raise refused(WINDOWS["results"])
+        for kind, sentences in NODES.items():
             if isinstance(node, kind) and not (windows and kind is exp.Window):
-                raise refuse(reason, fix)
+                raise refused(sentences)
 
 
 def _over_results(window: exp.Window) -> bool:

@@ -14,7 +14,7 @@ from sfumato.schema import PrivateTable, PublicTable
 from sfumato.sql.read.commas import with_joins
 from sfumato.sql.read.joins import join
 from sfumato.sql.read.relation import Named, Relation, check_size, table_relation
-from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, shown
+from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, refused, shown
 from sfumato.sql.shape_refusals import JOINS
 
 __all__ = ["Known", "Names", "read_from"]
@@ -119,11 +119,11 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
     """One table or subquery of FROM under its name."""
     if not isinstance(node.parent, exp.From):
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
-            raise refuse(*JOINS["parentheses"])
+            raise refused(JOINS["parentheses"])
     else:
         node = _bare(node)
     if isinstance(node, exp.Lateral):
-        raise refuse(*TABLE_PARTS["laterals"])
+        raise refused(TABLE_PARTS["laterals"])
     if not isinstance(node, exp.Subquery) and not (
         isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
     ):
@@ -135,7 +135,7 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
         if value and name in ("db", "catalog") and node.name.lower() in map(str.lower, names.tables):
             raise refuse(TABLE_PARTS[name][0], f"Write {in_sql(node.name)}.")
         if value and name not in ("this", "alias", "joins"):
-            raise refuse(*TABLE_PARTS.get(name, ("This form of FROM is not supported.", FORM)))
+            raise refused(TABLE_PARTS.get(name, ("This form of FROM is not supported.", FORM)))
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise refuse("Columns cannot be renamed in FROM.", "Use AS in SELECT.")
@@ -170,7 +170,7 @@ def _with(left: Relation | _Public, node: exp.Join, right: Relation) -> Relation
     side = _side(node, left, right)
     left, right, conditions = _conditions(left, node, right, side)
     if not conditions:
-        raise refuse(*JOINS["nothing"])
+        raise refused(JOINS["nothing"])
     if isinstance(left, Relation):
         if right.is_public:
             return join(left, right, conditions, outer=side == "LEFT")
@@ -179,11 +179,11 @@ def _with(left: Relation | _Public, node: exp.Join, right: Relation) -> Relation
         return _in_order(join(right, left, conditions, outer=True), left, right)
     if right.is_public:
         if side:
-            raise refuse(*JOINS["public"])
+            raise refused(JOINS["public"])
         return _Public((*left.relations, right), (*left.conditions, *conditions))
     if side == "RIGHT":
         if len(left.relations) > 1:
-            raise refuse(*JOINS["public"])
+            raise refused(JOINS["public"])
         return _in_order(join(right, left.relations[0], conditions, outer=True), *left.relations, right)
     # A group without private rows has no unit: the public side's own rows count nowhere.
     return _in_order(_gathered(left, right, conditions), *left.relations, right)
@@ -192,23 +192,22 @@ def _with(left: Relation | _Public, node: exp.Join, right: Relation) -> Relation
 def _side(node: exp.Join, left: Relation | _Public, right: Relation) -> str:
     for name, value in node.args.items():
         if value and name not in ("this", "on", "using", "side", "kind", "method", "joins"):
-            raise refuse(*JOINS["form"])
+            raise refused(JOINS["form"])
     kind, side, method = (str(node.args.get(name) or "").upper() for name in ("kind", "side", "method"))
     if method:
-        raise refuse(*JOINS.get(method.lower(), JOINS["form"]))
+        raise refused(JOINS.get(method.lower(), JOINS["form"]))
     if kind == "CROSS" or not (kind or side or node.args.get("on") or node.args.get("using")):
         raise _crossed(left, right)
     if kind in ("SEMI", "ANTI"):
-        raise refuse(*JOINS[kind.lower()])
+        raise refused(JOINS[kind.lower()])
     if side == "FULL":
-        raise refuse(*JOINS["full"])
+        raise refused(JOINS["full"])
     if kind not in ("", "INNER", "OUTER") or side not in _SIDES:
-        raise refuse(*JOINS["form"])
+        raise refused(JOINS["form"])
     return side
 
 
 def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
-    reason, fix = JOINS["cross"]
     units = [
         [
             each for each in side if each.is_unit and " " not in each.name
@@ -222,8 +221,8 @@ def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
         return refuse(JOINS["nothing"][0], f"Write JOIN {in_sql(table.name)} ON {pairs}")
     if all(units):
         one, other = units[0][0].written, units[1][0].written
-        return refuse(reason, f"Write … JOIN … ON {one} = {other}.")
-    return refuse(reason, fix)
+        return refuse(JOINS["cross"][0], f"Write … JOIN … ON {one} = {other}.")
+    return refused(JOINS["cross"])
 
 
 def _conditions(
@@ -302,7 +301,7 @@ def _gathered(public: _Public, private: Relation, conditions: Sequence[exp.Expr]
                 waiting.remove(each)
                 break
         else:
-            raise refuse(*JOINS["public"])
+            raise refused(JOINS["public"])
     return found
 
 

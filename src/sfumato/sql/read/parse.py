@@ -23,7 +23,7 @@ from sfumato.sql.read.results import Results
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.read.settle import pruned, pushed
 from sfumato.sql.read.subqueries import names_of, with_views
-from sfumato.sql.refusals import refuse
+from sfumato.sql.refusals import ANY_UNIT, refuse, refused
 from sfumato.sql.shape_refusals import SUBQUERIES
 from sfumato.sql.text.statement import read
 
@@ -57,20 +57,11 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
     except QueryRefused as refusal:
-        fix = _with_unit(refusal.fix, tables)
-        if fix == refusal.fix:
-            raise
-        raise QueryRefused(refusal.reason, fix) from None
-
-
-def _with_unit(fix: str, tables: Known) -> str:
-    """Advice with the unit's own name for the user_id of examples, where all tables share one."""
-    private = [each for each in tables.values() if isinstance(each, PrivateTable)]
-    units = {each.unit.column for each in private if not each.unit.is_via and each.unit.column}
-    known = {name.lower() for each in tables.values() for name in each.schema}
-    if len(units) != 1 or "user_id" in known | {each.lower() for each in units}:
-        return fix
-    return fix.replace("user_id", in_sql(units.pop()))
+        private = [each.unit for each in tables.values() if isinstance(each, PrivateTable)]
+        units = {unit.column for unit in private if not unit.is_via and unit.column}
+        if refusal.slots.get("unit") is ANY_UNIT and len(units) == 1:
+            refusal.slots["unit"] = in_sql(units.pop())
+        raise
 
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
@@ -80,7 +71,7 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
     select, relation = read_from(select, names)
     scope = Scope(relation)
     if scope.relation.is_public:
-        raise refuse(*SUBQUERIES["public"])
+        raise refused(SUBQUERIES["public"])
     with scope.relation.in_words():
         columns = selected(select, scope)
     check_aggregated(select, columns, scope)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.plan.questions.relations import block_facts
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, tables_of
 from sfumato.schema import PrivateTable, PublicTable
+from sfumato.sql.refusals import refused
 
 __all__ = [
     "Named",
@@ -176,8 +176,7 @@ class Relation:
 
     def refused(self, sentences: tuple[str, str]) -> QueryRefused:
         """A refusal, with this unit's name in the examples."""
-        reason, fix = sentences
-        return QueryRefused(reason, fix.replace("user_id", self.unit_name))
+        return refused(sentences, self.unit_name)
 
     @contextmanager
     def in_words(self) -> Iterator[None]:
@@ -185,26 +184,17 @@ class Relation:
         try:
             yield
         except QueryRefused as refusal:
-            reason, fix = self._told(refusal.reason), self._told(refusal.fix)
-            if (reason, fix) == (refusal.reason, refusal.fix):
-                raise
-            raise QueryRefused(reason, fix) from None
+            for slot, value in refusal.slots.items():
+                refusal.slots[slot] = self._spelt(value) if isinstance(value, Column) else value
+            raise
 
-    def _told(self, text: str) -> str:
-        given = [each.name.lower() for each in self.columns]
-        names: dict[str, str] = {}
-        for each in self.columns:
-            if isinstance(each.meaning, Column):
-                spelt = each.written if given.count(each.name.lower()) > 1 else in_sql(each.name)
-                names.setdefault(in_sql(each.meaning.name), spelt)
-                if each.meaning.name not in given:  # one that was made here
-                    text = text.replace(repr(each.meaning.name), repr(each.name))
-        if not names:
-            return text
-        listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-        # Where these messages put columns: in calls and after a few words.
-        places = r"(?<=\()|(?<=for )|(?<=BY )|(?<=WHERE )|(?<=column )|(?<=mean )|(?<=of )|(?<=DISTINCT )"
-        return re.sub(rf"(?:{places})(?:{listed})(?![\w.(])", lambda found: names[found[0]], text)
+    def _spelt(self, column: Column) -> str:
+        """A column of the source as the query calls it."""
+        found = next((each for each in self.columns if each.meaning == column), None)
+        if found is None:
+            return str(column)
+        twice = sum(each.name.lower() == found.name.lower() for each in self.columns) > 1
+        return found.written if twice else in_sql(found.name)
 
     def _tables(self) -> Iterator[PrivateTable | PublicTable]:
         return (self.known[name] for name in tables_of(self.source))

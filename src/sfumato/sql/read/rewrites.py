@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql
-from sfumato.sql.refusals import refuse
+from sfumato.sql.refusals import refuse, refused
 from sfumato.sql.shape_refusals import SUBQUERIES
 
 __all__ = ["inside"]
@@ -35,12 +35,12 @@ def inside(node: exp.Expr) -> QueryRefused | None:
     else:
         return None
     negated = word != "scalar" and _is_negated(node)
-    reason, advice = SUBQUERIES[f"not {word}" if negated else word]
+    sentences = SUBQUERIES[f"not {word}" if negated else word]
     try:
         fix = _figure(node) if word == "scalar" else _membership(node, negated)
     except Exception:  # odd trees have odd parts, and advice is not worth a failure
         fix = ""
-    return refuse(reason, fix if 0 < len(fix) <= _LONGEST else advice)
+    return refuse(sentences[0], fix) if 0 < len(fix) <= _LONGEST else refused(sentences)
 
 
 @dataclass(frozen=True, slots=True)

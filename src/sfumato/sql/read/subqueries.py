@@ -17,7 +17,7 @@ from sfumato.sql.read.relation import Named, Relation, called_after, check_size,
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.read.unit_results import UnitResults
 from sfumato.sql.read.windows import with_windows
-from sfumato.sql.refusals import refuse
+from sfumato.sql.refusals import refused
 from sfumato.sql.shape_refusals import SUBQUERIES, UNIONS
 
 __all__ = ["names_of", "read_query", "with_views"]
@@ -40,14 +40,14 @@ def with_views(query: exp.Expr, names: Names) -> Names:
     if clause is None:
         return names
     if clause.args.get("recursive"):
-        raise refuse(*SUBQUERIES["recursive"])
+        raise refused(SUBQUERIES["recursive"])
     own: set[str] = set()
     for each in clause.expressions:
         alias = each.args["alias"]
         if alias.args.get("columns"):
-            raise refuse(*SUBQUERIES["columns"])
+            raise refused(SUBQUERIES["columns"])
         if alias.name.lower() in own:
-            raise refuse(*SUBQUERIES["twice"])
+            raise refused(SUBQUERIES["twice"])
         own.add(alias.name.lower())
         names = replace(names, views={**names.views, alias.name.lower(): _view(each.this, names)})
     return names
@@ -75,9 +75,9 @@ def read_query(query: exp.Expr, names: Names) -> Relation:
     if isinstance(query, exp.SetOperation):
         return _united(query, names)
     if not isinstance(query, exp.Select):
-        raise refuse(*SUBQUERIES["kind"])
+        raise refused(SUBQUERIES["kind"])
     if query.args.get("limit") or query.args.get("offset"):
-        raise refuse(*SUBQUERIES["limit"])
+        raise refused(SUBQUERIES["limit"])
     check(query, _READ, windows=True)
     names = with_views(query, names)
     query, relation = read_from(query, names)
@@ -107,11 +107,11 @@ def _selected(query: exp.Select, scope: Scope) -> Relation:
     windows = any(tree.find(exp.Window) for tree in (*trees, *([qualify] if qualify else [])))
     aggregated = group is not None or any(map(has_aggregate, trees))
     if having is not None and not aggregated:
-        raise refuse(*SUBQUERIES["having"])
+        raise refused(SUBQUERIES["having"])
     if qualify is not None and not windows:
-        raise refuse(*SUBQUERIES["qualify"])
+        raise refused(SUBQUERIES["qualify"])
     if aggregated and windows:
-        raise refuse(*SUBQUERIES["windows"])
+        raise refused(SUBQUERIES["windows"])
     if aggregated:
         return _aggregated(query, scope, columns, having)
     if windows:
@@ -176,7 +176,7 @@ def _per_unit(scope: Scope, columns: list[tuple[str, exp.Expr]], results: UnitRe
 
 def _distinct(query: exp.Select, scope: Scope, columns: list[tuple[str, exp.Expr]]) -> Relation:
     if query.args["distinct"].args.get("on"):
-        raise refuse(*SUBQUERIES["on"])
+        raise refused(SUBQUERIES["on"])
     if scope.relation.is_public:
         return replace(_named(scope, columns), distinct=True)
     keyed = [tree for _, tree in columns if tree.find(exp.Column)]
@@ -195,14 +195,14 @@ def _united(query: exp.SetOperation, names: Names) -> Relation:
     first = parts[0]
     for each in parts:
         if each.is_public:
-            raise refuse(*UNIONS["public"])
+            raise refused(UNIONS["public"])
         check_same_units(first, each, "put together")
         if len(each.columns) != len(first.columns):
-            raise refuse(*UNIONS["width"])
+            raise refused(UNIONS["width"])
     rows = list(zip(*(each.columns for each in parts), strict=True))
     for row in rows:
         if len({each.is_unit for each in row}) > 1:
-            raise refuse(*UNIONS["unit"])
+            raise refused(UNIONS["unit"])
     named = [_united_name([each.meaning for each in row]) for row in rows]
     source = United(tuple(_block(each, named) for each in parts))
     columns = tuple(
@@ -234,11 +234,11 @@ def _parts(query: exp.Expr) -> list[exp.Expr]:
         return [query]
     kind = type(query).__name__.lower()
     if kind != "union" or query.args.get("distinct"):
-        raise refuse(*UNIONS.get(kind, UNIONS["union"]))
+        raise refused(UNIONS.get(kind, UNIONS["union"]))
     if query.args.get("by_name"):
-        raise refuse(*UNIONS["name"])
+        raise refused(UNIONS["name"])
     if _present(query) - _UNION:
-        raise refuse(*UNIONS["clause"])
+        raise refused(UNIONS["clause"])
     found: list[exp.Expr] = []
     for side in (query.this, query.expression):
         nested = isinstance(side, exp.SetOperation) and not side.args.get("with_")

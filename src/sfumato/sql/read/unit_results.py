@@ -14,7 +14,7 @@ from sfumato.sql.read.aggregates import is_aggregate, parse_aggregate
 from sfumato.sql.read.expressions import unknown_function
 from sfumato.sql.read.relation import Named, Relation, called_after, facts_within, fresh
 from sfumato.sql.read.scope import Scope
-from sfumato.sql.refusals import refuse, shown
+from sfumato.sql.refusals import refuse, refused, shown
 from sfumato.sql.shape_refusals import PER_UNIT
 
 __all__ = ["UnitResults", "unit_aggregate"]
@@ -44,7 +44,7 @@ class UnitResults:
         relation = scope.relation
         self._scope = scope
         if relation.is_public:
-            raise refuse(*PER_UNIT["public"])
+            raise refused(PER_UNIT["public"])
         others = {scope.scalar(each) for each in keys if not scope.is_unit(each)}
         if not any(map(scope.is_unit, keys)) and not relation.tells_unit(others):
             raise self._without_unit()
@@ -127,7 +127,7 @@ class UnitResults:
 
     def _without_unit(self) -> Exception:
         if self._scope.table.unit.is_row:
-            return refuse(*PER_UNIT["rows"])
+            return refused(PER_UNIT["rows"])
         unit = self._scope.relation.unit_name
         return refuse(
             "A subquery that aggregates over several people would need noise of its own.",
@@ -175,14 +175,14 @@ def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
     elif isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct):
         values = inner.this.expressions
         if len(values) != 1:
-            raise refuse(*PER_UNIT["distinct"])
+            raise refused(PER_UNIT["distinct"])
         if scope.is_unit(values[0]):
-            raise refuse(*PER_UNIT["one"])
+            raise refused(PER_UNIT["one"])
         name, argument = "count_values", values[0]
     if argument is None or isinstance(argument, exp.Distinct):
         call_ = parse_aggregate(node, scope)
         if call_.function not in _OWN or call_.bounds is not None:
-            raise refuse(*PER_UNIT["aggregate"])
+            raise refused(PER_UNIT["aggregate"])
         return call_
     for each in (argument, condition):
         if each is not None and any(map(is_aggregate, each.walk())):
