@@ -79,7 +79,7 @@ def numbers_given(value: Any, name: str) -> tuple[Fraction, ...]:
     else:
         several = list(value)
     try:
-        exact = tuple(as_fraction(each, name) for each in several)
+        exact = tuple(as_fraction(number, name) for number in several)
     except InvalidParameter:
         exact = ()  # its message may quote what was given
     if not exact:
@@ -94,12 +94,12 @@ def answers_of(ask: Ask, name: str, count: int) -> tuple[Fraction, ...]:
         InvalidParameter: if it raises, or answers with anything else.
         BudgetExceeded: if it raises that.
     """
-    found = numbers_given(asked(ask, name), f"what {name} answers")
-    if len(found) != count:
+    numbers = numbers_given(asked(ask, name), f"what {name} answers")
+    if len(numbers) != count:
         raise InvalidParameter(
-            f"{name} answers with {len(found)} numbers where truth has {count}; give one for each."
+            f"{name} answers with {len(numbers)} numbers where truth has {count}; give one for each."
         )
-    return found
+    return numbers
 
 
 def trials_given(trials: int, tolerance: Rational) -> tuple[int, Fraction]:

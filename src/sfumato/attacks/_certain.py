@@ -33,10 +33,10 @@ class Certain:
 
     def tally(self, *, rarer: bool = False) -> Tally:
         """How many of all people, or of those with a rarer value."""
-        found = self.counted(rarer=rarer)
-        if found is None:
+        tally = self.counted(rarer=rarer)
+        if tally is None:
             raise InvalidParameter("Nobody has one of the values; name values that people have.")
-        return found
+        return tally
 
     def counted(self, *, rarer: bool) -> Tally | None:
         """The same; None of nobody."""
@@ -44,20 +44,20 @@ class Certain:
         return Tally(int(hits.sum()), len(hits)) if len(hits) else None
 
 
-def judged(found: Outcome, own: Certain, others: Certain, *, rarer: str) -> Outcome:
+def judged(outcome: Outcome, own: Certain, others: Certain, *, rarer: str) -> Outcome:
     """The outcome over all people, or over those with a rarer value, where only those can show anything.
 
     Args:
-        found: The outcome over all.
+        outcome: The outcome over all.
         own: The people.
         others: The people of the control.
         rarer: What is a hit among people with a rarer value, in words.
     """
     are_there = own.is_rarer.any() and others.is_rarer.any()
-    may_be_luck = found.baseline_interval[1] >= 1 and own.tally(rarer=bool(are_there)).hits > 0
+    may_be_luck = outcome.baseline_interval[1] >= 1 and own.tally(rarer=bool(are_there)).hits > 0
     if not are_there or (own.frequent <= _NEARLY and not may_be_luck):
-        return found
-    return replace(found, success=rarer, reached=own.tally(rarer=True), guess=others.tally(rarer=True))
+        return outcome
+    return replace(outcome, success=rarer, reached=own.tally(rarer=True), guess=others.tally(rarer=True))
 
 
 def known_and_secret(quasi: str | Sequence[str], sensitive: str) -> list[str]:

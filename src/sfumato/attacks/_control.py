@@ -45,7 +45,7 @@ def check_apart(people: Source, control: Source) -> None:
         return
     both = grouped(codes)
     mine, theirs = both.of_row[: one.num_rows], both.of_row[one.num_rows :]
-    ours, others = (np.bincount(each, minlength=len(both.sizes)) for each in (mine, theirs))
+    ours, others = (np.bincount(groups, minlength=len(both.sizes)) for groups in (mine, theirs))
     met = max((others[mine] > 0).mean(), (ours[theirs] > 0).mean())
     by_chance = max((ours[mine] > 1).mean(), (others[theirs] > 1).mean())
     if met - by_chance > excess:

@@ -35,16 +35,16 @@ class Described:
         Args:
             values: A row for each column, an entry for each person.
         """
-        found = np.full(len(self.columns), -1)
+        whom = np.full(len(self.columns), -1)
         step = max(1, _BLOCK // values.shape[1])
-        for start in range(0, len(found), step):
+        for start in range(0, len(whom), step):
             some = slice(start, start + step)
-            fits: Flags = np.ones((len(found[some]), values.shape[1]), dtype=bool)
+            fits: Flags = np.ones((len(whom[some]), values.shape[1]), dtype=bool)
             for place in range(self.columns.shape[1]):
                 own = values[self.columns[some, place]]
                 fits &= (own >= self.low[some, place, None]) & (own <= self.high[some, place, None])
-            found[some] = np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
-        return found
+            whom[some] = np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
+        return whom
 
     def take(self, which: Codes) -> Described:
         """Some of them."""
@@ -77,8 +77,8 @@ def by_one_column(columns: Sequence[Column], part: int) -> Described:
         high += [[last] for _, last in ends]
     if not places:
         return Described(np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1)), np.zeros((0, 1)))
-    found = Described(np.array(places), np.array(low), np.array(high)).different()
-    return found.take(np.flatnonzero(found.alone(table) >= 0))
+    ranges = Described(np.array(places), np.array(low), np.array(high)).different()
+    return ranges.take(np.flatnonzero(ranges.alone(table) >= 0))
 
 
 def by_several_columns(
@@ -102,12 +102,12 @@ def by_several_columns(
             high[place][is_large & is_known] = _BEYOND
             low[place][~is_large & is_known] = -_BEYOND
     about = np.sort(chosen, axis=1)
-    found = Described(about, low[about, rows[:, None]], high[about, rows[:, None]]).different()
+    ranges = Described(about, low[about, rows[:, None]], high[about, rows[:, None]]).different()
     kept: list[int] = []
     # Many tables give enough of them soon; the others are then not looked at.
-    for start in range(0, len(found.columns), most):
-        some = np.arange(start, min(start + most, len(found.columns)))
-        kept += some[found.take(some).alone(values) >= 0].tolist()
+    for start in range(0, len(ranges.columns), most):
+        some = np.arange(start, min(start + most, len(ranges.columns)))
+        kept += some[ranges.take(some).alone(values) >= 0].tolist()
         if len(kept) >= most:
             break
-    return found.take(np.array(kept[:most], dtype=np.int64))
+    return ranges.take(np.array(kept[:most], dtype=np.int64))

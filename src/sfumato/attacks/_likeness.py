@@ -61,8 +61,8 @@ class Likeness:
         strange = looked_at[alike[theirs[looked_at]] == 0]
         taken: list[Codes | None] = [None] * len(columns[0].parts)
         taken[table] = strange
-        found = _near([column.take(taken) for column in columns], table, people)
-        return cls(mine, theirs, alike[mine], strange[found[0]], found[1], found[2])
+        near = _near([column.take(taken) for column in columns], table, people)
+        return cls(mine, theirs, alike[mine], strange[near[0]], near[1], near[2])
 
     def described(self, kept: Codes, copied: Codes) -> Codes:
         """For each person the fewest people among whom a row describes them; a huge number if none does.
@@ -72,10 +72,10 @@ class Likeness:
             copied: People whose rows are in the table besides.
         """
         held = np.concatenate([self.rows[kept], self.people[copied]])
-        found: Codes = np.where(np.isin(self.people, held), self.alike, _NOBODY)
+        crowd: Codes = np.where(np.isin(self.people, held), self.alike, _NOBODY)
         counts = np.isin(self.near, kept)
-        np.minimum.at(found, self.whom[counts], self.crowd[counts])
-        return found
+        np.minimum.at(crowd, self.whom[counts], self.crowd[counts])
+        return crowd
 
 
 def _near(columns: Sequence[Column], table: int, people: int) -> tuple[Codes, Codes, Codes]:

@@ -101,9 +101,9 @@ def read(table: Source, names: Sequence[str]) -> pa.Table:
     # Only what is asked for: to find the types of all columns of a wide file takes long.
     with opened(table, names) as rows:
         rows._cursor.execute("SET preserve_insertion_order = true")
-        found = rows.all()
-        checked(found.num_rows, rows.shown)
-    return found.rename_columns(list(names))
+        chosen = rows.all()
+        checked(chosen.num_rows, rows.shown)
+    return chosen.rename_columns(list(names))
 
 
 def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Codes, bool]:
@@ -113,8 +113,8 @@ def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Co
         InvalidParameter: for a column that the table does not have, or a table without rows.
         SourceUnusable: if it cannot be read.
     """
-    chosen, found = selected(table, names)
-    return chosen, _records(found), found.num_columns > chosen.num_columns
+    chosen, everything = selected(table, names)
+    return chosen, _records(everything), everything.num_columns > chosen.num_columns
 
 
 def _records(table: pa.Table) -> Codes:
@@ -125,8 +125,8 @@ def _records(table: pa.Table) -> Codes:
     """
     alike = grouped([_codes(table, name) for name in table.column_names])
     is_copied = alike.sizes <= int(np.median(alike.sizes))
-    found: Codes = np.where(is_copied[alike.of_row], alike.first[alike.of_row], np.arange(table.num_rows))
-    return found
+    records: Codes = np.where(is_copied[alike.of_row], alike.first[alike.of_row], np.arange(table.num_rows))
+    return records
 
 
 def _codes(table: pa.Table, name: str) -> Codes:
@@ -134,8 +134,8 @@ def _codes(table: pa.Table, name: str) -> Codes:
         return encode(table, name).codes
     except InvalidParameter:  # lists and the like have no order, but are alike or not
         texts = [str(value) for value in table.column(name).to_pylist()]
-        found: Codes = np.unique(np.array(texts, dtype=object), return_inverse=True)[1].astype(np.int64)
-        return found
+        codes: Codes = np.unique(np.array(texts, dtype=object), return_inverse=True)[1].astype(np.int64)
+        return codes
 
 
 def selected(table: Source, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -145,10 +145,10 @@ def selected(table: Source, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
         InvalidParameter: for a column that the table does not have, or a table without rows.
         SourceUnusable: if it cannot be read.
     """
-    found, shown, _ = whole(table)
-    checked(found.num_rows, shown)
-    places = columns_of(found.column_names, names, shown)
-    return found.select(places).rename_columns(list(names)), found
+    everything, shown, _ = whole(table)
+    checked(everything.num_rows, shown)
+    places = columns_of(everything.column_names, names, shown)
+    return everything.select(places).rename_columns(list(names)), everything
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,9 +175,9 @@ def together_coded(columns: Sequence[Any], name: str) -> tuple[Coded, list[Codes
     import pyarrow as pa
 
     alike = together_typed(columns)
-    joined = pa.chunked_array([chunk for each in alike for chunk in each.chunks], alike[0].type)
+    joined = pa.chunked_array([chunk for column in alike for chunk in column.chunks], alike[0].type)
     coded = encode(pa.table({name: joined}), name)
-    ends = np.cumsum([len(each) for each in alike])[:-1]
+    ends = np.cumsum([len(column) for column in alike])[:-1]
     return coded, np.split(coded.codes, ends)
 
 
@@ -189,16 +189,17 @@ def together_typed(columns: Sequence[Any]) -> list[Any]:
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
     plain = [
-        each.cast(each.type.value_type) if pa.types.is_dictionary(each.type) else each for each in columns
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in columns
     ]
-    kinds = [each.type for each in plain]
+    kinds = [column.type for column in plain]
     if all(kind == kinds[0] for kind in kinds):
         return plain
     if all(map(is_number, kinds)):
         whole_numbers = all(map(pa.types.is_integer, kinds)) and pa.uint64() not in kinds
-        return [each.cast(pa.int64() if whole_numbers else pa.float64(), safe=False) for each in plain]
-    texts = [[text_of(value) for value in each.to_pylist()] for each in plain]
-    return [pa.chunked_array([pa.array(each, pa.large_string())]) for each in texts]
+        return [column.cast(pa.int64() if whole_numbers else pa.float64(), safe=False) for column in plain]
+    texts = [[text_of(value) for value in column.to_pylist()] for column in plain]
+    return [pa.chunked_array([pa.array(words, pa.large_string())]) for words in texts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,8 +253,8 @@ class Matches:
     @property
     def alone(self) -> Flags:
         """Who has a match, and one secret in all of them."""
-        found: Flags = (self.counts > 0) & (self.low == self.high)
-        return found
+        flags: Flags = (self.counts > 0) & (self.low == self.high)
+        return flags
 
 
 def matched(
@@ -281,15 +282,15 @@ def matched(
     classes = grouped([encode(released, name).codes for name in on])
     alike = grouped([encode(people, name).codes for name in on])
     low, high = classes.extremes(hidden)
-    found = Matches(*(np.full(len(alike.sizes), empty) for empty in (0, -1, _NOBODY, -1)))
+    matches = Matches(*(np.full(len(alike.sizes), empty) for empty in (0, -1, _NOBODY, -1)))
     for who, may_be in blocks(people, released, on, alike, classes, hierarchies):
-        found.counts[who] = may_be @ classes.sizes
-        found.low[who] = np.where(may_be, low, _NOBODY).min(axis=1)
-        found.high[who] = np.where(may_be, high, -1).max(axis=1)
+        matches.counts[who] = may_be @ classes.sizes
+        matches.low[who] = np.where(may_be, low, _NOBODY).min(axis=1)
+        matches.high[who] = np.where(may_be, high, -1).max(axis=1)
         first = np.where(may_be, classes.first, _NOBODY).min(axis=1)
-        found.row[who] = np.where(first == _NOBODY, -1, first)
+        matches.row[who] = np.where(first == _NOBODY, -1, first)
     back = alike.of_row
-    return Matches(found.counts[back], found.row[back], found.low[back], found.high[back])
+    return Matches(matches.counts[back], matches.row[back], matches.low[back], matches.high[back])
 
 
 def _exactly(people: pa.Table, released: pa.Table, on: Sequence[str], hidden: Codes) -> Matches:
@@ -354,13 +355,13 @@ def check_hierarchies(hierarchies: Mapping[str, Hierarchy] | None, on: Sequence[
 
 def _covered(values: Sequence[object], told: Coded, hierarchy: Hierarchy | None) -> Flags:
     """For each value which of the labels cover it."""
-    found = np.zeros((len(values), len(told.values)), dtype=bool)
+    covers = np.zeros((len(values), len(told.values)), dtype=bool)
     texts = [text_of(label) for label in told.values]
     if hierarchy is not None:
         for i, value in enumerate(values):
             steps = steps_of(value, hierarchy)
-            found[i] = [text in steps for text in texts]
-        return found
+            covers[i] = [text in steps for text in texts]
+        return covers
     places: dict[str | None, list[int]] = {}
     for place, text in enumerate(texts):
         places.setdefault(text, []).append(place)
@@ -368,8 +369,8 @@ def _covered(values: Sequence[object], told: Coded, hierarchy: Hierarchy | None)
     wide = [(place, stands_for) for place, stands_for in meant if stands_for is not None]
     for i, value in enumerate(values):
         exact = known(value)
-        found[i, places.get(exact.text, [])] = True
+        covers[i, places.get(exact.text, [])] = True
         for place, stands_for in wide:
             if stands_for(exact):
-                found[i, place] = True
-    return found
+                covers[i, place] = True
+    return covers

@@ -58,7 +58,7 @@ def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
     columns = []
     for name in names:
         own = [table.column(name) for table in tables]
-        kinds = sorted({_kind(each.type) for each in own if each.null_count < len(each)})
+        kinds = sorted({_kind(column.type) for column in own if column.null_count < len(column)})
         if len(kinds) > 1:
             # Else all would be compared as text, and no number would be near another.
             raise InvalidParameter(
@@ -71,7 +71,7 @@ def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
         if ordered:
             places = np.full(len(coded.values), np.nan)
             places[: coded.proper] = coded.line
-        columns.append(Column(name, ordered, tuple(places[each] for each in codes)))
+        columns.append(Column(name, ordered, tuple(places[code] for code in codes)))
     return columns
 
 
@@ -93,13 +93,13 @@ def nearest(columns: Sequence[Column], of: int, among: int, count: int = 1) -> C
     Of rows that are equally near the first is taken.
     """
     rows, others = len(columns[0].parts[of]), len(columns[0].parts[among])
-    found = np.empty((rows, min(count, others)), dtype=np.int64)
+    places = np.empty((rows, min(count, others)), dtype=np.int64)
     for some, apart in distances(columns, of, among):
-        if found.shape[1] == 1:
-            found[some, 0] = apart.argmin(axis=1)
+        if places.shape[1] == 1:
+            places[some, 0] = apart.argmin(axis=1)
         else:
-            found[some] = np.argsort(apart, axis=1, kind="stable")[:, : found.shape[1]]
-    return found
+            places[some] = np.argsort(apart, axis=1, kind="stable")[:, : places.shape[1]]
+    return places
 
 
 def distances(columns: Sequence[Column], of: int, among: int) -> Iterator[tuple[slice, Floats]]:

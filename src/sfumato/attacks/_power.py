@@ -47,23 +47,23 @@ Twin: TypeAlias = Callable[[Chance], Outcome | None]
 """The attack on a twin with a leak of its own; None where the twin cannot be attacked at all."""
 
 
-def stated(found: Outcome, power: Callable[[], Power], *, advice: str = "") -> Outcome:
+def stated(outcome: Outcome, power: Callable[[], Power], *, advice: str = "") -> Outcome:
     """The outcome with its power, and without a verdict where it is an all-clear that nothing vouches for.
 
     Args:
-        found: What the attack reached. If it works, or is undecided for another reason, it stays as it is.
+        outcome: What the attack reached. If it works, or is undecided for another reason, it stays as it is.
         power: Measures the power; called only where an all-clear depends on it.
         advice: What would give the attack more power: "give more people".
     """
-    if found.undecided or found.beats:
-        return found
+    if outcome.undecided or outcome.beats:
+        return outcome
     own = power()
     if own.enough:
-        return replace(found, power=own)
+        return replace(outcome, power=own)
     only = "only " if not isinstance(own.noticed, Tally) or own.noticed.hits else ""
     why = f"this attack would notice a planted leak ({own.leak}) {only}{own.words}"
     more = advice or "give more people, or a larger leak"
-    return replace(found, power=own, undecided=f"{why}, so that its failure says nothing; {more}.")
+    return replace(outcome, power=own, undecided=f"{why}, so that its failure says nothing; {more}.")
 
 
 def tried(leak: str, twin: Twin, random: Chance, *, cells: float = 0) -> Power:
@@ -77,8 +77,8 @@ def tried(leak: str, twin: Twin, random: Chance, *, cells: float = 0) -> Power:
     """
     noticed = missed = 0
     for _ in range(_TWINS if cells <= _LONG else _LONG_TWINS):
-        found = twin(random)
-        if found is not None and found.beats:
+        outcome = twin(random)
+        if outcome is not None and outcome.beats:
             noticed += 1
         else:
             missed += 1
@@ -87,41 +87,41 @@ def tried(leak: str, twin: Twin, random: Chance, *, cells: float = 0) -> Power:
     return Power(leak, Tally(noticed, noticed + missed))
 
 
-def beside_guess(found: Outcome, leaked: Tally | None, random: Chance) -> Outcome | None:
+def beside_guess(outcome: Outcome, leaked: Tally | None, random: Chance) -> Outcome | None:
     """The outcome of a twin in which some people are leaked and all others are hit as often as by a guess.
 
     What was attacked may itself leak, so that the twin takes nothing from it but how often a guess hits.
 
     Args:
-        found: The outcome over everybody.
+        outcome: The outcome over everybody.
         leaked: How many of the leaked people are hit; None where nobody can be.
         random: Draws the others.
     """
-    if leaked is None or found.guess is None:
+    if leaked is None or outcome.guess is None:
         return None
-    rest, guess, rate = max(0, found.reached.trials - leaked.trials), found.guess, found.baseline
+    rest, guess, rate = max(0, outcome.reached.trials - leaked.trials), outcome.guess, outcome.baseline
     if isinstance(guess, Tally):
         rate = (guess.hits + 0.5) / (guess.trials + 1)  # 0 of 100 is no certainty
         guess = Tally(int(random.binomial(guess.trials, rate)), guess.trials)
     reached = Tally(leaked.hits + int(random.binomial(rest, rate)), leaked.trials + rest)
-    return replace(found, reached=reached, guess=guess)
+    return replace(outcome, reached=reached, guess=guess)
 
 
-def counted_power(found: Outcome, share: float, leak: str) -> Power:
+def counted_power(outcome: Outcome, share: float, leak: str) -> Power:
     """The power of counting alone, where whoever is leaked is a hit for sure and all others as a guess is.
 
     Args:
-        found: The outcome, whose number of trials and guess count.
+        outcome: The outcome, whose number of trials and guess count.
         share: The share of trials that are leaked; at least one is.
         leak: What that is, in words.
     """
     from scipy.stats import binom
 
-    trials = found.reached.trials
+    trials = outcome.reached.trials
     leaked = max(1, min(trials, round(share * trials)))
-    most = round(found.baseline_interval[1] * trials)
+    most = round(outcome.baseline_interval[1] * trials)
     # P(leaked + X > most) for X binomial over the others.
-    chance = float(binom.sf(most - leaked, trials - leaked, found.baseline)) if leaked <= most else 1.0
+    chance = float(binom.sf(most - leaked, trials - leaked, outcome.baseline)) if leaked <= most else 1.0
     return Power(leak, min(1.0, chance), "whoever is leaked is a hit, and hits are counted")
 
 
@@ -201,13 +201,13 @@ def exchanged(
     """Some rows of the table, and below them the rows of some people."""
     import pyarrow as pa
 
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in names:
-        old, new = (each.column(name) for each in (released, people))
+        old, new = (table.column(name) for table in (released, people))
         if old.null_count == len(old):  # the type of a column without values says nothing
             old = pa.chunked_array([pa.nulls(len(old), new.type)])
         old, new = together_typed([old, new])
-        made[name] = pa.chunked_array(
+        columns[name] = pa.chunked_array(
             [*old.take(pa.array(kept)).chunks, *new.take(pa.array(own)).chunks], type=old.type
         )
-    return pa.table(made)
+    return pa.table(columns)

@@ -96,12 +96,12 @@ def averaging(
             raise InvalidParameter("ask was refused before its first answer; give it a budget for one.")
         distinct = max(distinct, len(set(answers)))
         for place, value in enumerate(values):
-            seen[place].extend(each[place] - value for each in answers[:_KEPT])
-            mean = sum(each[place] for each in answers) / Fraction(len(answers))
+            seen[place].extend(answer[place] - value for answer in answers[:_KEPT])
+            mean = sum(answer[place] for answer in answers) / Fraction(len(answers))
             hits += abs(mean - value) <= allowed
             first_hits += abs(answers[0][place] - value) <= allowed
     total = count * len(values)
-    found = Outcome(
+    outcome = Outcome(
         "averaging",
         f"the average of {often:,} answers is within ±{show(allowed)} of the truth",
         Tally(hits, total),
@@ -120,17 +120,17 @@ def averaging(
     def twin(random: Chance) -> Outcome:
         near = 0
         for misses in seen:
-            errors = np.array([float(max(min(each, _FAR), -_FAR)) for each in misses])
+            errors = np.array([float(max(min(miss, _FAR), -_FAR)) for miss in misses])
             for _ in range(count):
                 near += abs(float(errors[random.integers(len(errors), size=often)].mean())) <= allowed
-        return replace(found, reached=Tally(near, total))
+        return replace(outcome, reached=Tally(near, total))
 
     def power() -> Power:
         if distinct == 1 and often > 1:
             return certain_power("fresh noise in every answer", "all answers of a trial were the same")
         return tried(f"fresh noise in each of {often:,} answers", twin, simulation(None), cells=total * often)
 
-    return stated(found, power, advice="take more trials, ask more often, or widen the tolerance")
+    return stated(outcome, power, advice="take more trials, ask more often, or widen the tolerance")
 
 
 _KEPT = 1_000  # answers of a trial: enough to know their noise by

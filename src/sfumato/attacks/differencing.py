@@ -214,11 +214,11 @@ def _differencing(
         if ask_without is not None:
             plain_base = answers_of(ask_base, base_name, len(values))
             without = answers_of(ask_without, without_name, len(values))
-            found = [estimate(*pair) for pair in zip(plain_base, without, strict=True)]
+            guesses = [estimate(*pair) for pair in zip(plain_base, without, strict=True)]
         else:
             # The difference to a group in which nobody came: "like the rest" for averages, 0 for totals.
-            found = [estimate(each, each) for each in base]
-        control += sum(abs(x - value) <= allowed for x, value in zip(found, values, strict=True))
+            guesses = [estimate(answer, answer) for answer in base]
+        control += sum(abs(x - value) <= allowed for x, value in zip(guesses, values, strict=True))
         for before, after, value in zip(base, more, values, strict=True):
             guess = estimate(before, after)
             misses.append(abs((guess if limits is None else _mirrored(guess, *limits)) - value))

@@ -47,7 +47,7 @@ def exposure(score: Callable[[Sequence[str]], ArrayLike], canary: str, candidate
     Raises:
         InvalidParameter: if there is no other candidate, or the scores cannot be used.
     """
-    texts = [canary, *(each for each in candidates if each != canary)]
+    texts = [canary, *(candidate for candidate in candidates if candidate != canary)]
     if len(texts) < 2:
         raise InvalidParameter(
             "exposure is a rank among candidates: give at least one other than the canary."
@@ -127,7 +127,7 @@ def extraction(
         ranks.append(1 + int(np.sum(scores > scores[at])) + int(generator.integers(equal)))
     hits = int(np.sum(np.array(ranks) <= limit))
     every = math.log2(len(choices)) - np.log2(np.arange(1, len(choices) + 1))
-    found = Outcome(
+    outcome = Outcome(
         attack="extraction of canaries",
         success="a secret is "
         + ("what the model completes first" if limit == 1 else f"among its first {limit:,}"),
@@ -145,7 +145,9 @@ def extraction(
     )
     words = f"a model that has learned {one_in(share, 'secret')} by heart"
     return stated(
-        found, lambda: counted_power(found, share, words), advice="hide more of them, among more candidates"
+        outcome,
+        lambda: counted_power(outcome, share, words),
+        advice="hide more of them, among more candidates",
     )
 
 
@@ -160,14 +162,14 @@ def _numbers(given: Any, count: int) -> Floats:
 
 
 def _texts(given: Sequence[str], name: str) -> list[str]:
-    found = [] if isinstance(given, str) else list(given)
-    if isinstance(given, str) or not all(isinstance(each, str) for each in found):
+    texts = [] if isinstance(given, str) else list(given)
+    if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
         raise InvalidParameter(f"{name} must be a list of texts.")
-    return found
+    return texts
 
 
 def _distinct(given: Sequence[str], name: str, least: int) -> list[str]:
-    found = _texts(given, name)
-    if len(found) < least or len(set(found)) < len(found):
+    texts = _texts(given, name)
+    if len(texts) < least or len(set(texts)) < len(texts):
         raise InvalidParameter(f"{name} must be at least {least} different texts.")
-    return found
+    return texts

@@ -145,11 +145,11 @@ def gradient_leakage(
 
         return attack(plainly)
 
-    found = attack(gradient)
+    outcome = attack(gradient)
     words = f"plain gradients of {size:,} record{'' if size == 1 else 's'} each"
     cells = len(rows) * among * rows.shape[1]
     return stated(
-        found,
+        outcome,
         lambda: tried(words, twin, generator, cells=cells),
         advice="give more examples, or fewer records in a batch",
     )

@@ -112,14 +112,14 @@ def homogeneity(
         for some in (released, people, control)
     )
     assert rows is not None
-    harms = _Harms(sensitive, values, [each for each in (rows, who, others) if each is not None])
+    harms = _Harms(sensitive, values, [table for table in (rows, who, others) if table is not None])
 
     def readings(some: pa.Table, table: pa.Table) -> Certain:
         return _certain(some, table, names, sensitive, hierarchies, harms)
 
     own = _in_classes(rows, names, sensitive, harms) if who is None else readings(who, rows)
     apart = None if others is None else readings(others, rows)
-    found = Outcome(
+    unjudged = Outcome(
         "homogeneity",
         _OF_CLASSES if who is None else _OF_PEOPLE[0],
         own.tally(),
@@ -130,15 +130,15 @@ def homogeneity(
         _detail(rows, names, sensitive, own),
     )
     if who is None or apart is None:
-        return stated(found, lambda: certain_power("one certain value", "every class is looked at"))
-    outcome = judged(found, own, apart, rarer=_OF_PEOPLE[1])
+        return stated(unjudged, lambda: certain_power("one certain value", "every class is looked at"))
+    outcome = judged(unjudged, own, apart, rarer=_OF_PEOPLE[1])
 
     def twin(random: Chance) -> Outcome | None:
         table, _, leaked = planted(rows, who, columns, share, random)
         sure = readings(who.take(leaked), table)
         return beside_guess(outcome, sure.counted(rarer=outcome.success == _OF_PEOPLE[1]), random)
 
-    cells = who.num_rows * share * found.detail["classes"]
+    cells = who.num_rows * share * unjudged.detail["classes"]
     words = f"the rows of {one_in(share)} as they are"
     return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells), advice=_MORE)
 
@@ -162,9 +162,9 @@ class _Harms:
     def __init__(self, sensitive: str, values: Sequence[object] | None, tables: Sequence[pa.Table]) -> None:
         if isinstance(values, str) or (values is not None and not len(values)):
             raise InvalidParameter("values must be a list of values of the sensitive column.")
-        self.texts = None if values is None else {text_of(each) for each in values}
+        self.texts = None if values is None else {text_of(value) for value in values}
         if self.texts is not None:
-            there = {text_of(each) for table in tables for each in encode(table, sensitive).values}
+            there = {text_of(value) for table in tables for value in encode(table, sensitive).values}
             if not self.texts <= there:
                 raise InvalidParameter("values must be values that the sensitive column has.")
 
@@ -173,9 +173,9 @@ class _Harms:
         coded = encode(table, sensitive)
         if self.texts is None:
             return np.ones(table.num_rows, dtype=bool)
-        kept = np.array([text_of(each) in self.texts for each in coded.values])
-        found: Flags = kept[coded.codes]
-        return found
+        kept = np.array([text_of(value) in self.texts for value in coded.values])
+        flags: Flags = kept[coded.codes]
+        return flags
 
 
 def _in_classes(rows: pa.Table, names: Sequence[str], sensitive: str, harms: _Harms) -> Certain:
@@ -195,12 +195,12 @@ def _certain(
     harms: _Harms,
 ) -> Certain:
     secret = beside(who, rows, sensitive)
-    found = matched(who, rows, names, secret=secret.second, labels=True, hierarchies=hierarchies)
-    hits = found.alone & (found.low == secret.first)
-    made = _counted(secret.coded, hits, secret.first, harms.among(who, sensitive))
+    matches = matched(who, rows, names, secret=secret.second, labels=True, hierarchies=hierarchies)
+    hits = matches.alone & (matches.low == secret.first)
+    certain = _counted(secret.coded, hits, secret.first, harms.among(who, sensitive))
     counts = np.bincount(secret.second)
     return replace(
-        made,
+        certain,
         is_rarer=secret.first[harms.among(who, sensitive)] != counts.argmax(),
         frequent=float(counts.max()) / len(secret.second),
     )

@@ -125,7 +125,7 @@ def intersection(
         raise InvalidParameter("control needs truth: the column that says whether the value found is right.")
     if control is not None and not isinstance(people, Mapping):
         check_apart(people, control)
-    tables = [read(each, [*names, sensitive]) for each in releases]
+    tables = [read(release, [*names, sensitive]) for release in releases]
     columns = [*names, *([one_name(truth, "truth")] if truth is not None else [])]
     if isinstance(people, Mapping):
         who = person_table(people, columns)
@@ -133,24 +133,24 @@ def intersection(
         who = read(people, columns)
     strangers = None if control is None else read(control, columns)
 
-    found = _left(who, tables, names, sensitive, truth, hierarchies)
+    remaining = _left(who, tables, names, sensitive, truth, hierarchies)
     others = None
     if strangers is not None:
         others = _left(strangers, tables, names, sensitive, truth, hierarchies)
     reached = Outcome(
         "intersection",
         "one value remains" if truth is None else "one value remains, the right one",
-        found.tally,
-        None if truth is None else found.dealt if others is None else others.tally,
+        remaining.tally,
+        None if truth is None else remaining.dealt if others is None else others.tally,
         "not known" if truth is None else _DEALT if others is None else _STRANGERS,
         target,
         confidence,
         {
             "tables": len(tables),
-            "one remains": int((found.allowed.sum(axis=1) == 1).sum()),
-            "none remains": int((~found.allowed.any(axis=1)).sum()),
-            "values left on average": float(found.allowed.sum(axis=1).mean()),
-            "one table alone": found.best_alone,
+            "one remains": int((remaining.allowed.sum(axis=1) == 1).sum()),
+            "none remains": int((~remaining.allowed.any(axis=1)).sum()),
+            "values left on average": float(remaining.allowed.sum(axis=1).mean()),
+            "one table alone": remaining.best_alone,
         },
         _UNDECIDED if truth is None else "",
     )
@@ -159,16 +159,16 @@ def intersection(
         # The same people in each table: who is in one of them only is not what this attack is about.
         some = who.take(random.permutation(who.num_rows)[: max(1, round(share * who.num_rows))])
         own = some.rename_columns([*names, sensitive])
-        made = [planted(each, own, own.column_names, 1.0, random)[0] for each in tables]
-        return beside_guess(reached, _left(some, made, names, sensitive, truth, hierarchies).tally, random)
+        leaky = [planted(table, own, own.column_names, 1.0, random)[0] for table in tables]
+        return beside_guess(reached, _left(some, leaky, names, sensitive, truth, hierarchies).tally, random)
 
-    cells = who.num_rows * share * sum(each.num_rows for each in tables)
+    cells = who.num_rows * share * sum(table.num_rows for table in tables)
     words = f"the rows of {one_in(share)} as they are, in every table"
     outcome = stated(reached, lambda: tried(words, twin, simulation(seed), cells=cells))
     candidates = tuple(
-        tuple(found.values[i] for i in np.flatnonzero(each).tolist()) for each in found.allowed
+        tuple(remaining.values[i] for i in np.flatnonzero(flags).tolist()) for flags in remaining.allowed
     )
-    return Intersection(outcome, candidates, tuple(map(tuple, found.alone.tolist())))
+    return Intersection(outcome, candidates, tuple(map(tuple, remaining.alone.tolist())))
 
 
 _STRANGERS = "the same attack on people who are in none of the tables"
@@ -264,7 +264,7 @@ def _values_of(
     # Most classes have few of the values.
     ones = np.ones(len(secret))
     held = coo_array((ones, (secret, classes.of_row)), shape=(count, len(classes.sizes))).tocsr()
-    found = np.zeros((len(alike.sizes), count))
+    counts = np.zeros((len(alike.sizes), count))
     for some, may_be in blocks(who, table, names, alike, classes, hierarchies):
-        found[some] = (held @ may_be.T.astype(np.float64)).T
-    return found
+        counts[some] = (held @ may_be.T.astype(np.float64)).T
+    return counts

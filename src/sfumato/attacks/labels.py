@@ -105,21 +105,21 @@ def meaning(label: str) -> Meaning | None:
     """What a label stands for besides itself; None if it stands for nothing else."""
     if label == "*":
         return lambda _: True
-    if found := _STARRED.fullmatch(label):
-        return _prefix(found[1], len(label))
-    if found := _INTERVAL.fullmatch(label):
-        return _between(found[2], found[3], found[1] == "[", found[4] == "]")
+    if match := _STARRED.fullmatch(label):
+        return _prefix(match[1], len(label))
+    if match := _INTERVAL.fullmatch(label):
+        return _between(match[2], match[3], match[1] == "[", match[4] == "]")
     if label.startswith("{") and label.endswith("}"):
         inside = frozenset(_plain(item) for item in _ITEM.findall(label[1:-1]))
         bare = "" if '"' in label else f", {label[1:-1]}, "  # a list by another hand may have none
         return lambda value: value.text is not None and (value.text in inside or f", {value.text}, " in bare)
-    if found := _SPAN.fullmatch(label):
-        first, last = _plain(found[1]), _plain(found[2])
+    if match := _SPAN.fullmatch(label):
+        first, last = _plain(match[1]), _plain(match[2])
         return lambda value: value.text is not None and first <= value.text <= last
-    if found := _SIDE.fullmatch(label):
-        return _side(found[1], Fraction(found[2]))
-    if found := _ABOVE.fullmatch(label):
-        return _side(">=", Fraction(found[1]))
+    if match := _SIDE.fullmatch(label):
+        return _side(match[1], Fraction(match[2]))
+    if match := _ABOVE.fullmatch(label):
+        return _side(">=", Fraction(match[1]))
     ends = _RANGE.fullmatch(label)
     numbers = _between(ends[1], ends[2], True, True) if ends else None
     days = _period(label) if _PERIOD.fullmatch(label) else None

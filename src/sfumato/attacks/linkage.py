@@ -122,11 +122,11 @@ def linkage(
         """Which rows may be whose, and who is found."""
         ids = None if truth is None or some is strangers else beside(some, table, truth)
         own = records if ids is None else ids.second
-        found = matched(some, table, names, secret=own, labels=labels, hierarchies=hierarchies)
-        return found, found.alone if ids is None else found.alone & (found.low == ids.first)
+        matching = matched(some, table, names, secret=own, labels=labels, hierarchies=hierarchies)
+        return matching, matching.alone if ids is None else matching.alone & (matching.low == ids.first)
 
     def attack() -> Outcome:
-        found, hits = matches(people, rows, record)
+        matching, hits = matches(people, rows, record)
         distinct = len(np.unique(record if truth is None else encode(rows, truth).codes))
         guess: Tally | float | None = None if truth is None else 1 / distinct
         if strangers is not None:
@@ -145,9 +145,9 @@ def linkage(
             {
                 "rows": rows.num_rows,
                 "different rows": distinct,
-                "matched one": int(found.alone.sum()),
-                "matched none": int((found.counts == 0).sum()),
-                "matched several": int(((found.counts > 0) & ~found.alone).sum()),
+                "matched one": int(matching.alone.sum()),
+                "matched none": int((matching.counts == 0).sum()),
+                "matched several": int(((matching.counts > 0) & ~matching.alone).sum()),
             },
             _UNDECIDED if guess is None else "",
         )
@@ -198,7 +198,7 @@ def narrowing(
     check_hierarchies(hierarchies, names)
     for name in names:
         classes, alike = (grouped([encode(table, name).codes]) for table in (rows, one))
-        own = {each: way for each, way in (hierarchies or {}).items() if each == name}
+        own = {column: way for column, way in (hierarchies or {}).items() if column == name}
         ((_, may_be),) = blocks(one, rows, [name], alike, classes, own)
         left &= may_be[0][classes.of_row]
         counts.append(int(left.sum()))

@@ -198,7 +198,7 @@ def likelihood_ratio(
 
 
 def _with_power(
-    found: Outcome, case: _Case, attack: Callable[[_Case, Any], Outcome], share: float
+    outcome: Outcome, case: _Case, attack: Callable[[_Case, Any], Outcome], share: float
 ) -> Outcome:
     """The outcome beside a model that knows some records by heart, of as many records."""
 
@@ -217,9 +217,9 @@ def _with_power(
         return attack(replace(case, train=train, confidence=confidence, data=places, labels=places), None)
 
     words = f"a model that knows {one_in(share, 'record')} by heart"
-    cells = float(len(case.data) * found.detail["shadows"])
+    cells = float(len(case.data) * outcome.detail["shadows"])
     return stated(
-        found,
+        outcome,
         lambda: tried(words, twin, case.generator, cells=cells),
         advice="give more records, or a larger leak",
     )
@@ -276,27 +276,27 @@ def _case(
     rows, marks = np.asarray(data), np.asarray(labels)
     if rows.ndim < 1 or marks.ndim < 1 or len(rows) != len(marks):
         raise InvalidParameter("data and labels must have one row each for every record.")
-    if any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in (rows, marks)):
+    if any(array.dtype.kind == "f" and not np.isfinite(array).all() for array in (rows, marks)):
         raise InvalidParameter("data and labels must be finite: replace NaN and infinity first.")
     taken, free = (
-        _indices(each, len(rows), name) for each, name in ((members, "members"), (others, "others"))
+        _indices(indices, len(rows), name) for indices, name in ((members, "members"), (others, "others"))
     )
     if np.intersect1d(taken, free).size:
         raise InvalidParameter("members and others must not share a row.")
     generator = random.simulation(seed)
     trials = min(len(taken), len(free))
-    records = np.concatenate([generator.permutation(each)[:trials] for each in (taken, free)])
+    records = np.concatenate([generator.permutation(indices)[:trials] for indices in (taken, free)])
     rest = np.setdiff1d(np.arange(len(rows)), np.concatenate([taken, free]))
     return _Case(train, confidence, rows, marks, taken, records, rest, generator)
 
 
 def _indices(given: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
-    found = np.asarray(given)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size:
+    indices = np.asarray(given)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or not indices.size:
         raise InvalidParameter(f"{name} must be the indices of at least one row of data.")
-    if found.min() < 0 or found.max() >= rows or np.unique(found).size != found.size:
+    if indices.min() < 0 or indices.max() >= rows or np.unique(indices).size != indices.size:
         raise InvalidParameter(f"{name} must be indices of rows of data, each once.")
-    return found.astype(np.int64)
+    return indices.astype(np.int64)
 
 
 def _best_threshold(inside: Floats, outside: Floats) -> float:
@@ -323,16 +323,16 @@ def _outcome(
 ) -> Outcome:
     half = len(scores) // 2
     inside, outside = scores[:half], scores[half:]
-    found, alarms = int(np.sum(inside > threshold)), int(np.sum(outside > threshold))
+    hits, alarms = int(np.sum(inside > threshold)), int(np.sum(outside > threshold))
     return Outcome(
         attack=f"membership by {attack}",
         success=_SUCCESS,
-        reached=Tally(found + half - alarms, 2 * half),
+        reached=Tally(hits + half - alarms, 2 * half),
         guess=0.5,
         guessing=_GUESSING,
         target=target,
         detail={
-            "advantage": (found - alarms) / half,
+            "advantage": (hits - alarms) / half,
             "auc": _area(inside, outside),
             "tpr at 1% fpr": _found_at(inside, outside, 0.01),
             "tpr at 0.1% fpr": _found_at(inside, outside, 0.001),

@@ -94,7 +94,7 @@ def inference(
 
     sides = _Sides.of(original, synthetic, control, [*names, secret], attacks, seed)
     held = sides.columns
-    found = Outcome(
+    outcome = Outcome(
         "inference",
         "the nearest row tells a person's secret",
         tally(held, _ORIGINAL),
@@ -104,7 +104,7 @@ def inference(
         confidence,
         {"known columns": len(names), "synthetic rows": len(held[-1].parts[_SYNTHETIC])},
     )
-    return sides.with_power(found, tally, share)
+    return sides.with_power(outcome, tally, share)
 
 
 def linkability(
@@ -168,7 +168,7 @@ def linkability(
 
     sides = _Sides.of(original, synthetic, control, [*one, *other], attacks, seed)
     held = sides.columns
-    found = Outcome(
+    outcome = Outcome(
         "linkability",
         "both halves of a record lead to one row",
         tally(held, _ORIGINAL),
@@ -178,7 +178,7 @@ def linkability(
         confidence,
         {"neighbours": count, "synthetic rows": len(held[0].parts[_SYNTHETIC])},
     )
-    return sides.with_power(found, tally, share)
+    return sides.with_power(outcome, tally, share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +186,7 @@ class _Sides:
     """A random choice of people and of strangers, and all rows of the synthetic table."""
 
     people: pa.Table
-    made: pa.Table
+    synthetic: pa.Table
     others: pa.Table
     names: Sequence[str]
     random: Chance
@@ -203,26 +203,26 @@ class _Sides:
     ) -> _Sides:
         most, random = as_integer(attacks, "attacks"), simulation(seed)
         check_apart(original, control)
-        people, made, others = (read(each, names) for each in (original, synthetic, control))
-        chosen, apart = (random.permutation(each.num_rows)[:most] for each in (people, others))
-        return cls(people.take(chosen), made, others.take(apart), names, random)
+        people, rows, others = (read(table, names) for table in (original, synthetic, control))
+        chosen, apart = (random.permutation(table.num_rows)[:most] for table in (people, others))
+        return cls(people.take(chosen), rows, others.take(apart), names, random)
 
     @property
     def columns(self) -> list[Column]:
-        return mixed([self.people, self.made, self.others], self.names)
+        return mixed([self.people, self.synthetic, self.others], self.names)
 
     def with_power(
-        self, found: Outcome, tally: Callable[[Sequence[Column], int], Tally], share: float
+        self, outcome: Outcome, tally: Callable[[Sequence[Column], int], Tally], share: float
     ) -> Outcome:
         """The outcome, and what it would have noticed: rows of some of the people planted in the table."""
 
         def twin(chance: Chance) -> Outcome | None:
-            table, _, own = planted(self.made, self.people, self.names, share, chance)
+            table, _, own = planted(self.synthetic, self.people, self.names, share, chance)
             held = mixed([self.people.take(own), table, self.others], self.names)
-            return beside_guess(found, tally(held, _ORIGINAL), chance)
+            return beside_guess(outcome, tally(held, _ORIGINAL), chance)
 
-        cells = self.people.num_rows * share * self.made.num_rows * len(self.names)
-        return stated(found, lambda: tried(copied(share), twin, self.random, cells=cells), advice=_MORE)
+        cells = self.people.num_rows * share * self.synthetic.num_rows * len(self.names)
+        return stated(outcome, lambda: tried(copied(share), twin, self.random, cells=cells), advice=_MORE)
 
 
 def _near(true: Floats, told: Floats, within: float) -> Flags:

@@ -262,10 +262,10 @@ def compare(
     if not outcomes:
         raise InvalidParameter("there is no outcome to draw; give at least one.")
     return success_rates(
-        [each.target or each.attack for each in outcomes],
-        [each.rate for each in outcomes],
-        [each.interval for each in outcomes],
-        [None if each.undecided else each.baseline_interval for each in outcomes],
+        [outcome.target or outcome.attack for outcome in outcomes],
+        [outcome.rate for outcome in outcomes],
+        [outcome.interval for outcome in outcomes],
+        [None if outcome.undecided else outcome.baseline_interval for outcome in outcomes],
         title=title or f"{outcomes[0].attack}: {outcomes[0].success}",
         confidence=outcomes[0].confidence,
         path=path,

@@ -55,7 +55,7 @@ class Power:
     def to_dict(self) -> dict[str, Any]:
         """The power as plain values."""
         if isinstance(self.noticed, Tally):
-            found: Any = {"hits": self.noticed.hits, "twins": self.noticed.trials}
+            counts: Any = {"hits": self.noticed.hits, "twins": self.noticed.trials}
         else:
-            found = {"probability": self.noticed}
-        return {"leak": self.leak, **found, "enough": self.enough} | ({"why": self.why} if self.why else {})
+            counts = {"probability": self.noticed}
+        return {"leak": self.leak, **counts, "enough": self.enough} | ({"why": self.why} if self.why else {})

@@ -108,16 +108,16 @@ def reconstruct(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Bits:
     rule = np.hstack([subsets.T.astype(np.float64), -np.eye(people)])
     # Answers of any size: divided by their largest, the program is the same and the solver's tolerances fit.
     size = max(1.0, float(np.abs(told).max()))
-    found = linprog(
+    solution = linprog(
         np.concatenate([-told, np.full(people, 1.0)]) / size,
         A_ub=rule,
         b_ub=np.zeros(people),
         bounds=[(-1.0, 1.0)] * rows + [(0.0, None)] * people,
         method="highs-ipm",  # without noise the optimum is far from unique, and a simplex walks for long
     )
-    if found.status != 0:
+    if solution.status != 0:
         raise InvalidParameter("the linear program has no solution at these answers; give finite counts.")
-    bits: Bits = np.asarray(-found.ineqlin.marginals) * size > 0.5
+    bits: Bits = np.asarray(-solution.ineqlin.marginals) * size > 0.5
     return bits
 
 
@@ -197,7 +197,7 @@ def reconstruction(
             raise InvalidParameter('method="fourier" asks subsets of its own; leave queries out.')
         subsets: Any = Subsets(_people(len(bits)))
         told = collected(ask, subsets)
-        found = reconstruct_fourier(told, len(bits))
+        rebuilt = reconstruct_fourier(told, len(bits))
         truth = hadamard_answers(bits)
     elif method == "lp":
         if len(bits) > _MOST:
@@ -206,7 +206,7 @@ def reconstruction(
             raise InvalidParameter("give the queries, or their seed, with answers that exist already.")
         subsets = _subsets(queries, len(bits), seed)
         told = collected(ask, subsets)
-        found = reconstruct(subsets, told)
+        rebuilt = reconstruct(subsets, told)
         truth = subsets.astype(np.float64) @ bits
     else:
         raise InvalidParameter('method must be "lp" or "fourier".')
@@ -214,7 +214,7 @@ def reconstruction(
     outcome = Outcome(
         "reconstruction",
         "a person's bit is reconstructed",
-        Tally(int((found == bits).sum()), len(bits)),
+        Tally(int((rebuilt == bits).sum()), len(bits)),
         frequent,
         "a coin" if frequent == 0.5 else "the more frequent bit for everybody",
         target,
@@ -233,19 +233,19 @@ def reconstruction(
     )
 
 
-def _power(found: Outcome, bits: Bits, subsets: Bits | None, seed: int | None) -> Power:
+def _power(outcome: Outcome, bits: Bits, subsets: Bits | None, seed: int | None) -> Power:
     """Whether answers without noise would be noticed."""
     rank = len(bits)
     if subsets is not None:
         counts = subsets.astype(np.float64)
         rank = int(np.linalg.matrix_rank(counts.T @ counts))
     if subsets is None or rank == len(bits):
-        return counted_power(found, 1.0, _EXACT)
+        return counted_power(outcome, 1.0, _EXACT)
 
     def twin(random: Chance) -> Outcome:
         secret = random.permutation(bits)
         rebuilt = reconstruct(subsets, subsets.astype(np.float64) @ secret)
-        return replace(found, reached=Tally(int((rebuilt == secret).sum()), len(bits)))
+        return replace(outcome, reached=Tally(int((rebuilt == secret).sum()), len(bits)))
 
     return tried(_EXACT, twin, simulation(seed), cells=subsets.size * len(bits))
 
@@ -274,15 +274,15 @@ class Curve:
     @property
     def rates(self) -> tuple[float, ...]:
         """The share of bits that was found at each magnitude."""
-        return tuple(each.rate for each in self.outcomes)
+        return tuple(outcome.rate for outcome in self.outcomes)
 
     @property
     def breaks(self) -> float | None:
         """The least magnitude at which the attack has lost half of its advance on a guess; None if none."""
         lost = (
             noise
-            for noise, each in zip(self.magnitudes, self.outcomes, strict=True)
-            if each.rate < (1 + each.baseline) / 2
+            for noise, outcome in zip(self.magnitudes, self.outcomes, strict=True)
+            if outcome.rate < (1 + outcome.baseline) / 2
         )
         return min(lost, default=None)
 
@@ -302,8 +302,8 @@ class Curve:
     def __str__(self) -> str:
         root = math.sqrt(self.people)
         rows = [
-            f"{noise:>12,.2f}  {noise / root:>8.3f}  {each.rate:>8.1%}"
-            for noise, each in zip(self.magnitudes, self.outcomes, strict=True)
+            f"{noise:>12,.2f}  {noise / root:>8.3f}  {outcome.rate:>8.1%}"
+            for noise, outcome in zip(self.magnitudes, self.outcomes, strict=True)
         ]
         return "\n".join([f"{'noise':>12}  {'of √n':>8}  {'found':>8}", *rows])
 

@@ -107,17 +107,17 @@ def singling_out(
     if most > _MOST:
         raise InvalidParameter(f"attacks must be at most {_MOST:,}; a thousand show it as well.")
     names = whole(synthetic)[0].column_names if columns is None else named(columns, "columns")
-    made, record, _ = read_with_records(synthetic, names)
+    rows, record, _ = read_with_records(synthetic, names)
     check_apart(original, control)
     people, others = read(original, names), read(control, names)
     random = simulation(seed)
     members, every = people.num_rows, people.num_rows + others.num_rows
     everybody = exchanged(people, others, names, np.arange(members), np.arange(others.num_rows))
     if wide is None:
-        attack = _by_rows(everybody, made, names, most, random)
+        attack = _by_rows(everybody, rows, names, most, random)
         success = "a row describes a person and hardly anybody else"
     else:
-        attack = _by_columns(everybody, made, record, names, wide, most, random)
+        attack = _by_columns(everybody, rows, record, names, wide, most, random)
         success = "a description fits a person and nobody else"
 
     def judged(inside: Codes, kept: Codes, own: Codes) -> Outcome:
@@ -125,7 +125,7 @@ def singling_out(
         is_inside[inside] = True
         flags, detail = attack(kept, own)
         reached, guess = (Tally(int(flags[side].sum()), int(side.sum())) for side in (is_inside, ~is_inside))
-        shown = {**detail, "synthetic rows": made.num_rows, "different rows": len(np.unique(record))}
+        shown = {**detail, "synthetic rows": rows.num_rows, "different rows": len(np.unique(record))}
         return Outcome(
             "singling out", success, reached, guess, _STRANGERS, target, confidence, shown, dealt=True
         )
@@ -133,23 +133,25 @@ def singling_out(
     def twin(chance: Chance) -> Outcome | None:
         # Whoever the table was made from: people are dealt out anew, and only the planted rows tell.
         inside = chance.permutation(every)[:members]
-        kept, own = replaced(made.num_rows, members, share, chance)
+        kept, own = replaced(rows.num_rows, members, share, chance)
         try:
             return judged(inside, kept, inside[own])
         except InvalidParameter:  # no description singles out a row of the twin
             return None
 
-    found = judged(np.arange(members), np.arange(made.num_rows), np.zeros(0, dtype=np.int64))
+    outcome = judged(np.arange(members), np.arange(rows.num_rows), np.zeros(0, dtype=np.int64))
     # Whole rows were compared already, and a twin only counts.
-    cells = every if wide is None else most * every + _TRIES * most * made.num_rows / 10
+    cells = every if wide is None else most * every + _TRIES * most * rows.num_rows / 10
     advice = _MORE if wide is None else f"leave out width, or {_MORE}"
-    return stated(found, lambda: tried(copied(share), twin, random, cells=cells), advice=advice)
+    return stated(outcome, lambda: tried(copied(share), twin, random, cells=cells), advice=advice)
 
 
-def _by_rows(everybody: pa.Table, made: pa.Table, names: Sequence[str], most: int, random: Chance) -> _Attack:
+def _by_rows(
+    everybody: pa.Table, synthetic: pa.Table, names: Sequence[str], most: int, random: Chance
+) -> _Attack:
     """Descriptions by whole rows."""
-    held = mixed([everybody, made], names)
-    looked_at = random.permutation(made.num_rows)[:most]
+    held = mixed([everybody, synthetic], names)
+    looked_at = random.permutation(synthetic.num_rows)[:most]
     likeness = Likeness.of(held, people=_PEOPLE, table=_SYNTHETIC, looked_at=looked_at)
 
     def attack(kept: Codes, own: Codes) -> tuple[Flags, Mapping[str, Any]]:
@@ -162,7 +164,7 @@ def _by_rows(everybody: pa.Table, made: pa.Table, names: Sequence[str], most: in
 
 def _by_columns(
     everybody: pa.Table,
-    made: pa.Table,
+    synthetic: pa.Table,
     record: Codes,
     names: Sequence[str],
     wide: int,
@@ -172,27 +174,27 @@ def _by_columns(
     """Descriptions by some columns of a row."""
 
     def attack(kept: Codes, own: Codes) -> tuple[Flags, Mapping[str, Any]]:
-        table = exchanged(made, everybody, names, kept, own)
-        records = np.concatenate([record[kept], made.num_rows + np.arange(len(own))])
+        table = exchanged(synthetic, everybody, names, kept, own)
+        records = np.concatenate([record[kept], synthetic.num_rows + np.arange(len(own))])
         # A table with each row twice hides nobody: copies are looked at once.
         once = np.unique(records, return_index=True)[1]
-        held = [each.take([None, once]) for each in mixed([everybody, table], names)]
+        held = [column.take([None, once]) for column in mixed([everybody, table], names)]
         if wide == 1:
-            found = by_one_column(held, _SYNTHETIC)
-            found = found.take(random.permutation(len(found.columns))[:most])
+            descriptions = by_one_column(held, _SYNTHETIC)
+            descriptions = descriptions.take(random.permutation(len(descriptions.columns))[:most])
         else:
             # No more than find nearly all that there are.
             tries = min(_TRIES * most, _OFTEN * len(once) * math.comb(len(held), min(wide, len(held))))
             chosen = random.random((tries, len(held))).argsort(axis=1)[:, :wide]
             rows = random.integers(len(once), size=tries)
-            found = by_several_columns(held, _SYNTHETIC, rows, chosen, most)
-        if not len(found.columns):
+            descriptions = by_several_columns(held, _SYNTHETIC, rows, chosen, most)
+        if not len(descriptions.columns):
             raise InvalidParameter(
                 "No description singles out a synthetic row; give more columns or a larger width."
             )
-        whom = found.alone(matrix(held, _PEOPLE))
+        whom = descriptions.alone(matrix(held, _PEOPLE))
         flags = np.zeros(everybody.num_rows, dtype=bool)
         flags[whom[whom >= 0]] = True
-        return flags, {"width": min(wide, len(held)), "descriptions": len(found.columns)}
+        return flags, {"width": min(wide, len(held)), "descriptions": len(descriptions.columns)}
 
     return attack

@@ -106,17 +106,17 @@ def sparse_linkage(
 
     def claims(some: pa.Table, table: pa.Table) -> tuple[_Claims, Flags]:
         """Whom everybody is taken for, and who is found."""
-        found = _claims(some, table, person, items, value, tolerance, eccentricity)
-        claimed = found.best >= 0
+        taken = _claims(some, table, person, items, value, tolerance, eccentricity)
+        claimed = taken.best >= 0
         if truth is None or some is strangers:
-            return found, claimed
+            return taken, claimed
         ids = beside(some, table, truth)
-        return found, claimed & (ids.first[found.first_known] == ids.second[found.first_released][found.best])
+        return taken, claimed & (ids.first[taken.first_known] == ids.second[taken.first_released][taken.best])
 
-    found, hits = claims(aware, rows)
-    if found.candidates < 2:
+    taken, hits = claims(aware, rows)
+    if taken.candidates < 2:
         raise InvalidParameter("The released table has one person; a match needs others to stand out from.")
-    guess: Tally | float = 1 / found.candidates
+    guess: Tally | float = 1 / taken.candidates
     if strangers is not None:
         apart = claims(strangers, rows)[1]
         guess = Tally(int(apart.sum()), len(apart))
@@ -129,8 +129,8 @@ def sparse_linkage(
         target,
         confidence,
         {
-            "candidates": found.candidates,
-            "found": int((found.best >= 0).sum()),
+            "candidates": taken.candidates,
+            "found": int((taken.best >= 0).sum()),
             "eccentricity": float(eccentricity),
         },
     )
@@ -140,7 +140,7 @@ def sparse_linkage(
         leaked = claims(own, table)[1]
         return beside_guess(outcome, Tally(int(leaked.sum()), len(leaked)), random)
 
-    cells = outcome.reached.trials * share * found.candidates * 10
+    cells = outcome.reached.trials * share * taken.candidates * 10
     words = f"all that is known of {one_in(share)}"
     return stated(outcome, lambda: tried(words, twin, simulation(seed), cells=cells), advice=_MORE)
 
@@ -162,15 +162,15 @@ def _planted(
     under[leaked] = pseudonyms[replaced]
     kept = np.flatnonzero(~np.isin(whose, replaced))
     own = np.flatnonzero(under[who] >= 0)
-    made: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name in columns:
         # Under the pseudonym of whom they replace.
         source = released if name == person else known
         places = under[who[own]] if name == person else own
         old, new = together_typed([released.column(name), source.column(name)])
         chunks = [*old.take(pa.array(kept)).chunks, *new.take(pa.array(places)).chunks]
-        made[name] = pa.chunked_array(chunks, type=old.type)
-    return pa.table(made), known.take(pa.array(own))
+        by_name[name] = pa.chunked_array(chunks, type=old.type)
+    return pa.table(by_name), known.take(pa.array(own))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,8 +254,8 @@ def _meeting(mine: Codes, starts: Codes, order: Codes) -> tuple[Codes, Codes]:
 
 def _people(table: pa.Table, person: str) -> tuple[Codes, Codes]:
     """The number of each row's person, and the first row of each person."""
-    found = grouped([encode(table, person).codes])
-    return found.of_row, found.first
+    groups = grouped([encode(table, person).codes])
+    return groups.of_row, groups.first
 
 
 def _points(table: pa.Table, value: str) -> Floats:

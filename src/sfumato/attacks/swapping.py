@@ -127,8 +127,8 @@ def swapping(
                 "Nobody matches exactly one row, so nothing can be read; name more columns in on."
             )
         secret = beside(some, table, sensitive)
-        found = matched(some, table, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
-        right = found.low[alone] == secret.first[alone]
+        matches = matched(some, table, names, secret=secret.second, labels=labels, hierarchies=hierarchies)
+        right = matches.low[alone] == secret.first[alone]
         return Tally(int(right.sum()), int(alone.sum()))
 
     reached, codes = readings(who, rows, record), encode(rows, sensitive).codes

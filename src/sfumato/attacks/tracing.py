@@ -106,7 +106,7 @@ def tracing(
     """
     share = probability(false_positives, "false_positives")
     people, apart = (
-        finite_array(each, name, dimensions=2) for each, name in ((members, "members"), (others, "others"))
+        finite_array(table, name, dimensions=2) for table, name in ((members, "members"), (others, "others"))
     )
     population = _reference(reference)
 
@@ -136,7 +136,7 @@ def tracing(
             },
         )
 
-    found = attack(means, people, apart)
+    outcome = attack(means, people, apart)
     everybody = np.concatenate([people, apart])
 
     def twin(random: Chance) -> Outcome:
@@ -145,7 +145,7 @@ def tracing(
         return attack(inside.mean(axis=0), inside, outside)
 
     leak = f"exact averages of {everybody.shape[1]:,} columns over {len(people):,} people"
-    return stated(found, lambda: tried(leak, twin, simulation(seed), cells=everybody.size), advice=_MORE)
+    return stated(outcome, lambda: tried(leak, twin, simulation(seed), cells=everybody.size), advice=_MORE)
 
 
 def _apart(inside: Floats, outside: Floats) -> float | None:
