@@ -110,5 +110,5 @@ def noise_term(game: CongestionGame, sigma: float, *, rounds: int, failure: floa
         terms = (tail + reach.size * np.log(reach.size)) / rounds
     else:
         terms = np.log(reach.size) + reach.differ * math.log(2) + tail / rounds
-    found: Floats = sigma * np.sqrt(2 * reach.steep * terms)
-    return found
+    term: Floats = sigma * np.sqrt(2 * reach.steep * terms)
+    return term

@@ -52,14 +52,14 @@ def types_of(types: Sequence[Any]) -> list[Any]:
 def _rows(listed: Sequence[Any]) -> list[Any]:
     """What was listed, with rows of arrays and lists as tuples, so that they compare."""
     rows = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
-    plain = [each.tolist() if isinstance(each, np.ndarray) else each for each in rows]
-    return [tuple(each) if isinstance(each, list) else each for each in plain]
+    plain = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
+    return [tuple(row) if isinstance(row, list) else row for row in plain]
 
 
 def range_of(utilities: tuple[float, float]) -> tuple[float, float]:
     """The declared range of utilities, as floats."""
     try:
-        low, high = (float(each) for each in utilities)
+        low, high = (float(utility) for utility in utilities)
     except (TypeError, ValueError):
         raise InvalidParameter("utilities must be a pair of numbers, such as (0, 1).") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -84,7 +84,7 @@ def profile_of(profile: Sequence[Any], space: list[Any], players: int) -> Indice
     if len(rows) != players:
         raise InvalidParameter(f"Every profile must hold one type for each of the {players} players.")
     try:
-        return tuple(space.index(each) for each in rows)
+        return tuple(space.index(row) for row in rows)
     except ValueError:
         raise InvalidParameter(
             "A profile holds a type that is not in the type space: add it to types."

@@ -62,9 +62,9 @@ class PriceGrid:
             raise InvalidParameter("There are no prices to choose from: give at least one.")
         unit = _common(exact) if tick is None else positive(tick, "tick")
         ticks = [price / unit for price in exact]
-        if any(each.denominator != 1 for each in ticks):
+        if any(number.denominator != 1 for number in ticks):
             raise InvalidParameter(f"Every price must be a whole number of ticks of {show(unit)}.")
-        self._set(np.array([_small(int(each)) for each in ticks], np.int64), unit)
+        self._set(np.array([_small(int(number)) for number in ticks], np.int64), unit)
 
     @classmethod
     def of(cls, prices: PriceGrid | Iterable[Rational]) -> PriceGrid:
@@ -74,7 +74,7 @@ class PriceGrid:
     @classmethod
     def _made(cls, ticks: Iterable[int], tick: Fraction) -> PriceGrid:
         grid = cls.__new__(cls)
-        grid._set(np.array([_small(each) for each in ticks], np.int64), tick)
+        grid._set(np.array([_small(number) for number in ticks], np.int64), tick)
         return grid
 
     def _set(self, whole: Whole, tick: Fraction) -> None:
@@ -82,7 +82,7 @@ class PriceGrid:
             raise InvalidParameter("Prices must increase: sort them and leave no price in twice.")
         # Quotients of whole numbers are correctly rounded: each price is the float nearest to its decimal.
         ticks = tuple(whole.tolist())
-        values = np.array([each * tick.numerator / tick.denominator for each in ticks])
+        values = np.array([number * tick.numerator / tick.denominator for number in ticks])
         if np.any(np.diff(values) <= 0) or not 0 < values[0] <= values[-1] < math.inf:
             raise InvalidParameter("These prices lie too close together for floats: use a coarser tick.")
         for array in (whole, values):

@@ -100,8 +100,8 @@ def posted(game: CongestionGame, board: Integers) -> Floats:
         return game.costs(board)
     rest = game.tables[:, 0]
     slope = (game.tables[:, -1] - rest) / game.players
-    found: Floats = (board * slope + rest) @ game.uses.T
-    return found
+    costs: Floats = (board * slope + rest) @ game.uses.T
+    return costs
 
 
 def posted_spread(game: CongestionGame, sigma: float, *, rounds: int) -> Floats:
@@ -110,8 +110,8 @@ def posted_spread(game: CongestionGame, sigma: float, *, rounds: int) -> Floats:
     if not game.affine:
         return reach.spread
     tail = math.log(2 * float((reach.size**2).sum()) * rounds / RARE)
-    found: Floats = np.where(reach.spread > 0, reach.spread + sigma * np.sqrt(2 * reach.steep * tail), 0.0)
-    return found
+    spread: Floats = np.where(reach.spread > 0, reach.spread + sigma * np.sqrt(2 * reach.steep * tail), 0.0)
+    return spread
 
 
 def stationary(logits: Floats, valid: NDArray[np.bool_]) -> Floats:
@@ -125,8 +125,8 @@ def stationary(logits: Floats, valid: NDArray[np.bool_]) -> Floats:
     system = np.swapaxes(np.eye(size) - rows + 1.0, -1, -2)
     law = np.linalg.solve(system, np.ones((*system.shape[:-1], 1)))[..., 0]
     law = np.where(valid, np.maximum(law, 0.0), 0.0)
-    found: Floats = law / law.sum(axis=-1, keepdims=True)
-    return found
+    weights: Floats = law / law.sum(axis=-1, keepdims=True)
+    return weights
 
 
 def _draw(weights: Floats, index: Integers, sizes: Integers) -> Integers:
@@ -164,12 +164,12 @@ def reach_of(game: CongestionGame) -> Reach:
     """The constants of a game, from its public tables."""
     slope = game.steepest()
     empty, full = game.tables[:, 0], game.tables[:, -1]
-    found = []
+    figures = []
     for here, there in game.rivals():
         leave, enter = here * (1 - there), there * (1 - here)
         apart = leave + enter
         spread = (leave @ full - enter @ empty).max()
-        found.append(
+        figures.append(
             (
                 math.isqrt(len(here)),
                 spread,
@@ -178,7 +178,7 @@ def reach_of(game: CongestionGame) -> Reach:
                 (apart @ slope).max(),
             )
         )
-    size, spread, differ, steep, presence = np.array(found, dtype=np.float64).T
+    size, spread, differ, steep, presence = np.array(figures, dtype=np.float64).T
     return Reach(size, spread, differ, steep, presence, float((game.uses @ slope).max()))
 
 
@@ -187,7 +187,7 @@ def regrets(game: CongestionGame, index: Integers, actions: NDArray[np.int16], l
     rounds, places = len(loads), np.arange(len(game.resources))
     stay = game.tables[places, loads]
     join = game.tables[places, np.minimum(loads + 1, game.players)]
-    found = np.zeros(game.players)
+    gained = np.zeros(game.players)
     for g, row in enumerate(game.home):
         members = np.flatnonzero(index == g)
         mine = game.uses[row[row >= 0]]
@@ -198,8 +198,8 @@ def regrets(game: CongestionGame, index: Integers, actions: NDArray[np.int16], l
             other = join @ mine.T - (join - stay) @ (here * mine).T
             gains = (stay @ here)[:, None] - other
             gains[:, a] = 0.0  # staying gains nothing, whatever floats make of it
-            found[members] += ((chosen == a).astype(np.float64) @ gains).max(axis=1).clip(0.0)
-    return np.minimum(found / rounds, 1.0)  # costs lie in 0 … 1
+            gained[members] += ((chosen == a).astype(np.float64) @ gains).max(axis=1).clip(0.0)
+    return np.minimum(gained / rounds, 1.0)  # costs lie in 0 … 1
 
 
 def temptations(game: CongestionGame, weights: Floats, loads: Integers) -> Floats:
@@ -212,13 +212,13 @@ def temptations(game: CongestionGame, weights: Floats, loads: Integers) -> Float
     rounds = len(loads)
     costs = game.costs(loads)
     heard = weights.reshape(rounds, -1).T
-    found = np.empty((len(game.home), len(game.home)))
+    gained = np.empty((len(game.home), len(game.home)))
     for g, row in enumerate(game.home):
         mine = costs[:, row[valid[g]]]
         paid = (weights[:, g, : mine.shape[1]] * mine).sum()
         answered = (heard @ mine).min(axis=1).reshape(game.home.shape).sum(axis=1)
-        found[g] = (paid - answered) / rounds
-    return found
+        gained[g] = (paid - answered) / rounds
+    return gained
 
 
 def answers(game: CongestionGame, played: Played, *, player: int, reported: int, truth: int) -> Floats:
@@ -232,8 +232,8 @@ def answers(game: CongestionGame, played: Played, *, player: int, reported: int,
     alone = (played.loads - game.uses[game.home[reported, heard]] + 1).astype(np.int64)
     costs = game.tables[np.arange(len(game.resources)), np.minimum(alone, game.players)] @ mine.T
     said = heard[..., None] == np.arange(game.home.shape[1])
-    found: Floats = np.einsum("rta,rtb->rab", said.astype(np.float64), costs) / heard.shape[1]
-    return found
+    paid: Floats = np.einsum("rta,rtb->rab", said.astype(np.float64), costs) / heard.shape[1]
+    return paid
 
 
 def certificate(game: CongestionGame, played: Played, *, failure: float) -> Floats:
@@ -247,7 +247,7 @@ def certificate(game: CongestionGame, played: Played, *, failure: float) -> Floa
     reach = reach_of(game)
     costs, weights = posted(game, played.board[0]), played.weights[0]
     rounds = len(costs)
-    found = np.zeros(len(game.home))
+    bounds = np.zeros(len(game.home))
     for g, row in enumerate(game.home):
         size = int((row >= 0).sum())
         if size == 1 or not reach.spread[g]:
@@ -258,5 +258,5 @@ def certificate(game: CongestionGame, played: Played, *, failure: float) -> Floa
         width = float(((np.ptp(mine, axis=1) + reach.presence[g]) ** 2).sum())
         tail = math.log(game.players * _RATES / failure) + size * math.log(size)
         rates = 2.0 ** np.arange(_RATES) / reach.spread[g]
-        found[g] = (regret + (rates * width / 2 + tail / rates).min()) / rounds
-    return found
+        bounds[g] = (regret + (rates * width / 2 + tail / rates).min()) / rounds
+    return bounds

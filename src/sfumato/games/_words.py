@@ -31,11 +31,11 @@ def words_of(ids: Ids, salt: str) -> Words:
     if isinstance(ids.distinct, np.ndarray):
         return mix(ids.distinct.astype(np.uint64) + key[0])
     if {str}.issuperset(map(type, ids.distinct)):
-        return _text_words([str(each) for each in ids.distinct], key)
+        return _text_words([str(ident) for ident in ids.distinct], key)
     words = np.empty(len(ids), np.uint64)
-    numbers = [place for place, each in enumerate(ids.distinct) if _fits(each)]
-    texts = [place for place, each in enumerate(ids.distinct) if not _fits(each)]
-    whole = [each & _MASK for each in ids.distinct if isinstance(each, int) and _fits(each)]
+    numbers = [place for place, ident in enumerate(ids.distinct) if _fits(ident)]
+    texts = [place for place, ident in enumerate(ids.distinct) if not _fits(ident)]
+    whole = [ident & _MASK for ident in ids.distinct if isinstance(ident, int) and _fits(ident)]
     words[numbers] = mix(np.array(whole, np.uint64) + key[0])
     words[texts] = _text_words([_text(ids.distinct[place]) for place in texts], key)
     return words

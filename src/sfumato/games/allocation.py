@@ -111,19 +111,19 @@ def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_
             values, or values or weights that the rule does not take.
     """
     there, asked = positive(total, "total"), list(requests)
-    if not asked or not all(isinstance(each, Request) for each in asked):
+    if not asked or not all(isinstance(request, Request) for request in asked):
         raise InvalidParameter("Requests must be a list of at least one Request(team, epsilon).")
-    names = [each.team for each in asked]
+    names = [request.team for request in asked]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidParameter(f"{twice[:60]} asks twice: give one Request for each team.")
     if rule not in _RULES:
         raise InvalidParameter(f"rule must be one of {', '.join(_RULES)}, not {str(rule)[:40]!r}.")
-    if rule == "auction" and not any(each.value for each in asked):
+    if rule == "auction" and not any(request.value for request in asked):
         raise InvalidParameter("An auction needs to know what a unit of epsilon is worth: give value=….")
-    if rule != "auction" and any(each.value for each in asked):
+    if rule != "auction" and any(request.value for request in asked):
         raise InvalidParameter(f"The rule {rule!r} takes no values: leave them out, or hold an auction.")
-    if rule != "weights" and any(each.weight != 1 for each in asked):
+    if rule != "weights" and any(request.weight != 1 for request in asked):
         raise InvalidParameter(
             f"The rule {rule!r} takes no weights: leave them out, or use the rule 'weights'."
         )
@@ -135,13 +135,13 @@ def _filled(
 ) -> dict[str, Fraction]:
     """Water-filling: min(request, weight · level), with the level at which all is given."""
     shares: dict[str, Fraction] = {}
-    left, heavy = total, sum((weight(each) for each in requests), _ZERO)
+    left, heavy = total, sum((weight(request) for request in requests), _ZERO)
     # Whose request is met at the lowest level comes first; once one is not met, none after it is.
-    for each in sorted(requests, key=lambda each: (each.epsilon / weight(each), each.team)):
-        shares[each.team] = min(each.epsilon, left * weight(each) / heavy)
-        left -= shares[each.team]
-        heavy -= weight(each)
-    return {each.team: shares[each.team] for each in requests}
+    for request in sorted(requests, key=lambda request: (request.epsilon / weight(request), request.team)):
+        shares[request.team] = min(request.epsilon, left * weight(request) / heavy)
+        left -= shares[request.team]
+        heavy -= weight(request)
+    return {request.team: shares[request.team] for request in requests}
 
 
 def _max_min(requests: Sequence[Request], total: Fraction) -> Allocation:
@@ -149,21 +149,25 @@ def _max_min(requests: Sequence[Request], total: Fraction) -> Allocation:
 
 
 def _weights(requests: Sequence[Request], total: Fraction) -> Allocation:
-    return Allocation("weights", total, _filled(requests, total, lambda each: each.weight), _free(requests))
+    return Allocation(
+        "weights", total, _filled(requests, total, lambda request: request.weight), _free(requests)
+    )
 
 
 def _free(requests: Sequence[Request]) -> dict[str, Fraction]:
-    return {each.team: _ZERO for each in requests}
+    return {request.team: _ZERO for request in requests}
 
 
 def _auction(requests: Sequence[Request], total: Fraction) -> Allocation:
     shares = _best(requests, total)
     # Without a team its share goes, from the highest value down, to what the others asked for in vain.
-    vain = [each for each in _ranked(requests) if each.value and shares[each.team] < each.epsilon]
+    vain = [
+        request for request in _ranked(requests) if request.value and shares[request.team] < request.epsilon
+    ]
     amounts, worths = [_ZERO], [_ZERO]
-    for each in vain:
-        amounts.append(amounts[-1] + each.epsilon - shares[each.team])
-        worths.append(worths[-1] + each.value * (each.epsilon - shares[each.team]))
+    for request in vain:
+        amounts.append(amounts[-1] + request.epsilon - shares[request.team])
+        worths.append(worths[-1] + request.value * (request.epsilon - shares[request.team]))
 
     def worth(amount: Fraction) -> Fraction:
         """What so much is worth to those who asked in vain."""
@@ -171,25 +175,25 @@ def _auction(requests: Sequence[Request], total: Fraction) -> Allocation:
         return worths[at] + (vain[at].value * (amount - amounts[at]) if at < len(vain) else _ZERO)
 
     payments = {}
-    for each in requests:
+    for request in requests:
         # Only the first of them may have a share, and what it asked for in vain itself does not count.
-        own = amounts[1] if vain and each.team == vain[0].team else _ZERO
-        payments[each.team] = worth(own + shares[each.team]) - worth(own)
+        own = amounts[1] if vain and request.team == vain[0].team else _ZERO
+        payments[request.team] = worth(own + shares[request.team]) - worth(own)
     return Allocation("auction", total, shares, payments)
 
 
 def _ranked(requests: Sequence[Request]) -> list[Request]:
     """The highest values first."""
-    return sorted(requests, key=lambda each: (-each.value, each.team))
+    return sorted(requests, key=lambda request: (-request.value, request.team))
 
 
 def _best(requests: Sequence[Request], total: Fraction) -> dict[str, Fraction]:
     """The most valuable division: the highest values first, as much as each asks for."""
-    shares, left = {each.team: _ZERO for each in requests}, total
-    for each in _ranked(requests):
-        if each.value:
-            shares[each.team] = min(each.epsilon, left)
-            left -= shares[each.team]
+    shares, left = {request.team: _ZERO for request in requests}, total
+    for request in _ranked(requests):
+        if request.value:
+            shares[request.team] = min(request.epsilon, left)
+            left -= shares[request.team]
     return shares
 
 
@@ -227,19 +231,19 @@ class AllocationRule:
         Raises:
             InvalidParameter: if there is no such team, or not one weight for each, or a need is none.
         """
-        requests, whose = [self._request(at, each) for at, each in enumerate(reports)], str(agent)
+        requests, whose = [self._request(at, report) for at, report in enumerate(reports)], str(agent)
         if self.weights and len(self.weights) != len(requests):
             raise InvalidParameter("There must be one weight for each team, in their order.")
-        if whose not in {each.team for each in requests}:
+        if whose not in {request.team for request in requests}:
             raise InvalidParameter("agent must be the place of one of the reports, counted from 0.")
         there, true = positive(self.total, "total"), self._request(agent, truth)
-        if self.rule == "auction" and not any(each.value for each in requests):
+        if self.rule == "auction" and not any(request.value for request in requests):
             return 0.0  # nobody wants it, nobody gets it
-        found = allocate(requests, there, rule=self.rule)
-        useful = min(found.shares[whose], true.epsilon)
+        allocation = allocate(requests, there, rule=self.rule)
+        useful = min(allocation.shares[whose], true.epsilon)
         if self.rule != "auction":
             return float(useful / there)
-        gained = true.value * useful - found.payments[whose]
+        gained = true.value * useful - allocation.payments[whose]
         return float(gained / (positive(self.top, "top") * there))
 
     def _request(self, at: int, need: Need) -> Request:

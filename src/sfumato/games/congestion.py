@@ -97,8 +97,8 @@ class CongestionGame:
         lists = _strategies(strategies, place)
         rows: dict[tuple[int, ...], int] = {}
         home = np.full((len(lists), max(map(len, lists.values()))), -1, dtype=np.int64)
-        for g, each in enumerate(lists.values()):
-            for k, chosen in enumerate(each):
+        for g, choices in enumerate(lists.values()):
+            for k, chosen in enumerate(choices):
                 home[g, k] = rows.setdefault(tuple(sorted(place[name] for name in chosen)), len(rows))
         uses = np.zeros((len(rows), len(names)))
         for chosen_places, row in rows.items():
@@ -148,7 +148,7 @@ class CongestionGame:
             raise InvalidValue(f"There must be one type for each of the {self.players} players.")
         place = {name: at for at, name in enumerate(self.types)}
         try:
-            return np.fromiter((place[each] for each in types), np.int64, self.players)
+            return np.fromiter((place[name] for name in types), np.int64, self.players)
         except (KeyError, TypeError):
             raise InvalidValue("A player's type is none of the game's: declare its strategies.") from None
 
@@ -167,15 +167,15 @@ class CongestionGame:
         flat = chosen.reshape(-1, chosen.shape[-1])
         shift = np.arange(len(flat))[:, None] * len(self.uses)
         counts = np.bincount((flat + shift).ravel(), minlength=len(flat) * len(self.uses))
-        found = counts.reshape(len(flat), -1) @ self.uses  # whole numbers below 2**53: exact
-        return found.astype(np.int64).reshape(*chosen.shape[:-1], -1)
+        loads = counts.reshape(len(flat), -1) @ self.uses  # whole numbers below 2**53: exact
+        return loads.astype(np.int64).reshape(*chosen.shape[:-1], -1)
 
     def costs(self, loads: Integers) -> Floats:
         """What each strategy costs under these loads (resources on the last axis); loads are cut to 0 … n."""
         cut = np.clip(loads, 0, self.players)
         paid = self.tables[np.arange(len(self.resources)), cut]
-        found: Floats = paid @ self.uses.T
-        return found
+        costs: Floats = paid @ self.uses.T
+        return costs
 
     def steepest(self) -> Floats:
         """For each resource the most that one more user can add to its cost."""
@@ -201,8 +201,8 @@ class CongestionGame:
 
     def _differences(self) -> Floats:
         sizes = self.uses.sum(axis=1)
-        found: Floats = sizes[:, None] + sizes[None, :] - 2 * (self.uses @ self.uses.T)
-        return found
+        apart: Floats = sizes[:, None] + sizes[None, :] - 2 * (self.uses @ self.uses.T)
+        return apart
 
     def rivals(self) -> Iterator[tuple[Floats, Floats]]:
         """For each type, its strategies as rows of `uses`, against each other: (in a, in b), all pairs."""
@@ -252,8 +252,8 @@ def _straight(tables: Floats) -> bool:
 
 def _sums(tables: Floats) -> Floats:
     sums = np.cumsum(tables, axis=1)
-    found: Floats = sums - tables[:, :1]  # an empty resource weighs nothing
-    return found
+    above: Floats = sums - tables[:, :1]  # an empty resource weighs nothing
+    return above
 
 
 def _moves(
@@ -283,21 +283,21 @@ def _strategies(
     if not strategies:
         raise InvalidParameter("strategies needs at least one type: the space of types is empty.")
     try:
-        found = {name: tuple(tuple(chosen) for chosen in each) for name, each in strategies.items()}
+        lists = {name: tuple(tuple(chosen) for chosen in choices) for name, choices in strategies.items()}
     except (AttributeError, TypeError):
         raise InvalidParameter(
             "strategies must give each type a list of strategies, each a list of resources."
         ) from None
-    for name, each in found.items():
-        if not each or any(not chosen for chosen in each):
+    for name, choices in lists.items():
+        if not choices or any(not chosen for chosen in choices):
             raise InvalidParameter(f"Type {name!r} needs at least one strategy, and no empty ones.")
-        if any(resource not in place for chosen in each for resource in chosen):
+        if any(resource not in place for chosen in choices for resource in chosen):
             raise InvalidParameter(f"A strategy of type {name!r} uses something that is not in resources.")
-        if any(len(set(chosen)) < len(chosen) for chosen in each) or len(set(map(frozenset, each))) < len(
-            each
-        ):
+        if any(len(set(chosen)) < len(chosen) for chosen in choices) or len(
+            set(map(frozenset, choices))
+        ) < len(choices):
             raise InvalidParameter(f"Strategies of type {name!r} repeat a resource or each other.")
-    return found
+    return lists
 
 
 def tabulated(
@@ -310,14 +310,14 @@ def tabulated(
     given = [latency[name] for name in names] if isinstance(latency, Mapping) else list(latency)
     loads = np.arange(players + 1, dtype=np.float64)
     tables = np.empty((len(names), players + 1))
-    for row, (name, each) in enumerate(zip(names, given, strict=True)):
-        if callable(each):
-            values = _numbers(each(loads))
+    for row, (name, cost) in enumerate(zip(names, given, strict=True)):
+        if callable(cost):
+            values = _numbers(cost(loads))
             values = np.full(loads.shape, values.item()) if values.size == 1 else values
-        elif isinstance(each, tuple) and len(each) == 2:
-            values = _number(each[0]) * loads + _number(each[1])
+        elif isinstance(cost, tuple) and len(cost) == 2:
+            values = _number(cost[0]) * loads + _number(cost[1])
         else:
-            values = _numbers(each)
+            values = _numbers(cost)
         if values.shape != loads.shape:
             raise InvalidParameter(f"The latency of {name!r} needs a cost for each load from 0 to {players}.")
         if not np.all(np.isfinite(values)) or values[0] < 0:

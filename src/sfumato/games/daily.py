@@ -103,21 +103,21 @@ class DailyReserve:
         """How many more days the budget pays for, and the analyst's limit where there is one."""
         budget = self._on_record().budget
         balances = [self.ledger.balance(self.dataset, who) for who in {None, self.analyst}]
-        if not all(each.open for each in balances):
+        if not all(balance.open for balance in balances):
             return 0
         prices = dict(zip(budget.units, budget.totals(budget.filter().price(self._loss)), strict=True))
         days = [
             int((limit - spent) // prices[unit])
-            for each in balances
-            for unit, (spent, limit) in each.gate.items()
+            for balance in balances
+            for unit, (spent, limit) in balance.gate.items()
             if prices[unit]
         ]
         return max(min(days), 0)  # a limit may be set below what was spent
 
     def _on_record(self) -> Dataset:
-        for each in self.ledger.datasets():
-            if each.name == self.dataset:
-                return each
+        for dataset in self.ledger.datasets():
+            if dataset.name == self.dataset:
+                return dataset
         raise LedgerMismatch(f"The ledger knows no dataset {self.dataset!r}: register it first.")
 
     def _fingerprint(self, date: str) -> str:

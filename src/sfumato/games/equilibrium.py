@@ -179,8 +179,8 @@ class PrivateAdvice:
             )  # beyond its last: never told
         else:
             answer = tables.mean(axis=0).argmin(axis=1)
-        found: Floats = 1.0 - tables[:, np.arange(tables.shape[1]), answer].sum(axis=1)
-        return found
+        payoffs: Floats = 1.0 - tables[:, np.arange(tables.shape[1]), answer].sum(axis=1)
+        return payoffs
 
     def promised_alpha(self, confidence: Rational = "0.95") -> float:
         """An α that `Advice.alpha` stays below with this probability, known before anything is read.

@@ -41,4 +41,4 @@ def examples() -> tuple[Example, ...]:
     root = importlib.import_module("sfumato.games")
     homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.games.{home}") for home in homes]
-    return tuple(each for module in modules for each in getattr(module, "EXAMPLES", ()))
+    return tuple(example for module in modules for example in getattr(module, "EXAMPLES", ()))

@@ -204,14 +204,14 @@ class FacilityLocation:
         points = self._positions(reports)
         own, sorted_types = keys(points), keys(self.types)[self._order]
         at = np.minimum(np.searchsorted(sorted_types, own), len(sorted_types) - 1)
-        found: NDArray[np.intp] = self._order[at]
+        indices: NDArray[np.intp] = self._order[at]
         others = sorted_types[at] != own
-        found[others] = self._nearest(points[others])
-        return found
+        indices[others] = self._nearest(points[others])
+        return indices
 
     def _histogram(self, reports: Any) -> Integers:
-        found: Integers = np.bincount(self.indices(reports), minlength=len(self.types)).astype(np.int64)
-        return found
+        counts: Integers = np.bincount(self.indices(reports), minlength=len(self.types)).astype(np.int64)
+        return counts
 
     # ── choices
 
@@ -223,8 +223,8 @@ class FacilityLocation:
         """The indices of the sites that open, for a number of players of each type."""
         if self._outcomes is not None:
             pick = self._choice.select(self.scores(histogram))
-            found: NDArray[np.intp] = self._outcomes[pick].astype(np.intp)
-            return found
+            sites: NDArray[np.intp] = self._outcomes[pick].astype(np.intp)
+            return sites
         opened: list[int] = []
         best = np.zeros(len(self.types), np.int64)
         for _ in range(self.facilities):
@@ -245,8 +245,8 @@ class FacilityLocation:
         # Types that nobody reports add nothing.
         there = np.flatnonzero(histogram)
         weights, near = histogram[there], np.ascontiguousarray(self.near[there].T)
-        found = [part @ weights for part in rows_of(near, self.outcomes)]
-        return np.concatenate(found)
+        parts = [part @ weights for part in rows_of(near, self.outcomes)]
+        return np.concatenate(parts)
 
     def law(self, reports: Any) -> Floats:
         """With what probability each of `outcomes` opens, to 1e-12; nothing is drawn.

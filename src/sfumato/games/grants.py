@@ -83,9 +83,9 @@ def grants(
         LedgerMismatch: if the ledger has no such dataset.
     """
     balance = ledger.balance(dataset)
-    budget = next(each.budget for each in ledger.datasets() if each.name == balance.dataset)
+    budget = next(entry.budget for entry in ledger.datasets() if entry.name == balance.dataset)
     asked = list(requests)
-    promised = ledger.promised(dataset, {each.team for each in asked if isinstance(each, Request)})
+    promised = ledger.promised(dataset, {request.team for request in asked if isinstance(request, Request)})
     free = [limit - spent - promised[unit] for unit, (spent, limit) in balance.gate.items()]
     kept = promised[budget.units[0]]
     there = free[0] if total is None else _units(budget, positive(total, "total"))
@@ -97,10 +97,10 @@ def grants(
             f"The budget of {dataset!r} has {budget.units[0]} {amount(free[0])} left to give: ask for no "
             "larger total, or raise it."
         )
-    found = allocate(_sized(budget, asked), there, rule=rule)
+    allocation = allocate(_sized(budget, asked), there, rule=rule)
     limits: dict[str, Budget | None] = {}
-    made: dict[tuple[Fraction, ...], Budget | None] = {}
-    for team, share in found.shares.items():
+    known: dict[tuple[Fraction, ...], Budget | None] = {}
+    for team, share in allocation.shares.items():
         spent = [own for own, _ in ledger.balance(dataset, team).gate.values()]
         # What goes along with the first figure does so in proportion, and never twice either.
         along = [own + share / free[0] * max(rest, _ZERO) for own, rest in zip(spent, free, strict=True)][1:]
@@ -108,25 +108,27 @@ def grants(
         if wanted[0] <= spent[0]:
             limits[team] = None
             continue
-        if (share, *wanted) not in made:
-            made[share, *wanted] = _limit(budget, wanted, share)
-        limits[team] = made[share, *wanted]
-    return Grants(dataset, found, budget.units[0], limits, kept)
+        if (share, *wanted) not in known:
+            known[share, *wanted] = _limit(budget, wanted, share)
+        limits[team] = known[share, *wanted]
+    return Grants(dataset, allocation, budget.units[0], limits, kept)
 
 
 def _sized(budget: Budget, requests: Sequence[Request]) -> list[Request]:
     """The requests in what the gate of a budget adds up."""
     known: dict[Fraction, Fraction] = {}
     sized = []
-    for each in requests:
-        if not isinstance(each, Request):
+    for request in requests:
+        if not isinstance(request, Request):
             return list(requests)  # which `allocate` refuses
-        if each.epsilon not in known:
+        if request.epsilon not in known:
             try:
-                known[each.epsilon] = _units(budget, each.epsilon)
+                known[request.epsilon] = _units(budget, request.epsilon)
             except InvalidParameter as small:
-                raise InvalidParameter(f"The request of {each.team[:60]}: {small}") from None
-        sized.append(Request(each.team, known[each.epsilon], weight=each.weight, value=each.value))
+                raise InvalidParameter(f"The request of {request.team[:60]}: {small}") from None
+        sized.append(
+            Request(request.team, known[request.epsilon], weight=request.weight, value=request.value)
+        )
     return sized
 
 
@@ -134,8 +136,8 @@ def _units(budget: Budget, epsilon: Fraction) -> Fraction:
     """An epsilon in what the gate of a budget adds up."""
     if epsilon > budget.epsilon:
         return budget.limits[0] * epsilon / budget.epsilon  # beyond the budget no figure of its own matters
-    made = Budget(epsilon, budget.delta, budget.accountant, order=budget.order, aside=budget.aside)
-    return made.limits[0]
+    smaller = Budget(epsilon, budget.delta, budget.accountant, order=budget.order, aside=budget.aside)
+    return smaller.limits[0]
 
 
 def _limit(budget: Budget, wanted: tuple[Fraction, ...], share: Fraction) -> Budget | None:
@@ -149,11 +151,11 @@ def _limit(budget: Budget, wanted: tuple[Fraction, ...], share: Fraction) -> Bud
         try:
             if budget.accountant == "basic":
                 return Budget(short, aside)
-            made = Budget(short, budget.delta, budget.accountant, order=budget.order, aside=aside)
+            smaller = Budget(short, budget.delta, budget.accountant, order=budget.order, aside=aside)
         except InvalidParameter:
             return None
-        if made.limits[0] <= wanted[0]:
-            return made
+        if smaller.limits[0] <= wanted[0]:
+            return smaller
         short, less = short - less, 2 * less
     return None
 

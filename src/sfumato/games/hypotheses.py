@@ -77,19 +77,19 @@ def class_of(hypotheses: object, columns: int | None = None) -> HypothesisClass:
         InvalidParameter: if it is none of these, or empty.
     """
     if isinstance(hypotheses, HypothesisClass):
-        found: HypothesisClass = hypotheses
+        chosen: HypothesisClass = hypotheses
     elif isinstance(hypotheses, Predictor):
-        found = _Predicted(hypotheses, columns)
-    elif isinstance(hypotheses, Sequence) and all(callable(each) for each in hypotheses):
-        found = _Listed(tuple(hypotheses), columns)
+        chosen = _Predicted(hypotheses, columns)
+    elif isinstance(hypotheses, Sequence) and all(callable(hypothesis) for hypothesis in hypotheses):
+        chosen = _Listed(tuple(hypotheses), columns)
     else:
         raise InvalidParameter(
             "hypotheses must be a sequence of callables, or an object with a length and predict(features): "
             "thresholds, parities, conjunctions and decision_stumps make some."
         )
-    if len(found) == 0:
+    if len(chosen) == 0:
         raise InvalidParameter("The class of hypotheses is empty: give at least one to choose from.")
-    return found
+    return chosen
 
 
 def labels_of(labels: Any) -> tuple[Truths, Truths]:
@@ -167,11 +167,11 @@ class _Listed:
         rows, complete = rows_of(features, self.columns)
         rows, labels = rows[complete], labels[complete]
         rows.flags.writeable = False  # no rule may change what the next one sees
-        found = np.empty(len(self), np.int64)
+        counts = np.empty(len(self), np.int64)
         for place, hypothesis in enumerate(self.hypotheses):
             said, known = _answers(hypothesis(rows), len(labels), None)
-            found[place] = np.count_nonzero((said != labels) | ~known)
-        return found
+            counts[place] = np.count_nonzero((said != labels) | ~known)
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,19 +380,19 @@ class decision_stumps:  # noqa: N801
     def __init__(self, cuts: Sequence[ArrayLike]) -> None:
         if not isinstance(cuts, Sequence | np.ndarray):
             raise InvalidParameter("cuts must list the cuts of each column.")
-        found = tuple(
+        arrays = tuple(
             np.zeros(0, np.float64)
-            if isinstance(each, Sequence | np.ndarray) and len(each) == 0
-            else _sorted_points(each, "cuts")
-            for each in cuts
+            if isinstance(points, Sequence | np.ndarray) and len(points) == 0
+            else _sorted_points(points, "cuts")
+            for points in cuts
         )
-        object.__setattr__(self, "cuts", found)
+        object.__setattr__(self, "cuts", arrays)
 
     def __repr__(self) -> str:
         return f"decision_stumps({len(self)} rules on {len(self.cuts)} columns)"
 
     def __len__(self) -> int:
-        return 2 * sum(len(each) for each in self.cuts)
+        return 2 * sum(len(points) for points in self.cuts)
 
     def __getitem__(self, index: int, /) -> Hypothesis:
         place, below = divmod(range(len(self))[index], 2)

@@ -229,9 +229,10 @@ def balanced_mixture(
     ceiling = positive(most, "most")
     prices = [ceiling * Fraction(round(2 ** (-half / 2) * 2**24), 2**24) for half in range(33)]
     offers = [
-        TruthfulMixture(FacilityLocation(each, sites, facilities=facilities, types=types)) for each in prices
+        TruthfulMixture(FacilityLocation(price, sites, facilities=facilities, types=types))
+        for price in prices
     ]
-    return min(offers, key=lambda each: each.welfare_lost + each.private.guarantee(confidence) / n)
+    return min(offers, key=lambda mixture: mixture.welfare_lost + mixture.private.guarantee(confidence) / n)
 
 
 def _size(game: FacilityLocation) -> int:
@@ -278,11 +279,11 @@ def _pull(game: FacilityLocation) -> Floats:
 def _tilted(worth: Floats, t: int, rate: float) -> Floats:
     """The supremum over all laws, for each report: reached on two outcomes."""
     here = worth[t][:, None] - worth[t][None, :]
-    found = np.empty(len(worth))
+    gains = np.empty(len(worth))
     for report, other in enumerate(worth):
         moved = other - worth[t]
-        found[report] = (here * np.tanh(rate * (moved[:, None] - moved[None, :]) / 4)).max()
-    return found
+        gains[report] = (here * np.tanh(rate * (moved[:, None] - moved[None, :]) / 4)).max()
+    return gains
 
 
 def _ranged(worth: Floats, t: int, rate: float) -> Floats:

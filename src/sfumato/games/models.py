@@ -95,7 +95,7 @@ class ModelSelection:
         training = tuple(candidates.values() if isinstance(candidates, Mapping) else candidates)
         if not training:
             raise InvalidParameter("There is no model to choose from: give at least one candidate.")
-        if not all(isinstance(each, PrivacyLoss) for each in training):
+        if not all(isinstance(loss, PrivacyLoss) for loss in training):
             raise InvalidParameter(
                 "Each candidate needs the loss of its training: sf.loss.NO_LOSS for a public model."
             )
@@ -215,9 +215,9 @@ class RandomStopping:
         best = run()
         top = _level(best)
         while not random.bernoulli(self.gamma):
-            found = run()
-            if (level := _level(found)) > top:
-                best, top = found, level
+            scored = run()
+            if (level := _level(scored)) > top:
+                best, top = scored, level
         return best
 
     def probabilities(self, law: Sequence[float]) -> list[float]:
@@ -273,10 +273,10 @@ def _right(answers: Column, truth: Column) -> int:
     return sum(map(same, said, meant))
 
 
-def _level(found: tuple[float, Any]) -> float:
+def _level(scored: tuple[float, Any]) -> float:
     """The score of a run in a total order: NaN is the lowest."""
     try:
-        score, _ = found
+        score, _ = scored
         return -math.inf if math.isnan(score) else score
     except (TypeError, ValueError, OverflowError):
         raise InvalidParameter("run must give a pair (score, result) with a number as its score.") from None

@@ -106,7 +106,7 @@ class Nash:
     @property
     def pure(self) -> bool:
         """Whether nobody has to draw."""
-        return all(max(each) == 1.0 for each in self.strategies)
+        return all(max(strategy) == 1.0 for strategy in self.strategies)
 
     @property
     def welfare(self) -> float:
@@ -146,7 +146,7 @@ def nash(game: NormalForm) -> tuple[Nash, ...]:
     best = np.ones(game.actions, dtype=bool)
     for i in range(game.players):
         best &= tables[i] >= tables[i].max(axis=i, keepdims=True)
-    found = [
+    equilibria = [
         _told(game, [_pure(size, at) for size, at in zip(game.actions, place, strict=True)])
         for place in np.argwhere(best).tolist()
     ]
@@ -156,8 +156,8 @@ def nash(game: NormalForm) -> tuple[Nash, ...]:
                 "Mixed equilibria are enumerated for up to 8 actions each (or fewer of one and more of the "
                 "other): leave out actions that nobody would take."
             )
-        found += _mixed(game)
-    return tuple(found)
+        equilibria += _mixed(game)
+    return tuple(equilibria)
 
 
 def _pure(size: int, at: int) -> Floats:
@@ -170,10 +170,10 @@ def _told(game: NormalForm, strategies: list[Floats]) -> Nash:
     payoffs = []
     for table in game.payoffs:
         value: Floats = table
-        for each in strategies:
-            value = np.tensordot(each, value, axes=(0, 0))
+        for strategy in strategies:
+            value = np.tensordot(strategy, value, axes=(0, 0))
         payoffs.append(float(value))
-    return Nash(tuple(tuple(each.tolist()) for each in strategies), tuple(payoffs))
+    return Nash(tuple(tuple(strategy.tolist()) for strategy in strategies), tuple(payoffs))
 
 
 def _plain(game: NormalForm) -> Floats:
@@ -184,13 +184,13 @@ def _plain(game: NormalForm) -> Floats:
     rest = tuple(range(1, game.payoffs.ndim))
     least = game.payoffs.min(axis=rest, keepdims=True)
     width = game.payoffs.max(axis=rest, keepdims=True) - least
-    found: Floats = (game.payoffs - least) / np.where(width > 0, width, 1.0)
-    return found
+    plain: Floats = (game.payoffs - least) / np.where(width > 0, width, 1.0)
+    return plain
 
 
 def _mixed(game: NormalForm) -> list[Nash]:
     rows, columns = _plain(game)
-    found = []
+    equilibria = []
     for size in range(2, min(game.actions) + 1):
         for mine in itertools.combinations(range(game.actions[0]), size):
             for yours in itertools.combinations(range(game.actions[1]), size):
@@ -202,8 +202,8 @@ def _mixed(game: NormalForm) -> list[Nash]:
                 x[list(mine)], y[list(yours)] = me, you
                 mine_is_best = (rows @ y).max() <= x @ rows @ y + _CLOSE
                 if mine_is_best and (x @ columns).max() <= x @ columns @ y + _CLOSE:
-                    found.append(_told(game, [x, y]))
-    return found
+                    equilibria.append(_told(game, [x, y]))
+    return equilibria
 
 
 def _indifferent(table: Floats) -> Floats | None:

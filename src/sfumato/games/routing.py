@@ -41,17 +41,17 @@ def routing_game(
     if not trips:
         raise InvalidParameter("trips needs at least one pair of origin and destination.")
     count = as_integer(players, "players", least=2)
-    pairs = [isinstance(each, tuple) and len(each) == 2 for each in (*roads, *trips)]
+    pairs = [isinstance(pair, tuple) and len(pair) == 2 for pair in (*roads, *trips)]
     if not all(pairs):
         raise InvalidParameter("roads and trips must be pairs (from, to).")
     names = list(roads)
     empty = dict(zip(names, tabulated(names, roads, count)[:, 0].tolist(), strict=True))
     strategies = {}
     for trip in trips:
-        found = _quickest(empty, *trip, paths)
-        if not found:
+        routes = _quickest(empty, *trip, paths)
+        if not routes:
             raise InvalidParameter(f"No path leads from {trip[0]!r} to {trip[1]!r}.")
-        strategies[trip] = found
+        strategies[trip] = routes
     return CongestionGame(names, strategies, players=count, latency=roads, scale=scale)
 
 
@@ -73,21 +73,21 @@ def _quickest(empty: Mapping[Road, float], start: Hashable, end: Hashable, paths
         for before, more in back.get(at, ()):
             ticket += 1
             heapq.heappush(queue, (time + more, ticket, before))
-    found: list[list[Road]] = []
+    routes: list[list[Road]] = []
     if start == end or start not in left:
-        return found
+        return routes
     ways: list[tuple[float, int, float, tuple[Hashable, ...]]] = [(left[start], 0, 0.0, (start,))]
-    while ways and len(found) < paths:
+    while ways and len(routes) < paths:
         _, _, spent, way = heapq.heappop(ways)
         if way[-1] == end:
-            found.append(list(itertools.pairwise(way)))
+            routes.append(list(itertools.pairwise(way)))
             continue
         for after, more in out.get(way[-1], ()):
             if after in left and after not in way:
                 ticket += 1
                 # Among equals the latest first: deep before wide, so that ties do not fill the queue.
                 heapq.heappush(ways, (spent + more + left[after], -ticket, spent + more, (*way, after)))
-    return found
+    return routes
 
 
 def grid_roads(rows: int, columns: int, *, players: int) -> dict[Road, Latency]:

@@ -101,10 +101,12 @@ class SegmentedAuction:
         goods = supply if isinstance(supply, Mapping) else dict.fromkeys(prices, supply)
         if set(goods) - set(prices):
             raise InvalidParameter("supply names a segment that has no prices: give it a grid first.")
-        made = {
+        auctions = {
             name: PriceAuction(price, grid, supply=goods.get(name)) for name, grid in sorted(prices.items())
         }
-        freeze(self, epsilon=price, auctions=MappingProxyType(made), public_segments=bool(public_segments))
+        freeze(
+            self, epsilon=price, auctions=MappingProxyType(auctions), public_segments=bool(public_segments)
+        )
 
     def __repr__(self) -> str:
         return shown("SegmentedAuction", epsilon=self.epsilon, segments=len(self.auctions))
@@ -173,8 +175,8 @@ class SegmentedAuction:
         if labels.kind not in "UO" and len(labels):
             raise InvalidValue("Segments must be text, as in the names of the grids.")
         places = {name: place for place, name in enumerate(self.auctions)}
-        found = (places.get(each, -1) if isinstance(each, str) else -1 for each in labels.data)
-        return array, np.fromiter(found, np.int64, len(labels))
+        indices = (places.get(label, -1) if isinstance(label, str) else -1 for label in labels.data)
+        return array, np.fromiter(indices, np.int64, len(labels))
 
     def _parts(self, bids: Any, segments: Any) -> Iterator[tuple[str, NDArray[Any]]]:
         """The bids of each segment."""
@@ -207,7 +209,7 @@ def _example(
         )
 
     def pmf(side: Side) -> dict[int, float]:
-        laws = [auction._mechanism.probabilities(found) for auction, found in scores[side]]
+        laws = [auction._mechanism.probabilities(own_scores) for auction, own_scores in scores[side]]
         return dict(enumerate(np.multiply.outer(*laws).ravel().tolist()))
 
     return Example(name, market.loss, draw, pmf)

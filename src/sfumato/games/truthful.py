@@ -180,7 +180,7 @@ def gain(
     _function(payoff, "payoff(reports, agent, truth)")
     space, range_ = types_of(types), range_of(utilities)
     n, k = sizes(players, coalition)
-    listed = None if profiles is None else [profile_of(each, space, n) for each in profiles]
+    listed = None if profiles is None else [profile_of(rows, space, n) for rows in profiles]
     if listed is not None and not listed:
         raise InvalidParameter("profiles must list at least one true profile; leave it out to check all.")
     refuse_too_many(how_many(len(space), n, k, listed, anonymous), as_integer(most, "most"))
@@ -261,7 +261,7 @@ def sampled_gain(
             "Give either profiles, to try every lie there, or trials, to try lies at random."
         )
     if profiles is not None:
-        listed = [profile_of(each, space, n) for each in profiles]
+        listed = [profile_of(rows, space, n) for rows in profiles]
         if not listed:
             raise InvalidParameter("profiles must list at least one true profile.")
         refuse_too_many(how_many(len(space), n, k, listed, False), as_integer(most, "most"))
