@@ -35,9 +35,9 @@ def trim(rows: Bytes, bits: int) -> None:
 
 def put(rows: Bytes, places: NDArray[np.int64], heads: NDArray[np.bool_]) -> None:
     """Set one bit of each row to what was tossed, whatever it was."""
-    each, byte, bit = np.arange(len(rows)), places >> 3, (places & 7).astype(np.uint8)
-    kept = rows[each, byte] & ~(np.uint8(1) << bit)
-    rows[each, byte] = kept | (heads.view(np.uint8) << bit)
+    row, byte, bit = np.arange(len(rows)), places >> 3, (places & 7).astype(np.uint8)
+    kept = rows[row, byte] & ~(np.uint8(1) << bit)
+    rows[row, byte] = kept | (heads.view(np.uint8) << bit)
 
 
 def check(rows: NDArray[Any], bits: int) -> None:
@@ -52,8 +52,8 @@ def check(rows: NDArray[Any], bits: int) -> None:
 
 def totals(rows: Bytes, bits: int) -> NDArray[np.int64]:
     """How many rows have each bit."""
-    found = np.zeros(bits, np.int64)
+    counts = np.zeros(bits, np.int64)
     for start in range(0, len(rows), _ROWS):
         unpacked = np.unpackbits(rows[start : start + _ROWS], axis=1, count=bits, bitorder="little")
-        found += np.add.reduce(unpacked, axis=0, dtype=np.uint8)
-    return found
+        counts += np.add.reduce(unpacked, axis=0, dtype=np.uint8)
+    return counts

@@ -123,7 +123,7 @@ class Window:
     def spread(self) -> Spread:
         """That of (place − start)/(slope·STEPS), a term for a number in [0, 1]; rounding is at its most."""
         scale = (self.slope * STEPS) ** 2
-        center, end = (self.variance(each) / scale for each in (STEPS / 2, 0))
+        center, end = (self.variance(share) / scale for share in (STEPS / 2, 0))
         rounding = 1 / (4 * STEPS**2)
         return Spread(center + rounding, 4 * (end - center), (self.places - 1) / (2 * self.slope * STEPS))
 

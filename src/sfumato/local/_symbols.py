@@ -115,7 +115,7 @@ class Symbols:
     def _of_texts(self, values: Any, alphabet: str) -> Digits:
         listed = as_list(values)
         if not all(
-            isinstance(each, str) and len(each) <= self.length and "\0" not in each for each in listed
+            isinstance(text, str) and len(text) <= self.length and "\0" not in text for text in listed
         ):
             raise InvalidValue(self._refusal)
         # Characters as numbers, a row for each text, ended by zeros, and what symbol each number stands for.
@@ -123,10 +123,10 @@ class Symbols:
         letters = np.array(["", *alphabet], "U1").view(np.uint32)
         symbols = np.full(int(letters.max()) + 2, letters.size, np.uint16)
         symbols[letters] = np.arange(letters.size)
-        found: Digits = symbols[np.minimum(codes, symbols.size - 1)]
-        if np.any(found == letters.size):
+        digits: Digits = symbols[np.minimum(codes, symbols.size - 1)]
+        if np.any(digits == letters.size):
             raise InvalidValue(self._refusal)
-        return found
+        return digits
 
     @property
     def _refusal(self) -> str:

@@ -122,11 +122,11 @@ class Table:
         rows = (reports >> np.uint64(self._answer)).astype(np.int64)
         answers = reports & np.uint64((1 << self._answer) - 1)
         size, width, bits = self.rows * self.width, self.width, self.width.bit_length() - 1
-        found = [
-            rows * width + (each & (width - 1)) + size * (each >> bits)
-            for each in signs(answers, self.response.parities, bits)
+        cells = [
+            rows * width + (hashed & (width - 1)) + size * (hashed >> bits)
+            for hashed in signs(answers, self.response.parities, bits)
         ]
-        return rows, np.concatenate(found)
+        return rows, np.concatenate(cells)
 
 
 class Sums:
@@ -164,9 +164,9 @@ class Sums:
 
     def merged(self, other: Sums) -> Sums:
         """Both together."""
-        made = Sums(self.table)
-        made.characters, made.people = self.characters + other.characters, self.people + other.people
-        return made
+        sums = Sums(self.table)
+        sums.characters, sums.people = self.characters + other.characters, self.people + other.people
+        return sums
 
     def written(self) -> list[int]:
         """All numbers, as plain data."""
@@ -179,14 +179,14 @@ class Sums:
         Raises:
             InvalidValue: if these cannot be sums of reports.
         """
-        made = cls(table)
-        numbers = listed_numbers(listed, made.people.size + made.characters.size)
-        made.people, made.characters = numbers[: table.rows], numbers[table.rows :].reshape(table.rows, -1)
-        most = made.people * ((1 << table.response.parities) - 1)
-        right = made.people.min() >= 0 and count in (None, int(made.people.sum()))
-        if not right or np.any(np.abs(made.characters).sum(1) > most):
+        sums = cls(table)
+        numbers = listed_numbers(listed, sums.people.size + sums.characters.size)
+        sums.people, sums.characters = numbers[: table.rows], numbers[table.rows :].reshape(table.rows, -1)
+        most = sums.people * ((1 << table.response.parities) - 1)
+        right = sums.people.min() >= 0 and count in (None, int(sums.people.sum()))
+        if not right or np.any(np.abs(sums.characters).sum(1) > most):
             raise InvalidValue("These are not sums of reports of this randomizer.")
-        return made
+        return sums
 
     def supports(self) -> NDArray[np.int64]:
         """How many reports of each row support each cell; transformed once."""
@@ -197,12 +197,12 @@ class Sums:
 
     def counted(self, keys: Keys) -> NDArray[np.int64]:
         """How many reports support each key: the cells that it has in all rows, together."""
-        found = np.zeros(keys.size, np.int64)
+        counts = np.zeros(keys.size, np.int64)
         for start in range(0, keys.size, _CHUNK):
-            part, total = keys[start : start + _CHUNK], found[start : start + _CHUNK]
+            part, total = keys[start : start + _CHUNK], counts[start : start + _CHUNK]
             for row, cells in enumerate(self.supports()):
                 total += cells.take(self.table.cells(row, part).view(np.int64))
-        return found
+        return counts
 
     def collisions(self) -> float:
         """An upper estimate of Σ c², c the people of one value in one row: what collisions are made of.
@@ -213,14 +213,14 @@ class Sums:
         """
         if self._squares is not None:
             return self._squares
-        made, width = self.table.response, self.table.width
+        response, width = self.table.response, self.table.width
         people = self.people.astype(np.float64)
-        cells = (self.supports() - people[:, None] * made.q) / made.gap
-        own = made.p * (1 - made.p) / made.gap**2
-        noise = people * (own + (width - 1) * made.variance)
+        cells = (self.supports() - people[:, None] * response.q) / response.gap
+        own = response.p * (1 - response.p) / response.gap**2
+        noise = people * (own + (width - 1) * response.variance)
         squares = (cells * cells).sum(1) - noise - people * people / width
         total = float(squares.sum()) * width / (width - 1)
-        deviation = float(np.sqrt(2.0 * width * np.square(people * (made.variance + own / width)).sum()))
+        deviation = float(np.sqrt(2.0 * width * np.square(people * (response.variance + own / width)).sum()))
         self._squares = max(total + _SAFE * deviation, float(people.sum()))
         return self._squares
 
@@ -237,10 +237,10 @@ class Sums:
     def estimate(self, keys: Keys, confidence: float) -> tuple[Floats, Floats, Floats]:
         """Counts of keys with the ends of their intervals."""
         counts, people = self.counted(keys), int(self.people.sum())
-        made, shared = self.table.response, 1 / self.table.width
+        response, shared = self.table.response, 1 / self.table.width
         # People in the key's own cells: those who have the key, and one in m of the others.
-        inside: Floats = (counts.astype(np.float64) - people * made.q) / made.gap
-        low, high = intervals(counts, people, made.p, made.q, confidence)
+        inside: Floats = (counts.astype(np.float64) - people * response.q) / response.gap
+        low, high = intervals(counts, people, response.p, response.q, confidence)
         width = float(-special.ndtri((1 - confidence) / 2))
         spread = width * width * self.collisions() * shared * (1 - shared)
         below = np.sqrt(np.square(np.maximum(inside - low, 0)) + spread) + self.lump(width)

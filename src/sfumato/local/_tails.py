@@ -50,12 +50,12 @@ def upper_tail(x: Floats, m: Floats, people: int, p: float, q: float, *, enough:
     """
     mean = m * p + (people - m) * q
     exponent, sums = _tilted(x, m, people, p, q)
-    found = np.where(x > mean, np.exp(-exponent) * sums * _SAFE, 1.0)
-    found[x > m * (p > 0) + (people - m) * (q > 0)] = 0.0  # more than all coins that can show heads
-    far = (x >= mean + 1) & (x <= people) & (found > enough)
+    tail = np.where(x > mean, np.exp(-exponent) * sums * _SAFE, 1.0)
+    tail[x > m * (p > 0) + (people - m) * (q > 0)] = 0.0  # more than all coins that can show heads
+    far = (x >= mean + 1) & (x <= people) & (tail > enough)
     binomial = special.betainc(x[far], people - x[far] + 1, np.clip(mean[far] / people, 0.0, 1.0))
-    found[far] = np.minimum(found[far], binomial * _SAFE)
-    return np.minimum(found, 1.0)
+    tail[far] = np.minimum(tail[far], binomial * _SAFE)
+    return np.minimum(tail, 1.0)
 
 
 def _tilted(x: Floats, m: Floats, people: int, p: float, q: float) -> tuple[Floats, Floats]:

@@ -46,10 +46,10 @@ def randomizer_from(data: Mapping[str, Any]) -> Randomizer[Any]:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if isinstance(kind, str) and kind not in _KNOWN:
         _load()
-    made = _KNOWN.get(kind) if isinstance(kind, str) else None
-    if made is None:
+    known = _KNOWN.get(kind) if isinstance(kind, str) else None
+    if known is None:
         raise InvalidParameter("These are reports of a kind or version that this version does not know.")
-    return made.from_dict(data)
+    return known.from_dict(data)
 
 
 def _load() -> None:
@@ -68,12 +68,12 @@ def aggregate_from(data: Mapping[str, Any]) -> Aggregate[Any]:
     """
     if not isinstance(data, Mapping) or set(data) != {"randomizer", "count", "state"}:
         raise InvalidValue("This is not an aggregate of reports.")
-    made, count = randomizer_from(data["randomizer"]).start(), data["count"]
+    total, count = randomizer_from(data["randomizer"]).start(), data["count"]
     if type(count) is not int or not 0 <= count <= _MOST:
         raise InvalidValue("An aggregate counts its reports, at most 2**53.")
-    made.count = count
-    made._restore(data["state"])
-    return made
+    total.count = count
+    total._restore(data["state"])
+    return total
 
 
 def listed_numbers(state: Any, size: int) -> NDArray[np.int64]:
@@ -141,10 +141,10 @@ class Randomizer(ABC, Generic[_E]):
         An array does not say what made it: reports of another epsilon or domain that happen to be possible
         ones here are added up unnoticed. Files of reports (`write_reports`) carry a label and are refused.
         """
-        made = self.start()
+        total = self.start()
         for batch in [reports] if isinstance(reports, np.ndarray) else reports:
-            made.add(batch)
-        return made
+            total.add(batch)
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the public parameters: what a client must know, and what reports tell of."""
@@ -229,9 +229,9 @@ class Aggregate(ABC, Generic[_E]):
             return NotImplemented
         if self.count + other.count > _MOST:
             raise InvalidParameter("More than 2**53 reports cannot be added up exactly.")
-        made = self._merged(other)
-        made.count = self.count + other.count
-        return made
+        total = self._merged(other)
+        total.count = self.count + other.count
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, to be merged elsewhere."""

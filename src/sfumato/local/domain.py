@@ -40,10 +40,10 @@ class Domain:
         elif isinstance(values, int | np.integer) and not isinstance(values, bool):
             size, labels = int(values), None
         elif isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes):
-            labels = tuple(each.item() if isinstance(each, np.generic) else each for each in values)
+            labels = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
             size = len(labels)
             # Equal ones are the same to a dictionary, whatever their types: 1 and True.
-            if not all(type(each) in (str, int, bool) for each in labels) or len(set(labels)) < size:
+            if not all(type(label) in (str, int, bool) for label in labels) or len(set(labels)) < size:
                 raise InvalidParameter("domain lists different texts, whole numbers or truth values.")
         else:
             raise InvalidParameter('domain is a number of values, or their list, like ["yes", "no"].')
@@ -52,7 +52,7 @@ class Domain:
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(
-            self, "_places", {} if labels is None else {each: i for i, each in enumerate(labels)}
+            self, "_places", {} if labels is None else {label: i for i, label in enumerate(labels)}
         )
 
     def indices(self, values: Any) -> NDArray[np.int64]:
@@ -78,7 +78,7 @@ class Domain:
         if truths and self.labels == (False, True):
             return np.asarray(values, np.int64)
         listed = as_list(values)
-        return np.fromiter((self._places[each] for each in listed), np.int64, len(listed))
+        return np.fromiter((self._places[value] for value in listed), np.int64, len(listed))
 
     def to_json(self) -> int | list[Any]:
         """A number, or the list."""
@@ -110,7 +110,7 @@ def wholes_of(values: Any, least: int, most: int) -> NDArray[Any]:
     array = np.asarray(values) if hasattr(values, "__array__") else np.empty(0, object)
     if array.dtype.kind == "O":
         listed = as_list(values)
-        if not all(isinstance(each, int | np.integer) and _plain(each) for each in listed):
+        if not all(isinstance(value, int | np.integer) and _plain(value) for value in listed):
             raise ValueError
         if listed and not (min(listed) >= least and max(listed) <= most):
             raise ValueError

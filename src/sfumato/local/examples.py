@@ -72,4 +72,4 @@ def examples() -> tuple[Example, ...]:
     root = importlib.import_module("sfumato.local")
     homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.local.{home}") for home in homes]
-    return tuple(each for module in modules for each in getattr(module, "EXAMPLES", ()))
+    return tuple(example for module in modules for example in getattr(module, "EXAMPLES", ()))

@@ -161,9 +161,9 @@ class HadamardResponse(SupportRandomizer):
             raise InvalidValue("A report has bits that no report of this randomizer has.")
 
     def _supports(self, batch: Words) -> Counts:
-        made = self.start()
-        made.add(batch)
-        return made.supports
+        total = self.start()
+        total.add(batch)
+        return total.supports
 
 
 class HadamardAggregate(SupportAggregate):
@@ -183,24 +183,24 @@ class HadamardAggregate(SupportAggregate):
     @property
     def supports(self) -> Counts:  # type: ignore[override]
         """How many reports support each value: whether one does is the mean of its g characters there."""
-        made = self.randomizer
-        counts = (transform(self.sums)[: made.domain.size] + self.count) >> made.parities
+        randomizer = self.randomizer
+        counts = (transform(self.sums)[: randomizer.domain.size] + self.count) >> randomizer.parities
         return cast(Counts, counts)
 
     def _add(self, batch: Words) -> None:
-        made = self.randomizer
+        randomizer = self.randomizer
         size = self.sums.size
         step = max(_CHUNK, 2 * size)
         for start in range(0, batch.size, step):
-            for places in signs(batch[start : start + step], made.parities, made._bits):
+            for places in signs(batch[start : start + step], randomizer.parities, randomizer._bits):
                 counts = np.bincount(places, minlength=2 * size)
                 self.sums += counts[:size]
                 self.sums -= counts[size:]
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
-        made.sums = self.sums + other.sums
-        return made
+        total = type(self)(self.randomizer)
+        total.sums = self.sums + other.sums
+        return total
 
     def _state(self) -> list[int]:
         return self.sums.tolist()
@@ -273,7 +273,7 @@ def _example(name: str, randomizer: HadamardResponse, left: int, right: int) -> 
         count, bits = randomizer.parities, randomizer._bits
         word = reports.dtype.type
         response = reports & word((1 << count) - 1)
-        hashes = [parities(reports, np.full_like(reports, each), count, bits) for each in (left, right)]
+        hashes = [parities(reports, np.full_like(reports, value), count, bits) for value in (left, right)]
         seen: NDArray[Any] = 2 * (hashes[0] == response) + (hashes[1] == response)
         return seen
 

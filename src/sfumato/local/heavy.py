@@ -234,18 +234,18 @@ class HeavyAggregate(Aggregate[Found]):
         share = None if threshold is None else float(probability(threshold, "threshold"))
         if not all(sums.people.any() for sums in self.sums):
             raise InvalidValue("There are too few reports: every level needs some.")
-        made, last = self.randomizer, len(self.sums) - 1
+        randomizer, last = self.randomizer, len(self.sums) - 1
         miss = float(-special.ndtri((1 - level) / 2 / (last + 1)))
         prefixes, floor = np.zeros((1, 0), np.uint16), 0.0
         for place, sums in enumerate(self.sums):
-            prefixes = made._symbols.continued(prefixes, made.levels[place])
+            prefixes = randomizer._symbols.continued(prefixes, randomizer.levels[place])
             if place < last:
                 wanted = _least(sums, _CLEAR + miss)
                 floor = max(floor, wanted)
                 prefixes = self._kept(prefixes, sums, wanted if share is None else max(share, wanted), miss)
         # As many intervals as values are looked at: those listed are chosen by what they hold.
-        each = 1 - (1 - level) / 2 / max(len(prefixes), 1)
-        width = float(-special.ndtri((1 - each) / 2))
+        sure = 1 - (1 - level) / 2 / max(len(prefixes), 1)
+        width = float(-special.ndtri((1 - sure) / 2))
         beyond = self.sums[last].lump(width) / int(self.sums[last].people.sum())
         resolution = max(floor, _least(self.sums[last], width + miss) + beyond)
         if share is not None and share < resolution:
@@ -253,10 +253,10 @@ class HeavyAggregate(Aggregate[Found]):
                 f"So few people settle a threshold from {resolution:.2g} on only: take such a one."
             )
         keys = self._last(prefixes)
-        middle, low, high = self._scaled(self.sums[last], *self.sums[last].estimate(keys, each), width)
+        middle, low, high = self._scaled(self.sums[last], *self.sums[last].estimate(keys, sure), width)
         order = np.argsort(-middle, kind="stable")
         order = order[((low > 0) & (high >= (share or 0.0) * self.count))[order]]
-        values = made._symbols.values(prefixes[order])
+        values = randomizer._symbols.values(prefixes[order])
         return Found(values, middle[order], low[order], high[order], level, self.count, min(resolution, 1.0))
 
     def _kept(self, prefixes: Digits, sums: Sums, wanted: float, miss: float) -> Digits:
@@ -296,9 +296,9 @@ class HeavyAggregate(Aggregate[Found]):
             sums.add(reports[levels == level])
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
-        made.sums = [mine.merged(theirs) for mine, theirs in zip(self.sums, other.sums, strict=True)]
-        return made
+        total = type(self)(self.randomizer)
+        total.sums = [mine.merged(theirs) for mine, theirs in zip(self.sums, other.sums, strict=True)]
+        return total
 
     def _state(self) -> list[list[int]]:
         return [sums.written() for sums in self.sums]
@@ -306,10 +306,10 @@ class HeavyAggregate(Aggregate[Found]):
     def _restore(self, state: Any) -> None:
         if not isinstance(state, list) or len(state) != len(self.sums):
             raise InvalidValue("These are not sums of reports of this randomizer.")
-        made = [Sums.read(s.table, part, None) for s, part in zip(self.sums, state, strict=True)]
-        if sum(int(sums.people.sum()) for sums in made) != self.count:
+        restored = [Sums.read(s.table, part, None) for s, part in zip(self.sums, state, strict=True)]
+        if sum(int(sums.people.sum()) for sums in restored) != self.count:
             raise InvalidValue("These are not sums of reports of this randomizer.")
-        self.sums = made
+        self.sums = restored
 
 
 def _least(sums: Sums, width: float) -> float:
@@ -318,9 +318,9 @@ def _least(sums: Sums, width: float) -> float:
     The variance of an estimated share s is (v + c·s)/people, or less: v the noise of a rare value with its
     collisions, and c for what the own answers vary more and for who is at the level by chance.
     """
-    made, people = sums.table.response, int(sums.people.sum())
-    rare = made.variance + sums.collisions() / sums.table.width / people
-    slope = 1 + max(made.p * (1 - made.p) / made.gap**2 - made.variance, 0.0)
+    response, people = sums.table.response, int(sums.people.sum())
+    rare = response.variance + sums.collisions() / sums.table.width / people
+    slope = 1 + max(response.p * (1 - response.p) / response.gap**2 - response.variance, 0.0)
     part = width * width / people
     return (part * slope + math.sqrt((part * slope) ** 2 + 4 * part * rare)) / 2
 
@@ -342,15 +342,15 @@ def _power(base: int, most: int) -> int:
     return count
 
 
-def _example(name: str, made: HeavyHitters, left: Any, right: Any) -> Example:
+def _example(name: str, randomizer: HeavyHitters, left: Any, right: Any) -> Example:
     """What tells two values apart is which of them the report supports."""
-    rows = made._symbols.digits([left, right])
-    keys = np.array(list(made._keys(rows)))
+    rows = randomizer._symbols.digits([left, right])
+    keys = np.array(list(randomizer._keys(rows)))
 
     def read(reports: NDArray[Any]) -> NDArray[Any]:
-        used = made._tables[0].used
+        used = randomizer._tables[0].used
         seen = np.zeros(reports.size, np.int64)
-        for level, table in enumerate(made._tables):
+        for level, table in enumerate(randomizer._tables):
             mine = reports >> np.uint64(used) == level
             here = reports[mine] & np.uint64((1 << used) - 1)
             both = [table.supported(here, int(key)) for key in keys[level]]
@@ -358,9 +358,9 @@ def _example(name: str, made: HeavyHitters, left: Any, right: Any) -> Example:
         return seen
 
     def pmf(side: Side) -> dict[int, float]:
-        return law_of_pair(made._tables, keys[:, 0], keys[:, 1], side)
+        return law_of_pair(randomizer._tables, keys[:, 0], keys[:, 1], side)
 
-    return Example(name, made, left, right, read, pmf)
+    return Example(name, randomizer, left, right, read, pmf)
 
 
 EXAMPLES = (

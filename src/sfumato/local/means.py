@@ -100,7 +100,7 @@ class MeanRandomizer(Randomizer[Mean]):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """What `to_dict` wrote down."""
         if set(data) != {"kind", "epsilon", "lower", "upper"} or not all(
-            isinstance(each, str) for each in data.values()
+            isinstance(value, str) for value in data.values()
         ):
             raise InvalidParameter(f"{cls.__name__} is written down with epsilon, lower and upper as texts.")
         return cls(data["epsilon"], data["lower"], data["upper"])
@@ -258,16 +258,20 @@ class MeanAggregate(Aggregate[Mean]):
         sure = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
-        made, law = self.randomizer, self.randomizer._law
+        randomizer, law = self.randomizer, self.randomizer._law
         if law.share:
             value = self._sum() / self.count
             width = half_width(law.spread, self.count, self._square(), sure)
             low, high = value - width, value + width
         else:
             shares = self.ones / self.count, *share_interval(self.ones, self.count, sure)
-            value, low, high = ((each - law.ends.untrue) / law.ends.gap for each in shares)
-        base, end, span = float(made.lower), float(made.upper), float(made.upper - made.lower)
-        low, high = (min(max(base + span * each, base), end) for each in (low, high))
+            value, low, high = ((share - law.ends.untrue) / law.ends.gap for share in shares)
+        base, end, span = (
+            float(randomizer.lower),
+            float(randomizer.upper),
+            float(randomizer.upper - randomizer.lower),
+        )
+        low, high = (min(max(base + span * share, base), end) for share in (low, high))
         return Mean(base + span * value, low, high, sure, self.count)
 
     def _sum(self) -> float:
@@ -294,10 +298,10 @@ class MeanAggregate(Aggregate[Mean]):
         self.ones += ones
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
+        total = type(self)(self.randomizer)
         for name in MeanAggregate.__slots__:
-            setattr(made, name, getattr(self, name) + getattr(other, name))
-        return made
+            setattr(total, name, getattr(self, name) + getattr(other, name))
+        return total
 
     def _state(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in MeanAggregate.__slots__}
@@ -308,7 +312,7 @@ class MeanAggregate(Aggregate[Mean]):
         if not isinstance(state, Mapping) or set(state) != set(names):
             raise InvalidValue(_NO_SUMS)
         given = {name: state[name] for name in names}
-        if any(type(each) is not int or each < 0 for each in given.values()):
+        if any(type(count) is not int or count < 0 for count in given.values()):
             raise InvalidValue(_NO_SUMS)
         fine, last = given["fine"], law.window.places - 1
         if (
@@ -326,16 +330,16 @@ class MeanAggregate(Aggregate[Mean]):
 _NO_SUMS = "These are not sums of reports of this randomizer."
 
 
-def _windows(made: MeanRandomizer) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+def _windows(randomizer: MeanRandomizer) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """Which part of the reports a place is in: the window of the lower end, that of the upper, or between."""
-    window = made._law.window
+    window = randomizer._law.window
     edges = np.array([window.width, STEPS, window.places, window.places + 1])
     return lambda reports: np.searchsorted(edges, reports.astype(np.int64), side="right")
 
 
-def _pmf(made: MeanRandomizer) -> Callable[[Side], dict[int, float]]:
+def _pmf(randomizer: MeanRandomizer) -> Callable[[Side], dict[int, float]]:
     """The law of what `_windows` gives (or of a bit of the ends)."""
-    law = made._law
+    law = randomizer._law
     share, window, ends = float(law.share), law.window, law.ends
     far = window.outside * window.width / STEPS
 
@@ -344,9 +348,9 @@ def _pmf(made: MeanRandomizer) -> Callable[[Side], dict[int, float]]:
         told = [1 - ends.untrue, ends.untrue]
         if side == "right":
             near, told = near[::-1], told[::-1]
-        if not isinstance(made, HybridMean):
+        if not isinstance(randomizer, HybridMean):
             return dict(enumerate(near if share else told))
-        return dict(enumerate([share * each for each in near] + [(1 - share) * each for each in told]))
+        return dict(enumerate([share * p for p in near] + [(1 - share) * p for p in told]))
 
     return pmf
 
@@ -354,8 +358,8 @@ def _pmf(made: MeanRandomizer) -> Callable[[Side], dict[int, float]]:
 EXAMPLES = (
     Example("mean: duchi", DuchiMean(1, -1, 1), -1, 1, pmf=_pmf(DuchiMean(1, -1, 1))),
     *(
-        Example(f"mean: {name}", made, 0, 10, read=_windows(made), pmf=_pmf(made))
-        for name, made in (
+        Example(f"mean: {name}", randomizer, 0, 10, read=_windows(randomizer), pmf=_pmf(randomizer))
+        for name, randomizer in (
             ("piecewise", PiecewiseMean(1, 0, 10)),
             ("piecewise at 3", PiecewiseMean(3, 0, 10)),
             ("hybrid", HybridMean(2, 0, 10)),

@@ -184,7 +184,7 @@ class LocalQuantiles(Randomizer[Distribution]):
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """Words that hold the reports of every level."""
-        return np.result_type(*(each.report_dtype for each in self._levels))
+        return np.result_type(*(level.report_dtype for level in self._levels))
 
     @property
     def report_shape(self) -> tuple[int, ...]:
@@ -208,7 +208,7 @@ class LocalQuantiles(Randomizer[Distribution]):
         return QuantilesAggregate(self)
 
     def _parameters(self) -> dict[str, Any]:
-        levels = [each.to_dict() for each in self._levels]
+        levels = [level.to_dict() for level in self._levels]
         return {
             "lower": str(self.lower),
             "upper": str(self.upper),
@@ -225,7 +225,7 @@ class LocalQuantiles(Randomizer[Distribution]):
             InvalidParameter: for anything else, such as levels that are not told of as they are here.
         """
         try:
-            made = cls(
+            quantiles = cls(
                 data["epsilon"],
                 data["lower"],
                 data["upper"],
@@ -234,9 +234,9 @@ class LocalQuantiles(Randomizer[Distribution]):
             )
         except KeyError:
             raise InvalidParameter("The parameters of quantiles are not complete.") from None
-        if made.to_dict() != dict(data):
+        if quantiles.to_dict() != dict(data):
             raise InvalidParameter("These quantiles were made by another version, or are not ones.")
-        return made
+        return quantiles
 
     def _refuse_others(self, batch: NDArray[Any]) -> None:
         for inner, part in zip(self._levels, self._split(batch), strict=True):
@@ -259,7 +259,7 @@ class LocalQuantiles(Randomizer[Distribution]):
     def _tree(self, people: Floats) -> Tree:
         """The tree with the variances that intervals of each level have, rare ones at least."""
         with np.errstate(divide="ignore"):
-            variances = np.array([each.variance for each in self._levels]) / people
+            variances = np.array([level.variance for level in self._levels]) / people
         return Tree(self.branching, variances)
 
     def _variances(self, people: Floats, cells: Floats) -> Floats:
@@ -309,7 +309,7 @@ class QuantilesAggregate(Aggregate[Distribution]):
     def __init__(self, randomizer: LocalQuantiles) -> None:
         """Begin without reports."""
         super().__init__(randomizer)
-        self.levels: list[SupportAggregate] = [each.start() for each in randomizer._levels]
+        self.levels: list[SupportAggregate] = [level.start() for level in randomizer._levels]
 
     def estimate(self, confidence: float = 0.95) -> Distribution:
         """The share of people below every edge, with an interval for each.
@@ -324,21 +324,23 @@ class QuantilesAggregate(Aggregate[Distribution]):
         sure = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
-        made = self.randomizer
-        people = np.array([each.count for each in self.levels], np.float64)
-        tree = made._tree(people)
-        raw = np.concatenate([[0.0], np.cumsum(tree.consistent([_parts(each) for each in self.levels]))])
+        randomizer = self.randomizer
+        people = np.array([level.count for level in self.levels], np.float64)
+        tree = randomizer._tree(people)
+        raw = np.concatenate([[0.0], np.cumsum(tree.consistent([_parts(level) for level in self.levels]))])
         raw[-1] = 1.0
         rising = np.maximum.accumulate(raw), np.minimum.accumulate(raw[::-1])[::-1]
         smooth = np.clip((rising[0] + rising[1]) / 2, 0.0, 1.0)
         smooth[0], smooth[-1] = 0.0, 1.0
         width = np.full(raw.size, np.inf)
         if people.min() >= _FEW:
-            width = -float(ndtri((1 - sure) / 2)) * np.sqrt(made._variances(people, np.diff(smooth)))
+            width = -float(ndtri((1 - sure) / 2)) * np.sqrt(randomizer._variances(people, np.diff(smooth)))
         width[0] = width[-1] = 0.0
-        low, high = (np.clip(each, 0.0, 1.0) for each in (raw - width, raw + width))
-        edges = np.linspace(0, 1, raw.size) * float(made.upper - made.lower) + float(made.lower)
-        edges[-1] = float(made.upper)
+        low, high = (np.clip(bound, 0.0, 1.0) for bound in (raw - width, raw + width))
+        edges = np.linspace(0, 1, raw.size) * float(randomizer.upper - randomizer.lower) + float(
+            randomizer.lower
+        )
+        edges[-1] = float(randomizer.upper)
         low, high = np.minimum(low, smooth), np.maximum(high, smooth)
         return Distribution(edges, smooth, low, high, sure, self.count)
 
@@ -348,24 +350,24 @@ class QuantilesAggregate(Aggregate[Distribution]):
         self.levels = [old + new for old, new in zip(self.levels, fresh, strict=True)]
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
-        made.levels = [one + two for one, two in zip(self.levels, other.levels, strict=True)]
-        return made
+        total = type(self)(self.randomizer)
+        total.levels = [one + two for one, two in zip(self.levels, other.levels, strict=True)]
+        return total
 
     def _state(self) -> list[dict[str, Any]]:
-        return [{"count": each.count, "state": each._state()} for each in self.levels]
+        return [{"count": level.count, "state": level._state()} for level in self.levels]
 
     def _restore(self, state: Any) -> None:
         fits = isinstance(state, list) and len(state) == len(self.levels)
-        if not fits or not all(isinstance(each, dict) and set(each) == {"count", "state"} for each in state):
+        if not fits or not all(isinstance(part, dict) and set(part) == {"count", "state"} for part in state):
             raise InvalidValue(_NO_LEVELS)
-        counts = [each["count"] for each in state]
-        if any(type(each) is not int or each < 0 for each in counts) or sum(counts) != self.count:
+        counts = [part["count"] for part in state]
+        if any(type(count) is not int or count < 0 for count in counts) or sum(counts) != self.count:
             raise InvalidValue(_NO_LEVELS)
         levels = [inner.start() for inner in self.randomizer._levels]
-        for level, each in zip(levels, state, strict=True):
-            level.count = each["count"]
-            level._restore(each["state"])
+        for level, part in zip(levels, state, strict=True):
+            level.count = part["count"]
+            level._restore(part["state"])
         self.levels = levels
 
 
@@ -374,20 +376,20 @@ _NO_LEVELS = "These are not levels of reports about quantiles."
 
 def _parts(aggregate: SupportAggregate) -> Floats:
     """The unbiased shares of the intervals of a level; nothing is known where nobody told of it."""
-    made = aggregate.randomizer
+    randomizer = aggregate.randomizer
     if not aggregate.count:
-        return np.zeros(made.domain.size)
-    return np.asarray((aggregate.supports / aggregate.count - made.q) / made.gap)
+        return np.zeros(randomizer.domain.size)
+    return np.asarray((aggregate.supports / aggregate.count - randomizer.q) / randomizer.gap)
 
 
 def _example() -> Example:
     """Two cells of a tree of two levels: the level, with which of the two intervals is told of."""
-    made = LocalQuantiles(1, 0, 1, bins=16)
+    quantiles = LocalQuantiles(1, 0, 1, bins=16)
 
     def read(reports: NDArray[Any]) -> NDArray[np.int64]:
         return 16 * reports[:, 0].astype(np.int64) + reports[:, 1].astype(np.int64) % 16
 
-    return Example("quantiles", made, 0.0, 1.0, read=read, tight=0.7)
+    return Example("quantiles", quantiles, 0.0, 1.0, read=read, tight=0.7)
 
 
 EXAMPLES = (_example(),)

@@ -177,23 +177,27 @@ def _tilt(true: arb, agrees: arb, differs: arb, count: int) -> arb:
     return ((true + (1 - true) * part) / ((1 - true) + true * part)).log()
 
 
-def _example(name: str, made: Rappor, left: int, right: int) -> Example:
+def _example(name: str, randomizer: Rappor, left: int, right: int) -> Example:
     def pmf(side: Side) -> Mapping[Any, float]:
-        return law_of_bits(made.p, made.q, left if side == "left" else right, made.domain.size)
+        return law_of_bits(
+            randomizer.p, randomizer.q, left if side == "left" else right, randomizer.domain.size
+        )
 
-    bits = unpacked(made.domain.size)
-    return Example(name, made, left, right, read=bits, pmf=pmf, claim=made.loss_of(1))
+    bits = unpacked(randomizer.domain.size)
+    return Example(name, randomizer, left, right, read=bits, pmf=pmf, claim=randomizer.loss_of(1))
 
 
-def _repeated(name: str, made: Rappor, left: int, right: int, reports: int) -> Example:
+def _repeated(name: str, randomizer: Rappor, left: int, right: int, reports: int) -> Example:
     """How often each bit was 1 in so many reports from one permanent response: a sufficient statistic."""
 
     def encode(values: list[Any]) -> NDArray[np.int64]:
-        kept, bits = made.permanent(values), unpacked(made.domain.size)
-        seen = [bits(made.report(kept)) for _ in range(reports)]
+        kept, bits = randomizer.permanent(values), unpacked(randomizer.domain.size)
+        seen = [bits(randomizer.report(kept)) for _ in range(reports)]
         return np.asarray(np.sum(seen, axis=0, dtype=np.int64))
 
-    return Example(name, made, left, right, encode=encode, claim=made.loss_of(reports), tight=0.75)
+    return Example(
+        name, randomizer, left, right, encode=encode, claim=randomizer.loss_of(reports), tight=0.75
+    )
 
 
 EXAMPLES = (

@@ -68,9 +68,9 @@ def minimax_frequencies(epsilon: Rational, people: int, *, values: int) -> Minim
     price, count = priced(epsilon), as_integer(people, "people")
     size = as_integer(values, "values", least=2)
     few = size < 3 * math.exp(float(price)) + 2
-    made = KaryResponse(price, size) if few else UnaryEncoding(price, size)
-    supported = made.q + made.gap / size
-    attained = size * supported * (1 - supported) / made.gap**2 / count
+    randomizer = KaryResponse(price, size) if few else UnaryEncoding(price, size)
+    supported = randomizer.q + randomizer.gap / size
+    attained = size * supported * (1 - supported) / randomizer.gap**2 / count
     order = _order(price, count)
     return Minimax(min(1.0, math.sqrt(order), size * order), _two_points(price, count) / 2, attained)
 

@@ -78,16 +78,16 @@ class Recommendation:
 
         rows = [
             {
-                "randomizer": each.name,
-                "error": each.error,
-                "share": each.error / self.people,
-                "bytes": each.bytes,
-                "encode": each.encode,
-                "aggregate": each.aggregate,
-                "estimate": each.estimate,
-                "obstacle": each.obstacle,
+                "randomizer": alternative.name,
+                "error": alternative.error,
+                "share": alternative.error / self.people,
+                "bytes": alternative.bytes,
+                "encode": alternative.encode,
+                "aggregate": alternative.aggregate,
+                "estimate": alternative.estimate,
+                "obstacle": alternative.obstacle,
             }
-            for each in self.alternatives
+            for alternative in self.alternatives
         ]
         return pa.Table.from_pylist(rows)
 
@@ -107,16 +107,16 @@ def recommend(epsilon: Rational, domain: int | Sequence[Any] | Domain, people: i
         InvalidParameter: for an unusable epsilon, domain or number of people.
     """
     price, values, count = positive(epsilon, "epsilon"), Domain(domain), as_integer(people, "people")
-    found = sorted(_alternatives(price, values, count), key=lambda each: each.error)
-    usable = [each for each in found if each.obstacle is None]
+    ranked = sorted(_alternatives(price, values, count), key=lambda way: way.error)
+    usable = [way for way in ranked if way.obstacle is None]
     if not usable:
         raise InvalidParameter(
-            f"With {found[0].name}, the best by error, {found[0].obstacle}: ask fewer people, or about fewer "
-            "values."
+            f"With {ranked[0].name}, the best by error, {ranked[0].obstacle}: ask fewer people, or about "
+            "fewer values."
         )
-    near = [each for each in usable if _as_good(each, usable[0])]
-    best = min(near, key=lambda each: (each.bytes, each.seconds))
-    rest = [each for each in found if each is not best]
+    near = [way for way in usable if _as_good(way, usable[0])]
+    best = min(near, key=lambda way: (way.bytes, way.seconds))
+    rest = [way for way in ranked if way is not best]
     return Recommendation(best.randomizer, _why(best, rest, count), (best, *rest), count)
 
 
@@ -132,7 +132,7 @@ def _alternatives(epsilon: Any, domain: Domain, people: int) -> Iterator[Alterna
 
     size = domain.size
 
-    def made(
+    def alternative(
         name: str,
         build: Callable[[], Any],
         encode: float,
@@ -156,29 +156,31 @@ def _alternatives(epsilon: Any, domain: Domain, people: int) -> Iterator[Alterna
     if size > _LISTED:
         if domain.labels is None:
             bits = (size - 1).bit_length()
-            yield made(
+            yield alternative(
                 "heavy hitters", lambda: HeavyHitters(epsilon, bits=bits), 400, 300, value=20, cells=2**18
             )
-        sketch = made(
+        sketch = alternative(
             "count-mean sketch", lambda: CountMeanSketch(epsilon, domain), 50, 100, value=0, cells=2**20
         )
         yield _but(sketch, "it answers only for values that are asked for" if domain.labels is None else None)
         return
     if size == 2:
-        yield made("binary response", lambda: BinaryResponse(epsilon, domain), 25, 4)
-    yield made("k-ary response", lambda: KaryResponse(epsilon, domain), 25, 4)
+        yield alternative("binary response", lambda: BinaryResponse(epsilon, domain), 25, 4)
+    yield alternative("k-ary response", lambda: KaryResponse(epsilon, domain), 25, 4)
     hadamard = HadamardResponse(epsilon, domain)
-    yield made("Hadamard response", lambda: hadamard, 25, 7 * (2**hadamard.parities - 1), value=300)
-    yield made(
+    yield alternative("Hadamard response", lambda: hadamard, 25, 7 * (2**hadamard.parities - 1), value=300)
+    yield alternative(
         "local hashing", lambda: LocalHashing(epsilon, domain), 45, size * (1 if size <= 1 << 16 else 2)
     )
     hashed = CountMeanSketch(epsilon, domain)
     # A value has a cell in every row, and each is looked up.
-    yield made("count-mean sketch", lambda: hashed, 50, 100, value=6 * hashed.rows, cells=2**20)
+    yield alternative("count-mean sketch", lambda: hashed, 50, 100, value=6 * hashed.rows, cells=2**20)
     if size <= 8 * _LONG:
         # Their reports are as long as the domain; beyond this they are out of the question.
-        yield made("unary encoding", lambda: UnaryEncoding(epsilon, domain), 40 + 1.2 * size, 50 + size / 4)
-        yield made(
+        yield alternative(
+            "unary encoding", lambda: UnaryEncoding(epsilon, domain), 40 + 1.2 * size, 50 + size / 4
+        )
+        yield alternative(
             "subset selection", lambda: SubsetSelection(epsilon, domain), 100 + 12 * size, 60 + size / 3
         )
 

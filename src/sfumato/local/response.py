@@ -139,10 +139,10 @@ class BinaryResponse(SupportRandomizer):
             return super(BinaryResponse, cls).from_dict(data)
         if set(data) != {"kind", "epsilon", "domain", "truth"} or data["kind"] != cls.wire:
             raise InvalidParameter(f"The parameters of {cls.wire!r} are not complete or not known.")
-        made = cls(domain=data["domain"], truth=data["truth"])
-        if made.epsilon != as_fraction(data["epsilon"], "epsilon"):
+        response = cls(domain=data["domain"], truth=data["truth"])
+        if response.epsilon != as_fraction(data["epsilon"], "epsilon"):
             raise InvalidParameter("epsilon is not that of this probability of the truth.")
-        return made
+        return response
 
 
 @register

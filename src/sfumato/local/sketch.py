@@ -130,9 +130,9 @@ class CountMeanSketch(SupportRandomizer):
             raise InvalidValue("A report has bits that no report of this randomizer has.")
 
     def _supports(self, batch: NDArray[Any]) -> NDArray[np.int64]:
-        made = self.start()
-        made.add(batch)
-        return made.supports
+        total = self.start()
+        total.add(batch)
+        return total.supports
 
 
 class SketchAggregate(SupportAggregate):
@@ -185,9 +185,9 @@ class SketchAggregate(SupportAggregate):
         self.sums.add(batch.astype(np.uint64))
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
-        made.sums = self.sums.merged(other.sums)
-        return made
+        total = type(self)(self.randomizer)
+        total.sums = self.sums.merged(other.sums)
+        return total
 
     def _state(self) -> list[int]:
         return self.sums.written()
@@ -196,9 +196,9 @@ class SketchAggregate(SupportAggregate):
         self.sums = Sums.read(self.randomizer._table, state, self.count)
 
 
-def _example(name: str, made: CountMeanSketch, left: int, right: int) -> Example:
+def _example(name: str, randomizer: CountMeanSketch, left: int, right: int) -> Example:
     """What tells two values apart is which of them the report supports."""
-    table, keys = made._table, np.array([left, right], np.uint64)
+    table, keys = randomizer._table, np.array([left, right], np.uint64)
 
     def read(reports: NDArray[Any]) -> NDArray[Any]:
         wide = reports.astype(np.uint64)
@@ -208,7 +208,7 @@ def _example(name: str, made: CountMeanSketch, left: int, right: int) -> Example
     def pmf(side: Side) -> dict[int, float]:
         return law_of_pair([table], keys[:1], keys[1:], side)
 
-    return Example(name, made, left, right, read, pmf)
+    return Example(name, randomizer, left, right, read, pmf)
 
 
 EXAMPLES = (_example("count-mean sketch", CountMeanSketch(1, 10**6, rows=4, width=256), 0, 999_999),)

@@ -98,13 +98,13 @@ class SubsetSelection(PackedRandomizer):
         return out
 
     def _sets(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        each, others = np.arange(places.size), self.domain.size - 1
+        row, others = np.arange(places.size), self.domain.size - 1
         rows, leaves = _sets_below(others, self.size, places.size)
         own = self._own.toss(places.size)
-        rows[each, leaves] &= ~own
+        rows[row, leaves] &= ~own
         # Others are the values but the own one, with the last value at its place.
-        rows[:, others] = rows[each, places]
-        rows[each, places] = own
+        rows[:, others] = rows[row, places]
+        rows[row, places] = own
         return np.packbits(rows, axis=1, bitorder="little")
 
     def _refuse_others(self, batch: NDArray[Any]) -> None:
@@ -122,15 +122,15 @@ def _sets_below(bound: int, size: int, rows: int) -> tuple[NDArray[np.bool_], ND
     Floyd's algorithm (Bentley, Floyd 1987), in step for all rows: before a step the set is uniform among
     those of its size below j; a number up to j is drawn, and if it is there already, j itself is taken.
     """
-    each, taken = np.arange(rows), np.zeros((rows, bound + 1), np.bool_)
-    flat, first = taken.reshape(-1), each * (bound + 1)
+    row, taken = np.arange(rows), np.zeros((rows, bound + 1), np.bool_)
+    flat, first = taken.reshape(-1), row * (bound + 1)
     chosen = np.empty((size, rows), np.int64)
     for step, last in enumerate(range(bound - size, bound)):
         draw = random.integers(last + 1, rows)
         draw = np.where(flat[first + draw], last, draw)
         flat[first + draw] = True
         chosen[step] = draw
-    return taken, chosen[random.integers(size, rows), each]
+    return taken, chosen[random.integers(size, rows), row]
 
 
 def _best(epsilon: Fraction, values: int) -> int:
@@ -154,18 +154,20 @@ def _figures(epsilon: Fraction, odds: Odds, values: int, size: int) -> tuple[flo
     return p, q, gap
 
 
-def _example(name: str, made: SubsetSelection, left: int, right: int) -> Example:
-    d, s = made.domain.size, made.size
+def _example(name: str, randomizer: SubsetSelection, left: int, right: int) -> Example:
+    d, s = randomizer.domain.size, randomizer.size
 
     def pmf(side: Side) -> Mapping[Any, float]:
         own = left if side == "left" else right
         law = {}
         for chosen in combinations(range(d), s):
             row = tuple(int(i in chosen) for i in range(d))
-            law[row] = made.p / comb(d - 1, s - 1) if own in chosen else (1 - made.p) / comb(d - 1, s)
+            law[row] = (
+                randomizer.p / comb(d - 1, s - 1) if own in chosen else (1 - randomizer.p) / comb(d - 1, s)
+            )
         return law
 
-    return Example(name, made, left, right, read=unpacked(d), pmf=pmf, tight=0.8)
+    return Example(name, randomizer, left, right, read=unpacked(d), pmf=pmf, tight=0.8)
 
 
 EXAMPLES = (

@@ -92,10 +92,10 @@ class SupportRandomizer(Randomizer[Frequencies]):
         try:
             if given.pop("kind") != cls.wire:
                 raise InvalidParameter(f"These are not parameters of {cls.wire!r}.")
-            made = cast(Any, cls)(given.pop("epsilon"), given.pop("domain"), **given)
+            randomizer = cast(Any, cls)(given.pop("epsilon"), given.pop("domain"), **given)
         except (KeyError, TypeError):
             raise InvalidParameter(f"The parameters of {cls.wire!r} are not complete or not known.") from None
-        return cast(Self, made)
+        return cast(Self, randomizer)
 
 
 class SupportAggregate(Aggregate[Frequencies]):
@@ -121,20 +121,20 @@ class SupportAggregate(Aggregate[Frequencies]):
         level = sure_of(confidence)
         if not self.count:
             raise InvalidValue("There are no reports to estimate from.")
-        made = self.randomizer
-        low, high = intervals(self.supports, self.count, made.p, made.q, level)
-        counts: Floats = (self.supports.astype(np.float64) - self.count * made.q) / made.gap
-        labels = made.domain.labels
-        values = tuple(range(made.domain.size)) if labels is None else labels
+        randomizer = self.randomizer
+        low, high = intervals(self.supports, self.count, randomizer.p, randomizer.q, level)
+        counts: Floats = (self.supports.astype(np.float64) - self.count * randomizer.q) / randomizer.gap
+        labels = randomizer.domain.labels
+        values = tuple(range(randomizer.domain.size)) if labels is None else labels
         return Frequencies(values, counts, low, high, level, self.count)
 
     def _add(self, batch: NDArray[Any]) -> None:
         self.supports += self.randomizer._supports(batch)
 
     def _merged(self, other: Self) -> Self:
-        made = type(self)(self.randomizer)
-        made.supports = self.supports + other.supports
-        return made
+        total = type(self)(self.randomizer)
+        total.supports = self.supports + other.supports
+        return total
 
     def _state(self) -> list[int]:
         return self.supports.tolist()

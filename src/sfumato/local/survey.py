@@ -52,7 +52,7 @@ class Survey:
     def __str__(self) -> str:
         numbers = isinstance(self.randomizer, MeanRandomizer)
         wide, central = (
-            f"{each:.3g}" if numbers else f"{percent(each)} of them" for each in (self.error, self.steward)
+            f"{error:.3g}" if numbers else f"{percent(error)} of them" for error in (self.error, self.steward)
         )
         what = "a mean" if numbers else "any value's share"
         hardly = " An epsilon this large protects hardly anything; ask more people."
@@ -140,23 +140,23 @@ class _Values:
     def client(self, epsilon: Fraction, people: int) -> SupportRandomizer:
         """Of those that err at most 5 % more than the best, the one with the shortest reports."""
         usable: list[tuple[int, SupportRandomizer]] = []
-        for each in recommend(epsilon, self.domain, people).alternatives:
-            made = each.randomizer
-            if isinstance(made, CountMeanSketch) or each.obstacle is not None:
+        for alternative in recommend(epsilon, self.domain, people).alternatives:
+            client = alternative.randomizer
+            if isinstance(client, CountMeanSketch) or alternative.obstacle is not None:
                 continue
-            if isinstance(made, SupportRandomizer):
-                usable.append((each.bytes, made))
+            if isinstance(client, SupportRandomizer):
+                usable.append((alternative.bytes, client))
         if not usable:
             raise InvalidParameter(
                 "With so many values or people the error depends on collisions: recommend tells it."
             )
-        least = min(self.variance(made) for _, made in usable)
-        near = [(size, made) for size, made in usable if self.variance(made) <= _NEAR * least]
+        least = min(self.variance(client) for _, client in usable)
+        near = [(size, client) for size, client in usable if self.variance(client) <= _NEAR * least]
         return min(near, key=lambda pair: pair[0])[1]
 
     def variance(self, client: Any) -> float:
         """What one report adds to a share's variance: of those who have the value, or of the others."""
-        worst = max(each * (1 - each) for each in (client.p, client.q))
+        worst = max(p * (1 - p) for p in (client.p, client.q))
         return float(worst / client.gap**2)
 
     def people(self, epsilon: Fraction, error: float, z: float) -> int:
@@ -198,10 +198,10 @@ class _Numbers:
 
 def _enough(variance: float, error: float, z: float) -> int:
     """The least n with z·√(variance/n) ≤ error."""
-    found = variance * (z / error) ** 2
-    if not found <= _PEOPLE:
+    needed = variance * (z / error) ** 2
+    if not needed <= _PEOPLE:
         raise InvalidParameter("No 10**15 people are enough for this error: take a larger epsilon or error.")
-    count = max(1, math.ceil(found))
+    count = max(1, math.ceil(needed))
     return count if _fits(variance, count, error, z) else count + 1
 
 

@@ -120,12 +120,14 @@ def law_of_bits(p: float, q: float, own: int, bits: int) -> dict[tuple[int, ...]
     }
 
 
-def _example(name: str, made: UnaryEncoding, left: int, right: int) -> Example:
+def _example(name: str, randomizer: UnaryEncoding, left: int, right: int) -> Example:
     def pmf(side: Side) -> Mapping[Any, float]:
-        return law_of_bits(made.p, made.q, left if side == "left" else right, made.domain.size)
+        return law_of_bits(
+            randomizer.p, randomizer.q, left if side == "left" else right, randomizer.domain.size
+        )
 
-    small: Callable[[Side], Mapping[Any, float]] | None = pmf if made.domain.size <= 10 else None
-    return Example(name, made, left, right, read=unpacked(made.domain.size), pmf=small, tight=0.8)
+    small: Callable[[Side], Mapping[Any, float]] | None = pmf if randomizer.domain.size <= 10 else None
+    return Example(name, randomizer, left, right, read=unpacked(randomizer.domain.size), pmf=small, tight=0.8)
 
 
 EXAMPLES = (

@@ -57,7 +57,7 @@ __all__ = [
 
 _MARK = b"\x89SFL\r\n\x1a\n"
 _VERSION = 1
-_OPENING, _BATCH, _SEAL, _CHECK = (struct.Struct(each) for each in ("<HI", "<4sQI", "<4sQI", "<I"))
+_OPENING, _BATCH, _SEAL, _CHECK = (struct.Struct(layout) for layout in ("<HI", "<4sQI", "<4sQI", "<I"))
 _MOST = 1 << 26  # bytes of a header or a batch: what a reader must hold at once
 _WRITTEN = 1 << 22  # bytes of a batch as we write it
 _JSON = "sfumato-local-aggregate.1"
@@ -114,11 +114,11 @@ def read_reports(path: str | os.PathLike[str], randomizer: Randomizer[Any] | Non
     """
     place = Path(path)
     with _opened(place) as stream:
-        made, _ = _header(stream, place)
+        written, _ = _header(stream, place)
         people, _ = _last_seal(stream, place)
-    if randomizer is not None and made.fingerprint != randomizer.fingerprint:
+    if randomizer is not None and written.fingerprint != randomizer.fingerprint:
         raise _another(place)
-    return Reports(place, made, people)
+    return Reports(place, written, people)
 
 
 def aggregate_reports(
@@ -137,8 +137,8 @@ def aggregate_reports(
     if not files:
         raise InvalidParameter("Name at least one file of reports.")
     total = files[0].aggregate()
-    for each in files[1:]:
-        total = total + each.aggregate()
+    for file in files[1:]:
+        total = total + file.aggregate()
     return total
 
 
@@ -148,12 +148,12 @@ def distinct(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     Raises:
         InvalidParameter: if two of them lead to the same file.
     """
-    places, seen = [Path(each) for each in paths], set()
+    places, seen = [Path(path) for path in paths], set()
     for place in places:
-        found = os.path.realpath(place)
-        if found in seen:
+        real = os.path.realpath(place)
+        if real in seen:
             raise InvalidParameter(f"{place} is named twice, and its reports would count twice.")
-        seen.add(found)
+        seen.add(real)
     return places
 
 
@@ -265,8 +265,8 @@ def _header(stream: BinaryIO, place: Path) -> tuple[Randomizer[Any], int]:
 
 def _batches(stream: BinaryIO, file: Reports, check: int) -> Iterator[NDArray[Any]]:
     """What follows on the header, up to the end, which is right behind a seal."""
-    place, made = file.path, file.randomizer
-    one = made.report_dtype.itemsize * int(np.prod(made.report_shape, dtype=np.int64))
+    place, randomizer = file.path, file.randomizer
+    one = randomizer.report_dtype.itemsize * int(np.prod(randomizer.report_shape, dtype=np.int64))
     people, sealed = 0, False
     while start := stream.read(_BATCH.size):
         if len(start) < _BATCH.size:
@@ -288,8 +288,8 @@ def _batches(stream: BinaryIO, file: Reports, check: int) -> Iterator[NDArray[An
         if _number(stream, place) != check:
             raise _damaged(place)
         people += count
-        stored = np.frombuffer(payload, made.report_dtype.newbyteorder("<"))
-        yield stored.astype(made.report_dtype).reshape(count, *made.report_shape)
+        stored = np.frombuffer(payload, randomizer.report_dtype.newbyteorder("<"))
+        yield stored.astype(randomizer.report_dtype).reshape(count, *randomizer.report_shape)
     if not sealed:
         raise _cut(place)
 
@@ -309,10 +309,10 @@ def _last_seal(stream: BinaryIO, place: Path) -> tuple[int, int]:
 
 
 def _number(stream: BinaryIO, place: Path) -> int:
-    found = stream.read(_CHECK.size)
-    if len(found) < _CHECK.size:
+    check = stream.read(_CHECK.size)
+    if len(check) < _CHECK.size:
         raise _cut(place)
-    return int(_CHECK.unpack(found)[0])
+    return int(_CHECK.unpack(check)[0])
 
 
 def _write_header(stream: BinaryIO, randomizer: Randomizer[Any]) -> int:
@@ -329,8 +329,8 @@ def _write(
     stream: BinaryIO, randomizer: Randomizer[Any], batches: Iterable[NDArray[Any]], people: int, check: int
 ) -> int:
     """Write batches and a seal, down to the disk; gives the number of reports."""
-    for each in batches:
-        batch = randomizer._checked(each)
+    for given in batches:
+        batch = randomizer._checked(given)
         one = max(1, batch.dtype.itemsize * int(np.prod(batch.shape[1:], dtype=np.int64)))
         for start in range(0, len(batch), max(1, _WRITTEN // one)):
             part = batch[start : start + max(1, _WRITTEN // one)]
