@@ -48,7 +48,7 @@ def _is_postal(column: Coded) -> bool:
 
 def _widths(column: Coded) -> list[Fraction]:
     """Widths that double, from a round number on, while more than one is needed to cover the column."""
-    low, high = (Fraction(repr(each) if isinstance(each, float) else str(each)) for each in _ends(column))
+    low, high = (Fraction(repr(value) if isinstance(value, float) else str(value)) for value in _ends(column))
     extent = high - low
     whole = all(isinstance(value, int) for value in column.values[: column.proper])
     width = _round_up(max(extent / _FIRST, Fraction(2 if whole else 0)))

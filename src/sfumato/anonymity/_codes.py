@@ -192,18 +192,18 @@ def classes_of(columns: Sequence[Codes], rows: int) -> tuple[Codes, int]:
 
     Numbers go by the order of the codes, the first column first.
     """
-    found, count = np.zeros(rows, dtype=np.int64), min(rows, 1)
+    classes, count = np.zeros(rows, dtype=np.int64), min(rows, 1)
     for codes in columns:
         if not rows:
             break
         wide = int(codes.max()) + 1
-        key = found * wide + codes
+        key = classes * wide + codes
         if count * wide <= 4 * rows + 65_536:
             seen = np.zeros(count * wide, dtype=bool)
             seen[key] = True
             rank = np.cumsum(seen) - 1
-            found, count = rank[key], int(rank[-1]) + 1
+            classes, count = rank[key], int(rank[-1]) + 1
         else:
-            distinct, found = np.unique(key, return_inverse=True)
+            distinct, classes = np.unique(key, return_inverse=True)
             count = len(distinct)
-    return found, count
+    return classes, count

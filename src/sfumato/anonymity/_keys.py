@@ -92,8 +92,8 @@ def occurring(key: Key, weights: Codes | None = None) -> tuple[_Whole, Codes]:
     """The numbers that occur, in order, and how often each does, or how much its rows weigh together."""
     if key.size <= _DENSE * len(key.codes):
         counts = np.bincount(key.codes, weights=weights, minlength=key.size).astype(np.int64)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
+        keys = np.flatnonzero(counts)
+        return keys, counts[keys]
     order = None if weights is None else np.argsort(key.codes, kind="stable")
     codes = np.sort(key.codes) if order is None else key.codes[order]
     begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
@@ -114,8 +114,8 @@ def _all_coded(columns: Sequence[Any]) -> list[tuple[_Whole, Any]]:
 
 def _dense(key: Key) -> Key:
     """The same with as few numbers as there are different rows."""
-    found, codes = np.unique(key.codes, return_inverse=True)
-    return Key(codes.astype(np.int64), max(1, len(found)))
+    distinct, codes = np.unique(key.codes, return_inverse=True)
+    return Key(codes.astype(np.int64), max(1, len(distinct)))
 
 
 @cache

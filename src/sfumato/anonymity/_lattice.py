@@ -59,7 +59,7 @@ def cheapest(
     Raises:
         InvalidParameter: if there are too many combinations.
     """
-    heights = [len(each) for each in costs]
+    heights = [len(levels) for levels in costs]
     count = math.prod(heights)
     if count > _MOST:
         raise InvalidParameter(
@@ -79,12 +79,12 @@ class _Search:
         self, costs: Sequence[Sequence[float]], look: Callable[[Levels], tuple[float, int] | None]
     ) -> None:
         self.look = look
-        self.shape = tuple(len(each) for each in costs)
+        self.shape = tuple(len(levels) for levels in costs)
         floors = np.zeros(self.shape)
-        for place, each in enumerate(costs):
+        for place, levels in enumerate(costs):
             beside = [1] * len(costs)
             beside[place] = -1
-            floors = floors + np.reshape(np.asarray(each, dtype=np.float64), beside)
+            floors = floors + np.reshape(np.asarray(levels, dtype=np.float64), beside)
         self.floors: npt.NDArray[np.float64] = floors
         self.open = np.ones(self.shape, dtype=bool)
         self.order = np.argsort(floors, axis=None, kind="stable")
@@ -99,7 +99,7 @@ class _Search:
             self.at += 1
         if self.at == len(self.order):
             return None
-        return tuple(int(each) for each in np.unravel_index(self.order[self.at], self.shape))
+        return tuple(int(level) for level in np.unravel_index(self.order[self.at], self.shape))
 
     def climb(self, start: Levels) -> None:
         """Find by bisection where on a way up from here combinations begin to be admissible."""

@@ -28,16 +28,16 @@ def partition(columns: Sequence[Coded], guard: Guard) -> Codes:
     kinds = _kinds(columns, guard)
     lines = [column.line for column in columns]
     boxes = _Boxes(np.arange(len(kinds.weights)), np.array([len(kinds.weights)]))
-    found, done = np.empty(len(kinds.weights), dtype=np.int64), 0
+    parts, done = np.empty(len(kinds.weights), dtype=np.int64), 0
     while len(boxes.lengths):
         cut, left, boxes = _cut_each(lines, kinds, boxes, guard)
         # Boxes that nothing can cut are classes; the halves of the others go on.
         whole = np.repeat(~cut, boxes.lengths)
-        found[boxes.order[whole]] = np.repeat(done + np.arange(int((~cut).sum())), boxes.lengths[~cut])
+        parts[boxes.order[whole]] = np.repeat(done + np.arange(int((~cut).sum())), boxes.lengths[~cut])
         done += int((~cut).sum())
         halves = np.column_stack([left[cut], boxes.lengths[cut] - left[cut]]).ravel()
         boxes = _Boxes(boxes.order[~whole], halves)
-    return found[kinds.of_row]
+    return parts[kinds.of_row]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +163,6 @@ def _admitted(right: Flags, members: Codes, box: Codes, asked: Flags, kinds: _Ki
     count = 2 * int(asked.sum())
     rows, weights = kinds.example[members[inside]], kinds.weights[members[inside]]
     passed = guard.diverse(rows, half, count) & guard.close(rows, half, count, weights=weights)
-    found = np.zeros(len(asked), dtype=bool)
-    found[asked] = passed[0::2] & passed[1::2]
-    return found
+    admitted = np.zeros(len(asked), dtype=bool)
+    admitted[asked] = passed[0::2] & passed[1::2]
+    return admitted

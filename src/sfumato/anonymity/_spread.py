@@ -136,19 +136,19 @@ class _Read:
     others: tuple[str, ...]
 
     def sizes(self) -> Codes:
-        found = self.rows.fetch(f"SELECT n FROM ({self._counted()}) AS c")
-        checked(found.num_rows, self.rows.shown)
-        return _whole(found.column(0))
+        counted = self.rows.fetch(f"SELECT n FROM ({self._counted()}) AS c")
+        checked(counted.num_rows, self.rows.shown)
+        return _whole(counted.column(0))
 
     def spread(self, name: str) -> Spread:
-        found = self.rows.fetch(self._counted(name))
-        checked(found.num_rows, self.rows.shown)
-        key = key_of([found.column(i) for i in range(len(self.quasi))])
-        values = ranks_of(found.column("v"))
+        counted = self.rows.fetch(self._counted(name))
+        checked(counted.num_rows, self.rows.shown)
+        key = key_of([counted.column(i) for i in range(len(self.quasi))])
+        values = ranks_of(counted.column("v"))
         assert key is not None  # what is nested was read as text
         assert values is not None
         ordered = self.rows.kinds[name] in _ORDERED
-        return _spread(key, values, _whole(found.column("n")), ordered=ordered)
+        return _spread(key, values, _whole(counted.column("n")), ordered=ordered)
 
     def _counted(self, other: str | None = None) -> str:
         given = [f"{self.rows.scalar(name)} AS q{i}" for i, name in enumerate(self.quasi)]
@@ -159,13 +159,13 @@ class _Read:
 def _spread(key: Key, values: Key, weights: Codes | None, *, ordered: bool) -> Spread:
     """Count each value in each class; rows weigh 1 each unless they have weights."""
     both = key.beside(values.codes, values.size)
-    found, counts = occurring(both, weights)
-    classes, places = np.divmod(found, values.size)
+    pairs, counts = occurring(both, weights)
+    classes, places = np.divmod(pairs, values.size)
     begins = np.flatnonzero(np.append(True, classes[1:] != classes[:-1]))
     totals = np.bincount(places, weights=counts, minlength=values.size).astype(np.int64)
     if not totals.all():  # a dictionary may list values that no row has
         places, totals = (np.cumsum(totals > 0) - 1)[places], totals[totals > 0]
-    return Spread(np.append(begins, len(found)), counts, places, totals, ordered)
+    return Spread(np.append(begins, len(pairs)), counts, places, totals, ordered)
 
 
 def _held(frame: Frame, quasi: Sequence[str], others: Sequence[str]) -> _Held | None:

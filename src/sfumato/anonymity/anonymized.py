@@ -86,7 +86,7 @@ class Anonymized:
     @property
     def report(self) -> str:
         """The figures in words, at most 80 columns wide; no value of the data is in it."""
-        warned = [textwrap.fill(each, 80, break_on_hyphens=False) for each in self.warnings]
+        warned = [textwrap.fill(warning, 80, break_on_hyphens=False) for warning in self.warnings]
         return "\n\n".join([*warned, self.figures, _STEWARD])
 
     @property
@@ -220,8 +220,8 @@ def anonymized(
     for column in recoded:
         place = table.column_names.index(column.name)
         if not column.untouched:
-            made = pa.array(column.labels, pa.string()).take(pa.array(column.codes))
-            table = table.set_column(place, column.name, made)
+            labels = pa.array(column.labels, pa.string()).take(pa.array(column.codes))
+            table = table.set_column(place, column.name, labels)
     if gone:
         table = table.filter(pa.array(kept))
     sizes = _sizes([column.codes[kept] for column in recoded], rows - gone)
@@ -236,17 +236,17 @@ def anonymized(
         suppressed=gone,
         before=_sizes([column.codes for column in source.quasi], rows),
         after=sizes,
-        lost={name: ncp([each], rows=rows, suppressed=gone) for name, each in costs.items()},
+        lost={name: ncp([lost], rows=rows, suppressed=gone) for name, lost in costs.items()},
         ncp=ncp(list(costs.values()), rows=rows, suppressed=gone),
         discernibility=discernibility(sizes, rows=rows, suppressed=gone),
         average_class=average_class(sizes, k),
         levels=dict(levels or {}),
         naming=source.naming,
         overlooked=source.overlooked,
-        emptied=tuple(name for name, each in costs.items() if len(each) and each.min() >= 1),
+        emptied=tuple(name for name, lost in costs.items() if len(lost) and lost.min() >= 1),
     )
 
 
 def _sizes(columns: Sequence[Codes], rows: int) -> Codes:
-    found, count = classes_of(columns, rows)
-    return np.sort(np.bincount(found, minlength=count))[::-1]
+    classes, count = classes_of(columns, rows)
+    return np.sort(np.bincount(classes, minlength=count))[::-1]

@@ -38,10 +38,10 @@ def crowds(table: Source, known: Mapping[str, object]) -> dict[str, int]:
         names = list(rows.kinds)
         read = rows.all()
     left = np.ones(checked(read.num_rows, rows.shown), dtype=bool)
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name, value in zip(names, known.values(), strict=True):
         column, wanted = encode(read, name), text_of(value)
-        fitting = [code for code, each in enumerate(column.values) if text_of(each) == wanted]
+        fitting = [code for code, other in enumerate(column.values) if text_of(other) == wanted]
         left &= np.isin(column.codes, fitting)
-        found[name] = int(left.sum())
-    return found
+        sizes[name] = int(left.sum())
+    return sizes

@@ -80,11 +80,11 @@ def deidentify(
     named = None if identifiers is None else names_given(identifiers, "identifiers")
     spared = names_given(list(keep) if not isinstance(keep, str) else keep, "keep")
     read, shown, kinds = whole(table)
-    found = _roles(kinds)
+    by_name = _roles(kinds)
     names = read.column_names
     stay = {names[place] for place in columns_of(names, spared, shown)}
     gone = (
-        {name for name, role in found.items() if role == "identifier"}
+        {name for name, role in by_name.items() if role == "identifier"}
         if named is None
         else {names[place] for place in columns_of(names, named, shown)}
     )
@@ -94,7 +94,7 @@ def deidentify(
     if len(gone) == len(names):
         raise InvalidParameter("Every column is an identifier, so nothing would be left; name those to keep.")
     dropped = tuple(name for name in names if name in gone)
-    return Deidentified(read.drop_columns(list(dropped)), dropped, found)
+    return Deidentified(read.drop_columns(list(dropped)), dropped, by_name)
 
 
 def roles(table: Source) -> dict[str, Role]:

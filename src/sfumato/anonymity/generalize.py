@@ -77,14 +77,14 @@ def generalize(
     guard = guard_of(k, l, t, source.sensitive, rows=rows)
     stairs = [_stair(column, way) for column, way in zip(source.quasi, ways.values(), strict=True)]
     problem = _Problem(stairs, guard, rows, math.floor(most * rows))
-    found = cheapest(problem.floors, problem.look)
-    if found is None:
+    best = cheapest(problem.floors, problem.look)
+    if best is None:
         raise InvalidParameter(
             f"No combination of levels gives {asked_for(guard)} with {show(most)} of the rows suppressed; "
             "ask for less, or allow more to be suppressed."
         )
-    kept = problem.kept(found.node.levels)
-    chosen = list(zip(stairs, found.node.levels, strict=True))
+    kept = problem.kept(best.node.levels)
+    chosen = list(zip(stairs, best.node.levels, strict=True))
     return anonymized(
         source,
         [stair.recoded(level) for stair, level in chosen],
@@ -173,11 +173,11 @@ class _Problem:
 
     def __init__(self, stairs: Sequence[_Stair], guard: Guard, rows: int, limit: int) -> None:
         self.stairs, self.guard, self.rows, self.limit = stairs, guard, rows, limit
-        found, count = classes_of([stair.column.codes for stair in stairs], rows)
-        self.of_row = found
-        self.weights = np.bincount(found, minlength=count)
+        classes, count = classes_of([stair.column.codes for stair in stairs], rows)
+        self.of_row = classes
+        self.weights = np.bincount(classes, minlength=count)
         first = np.empty(count, dtype=np.int64)
-        first[found[::-1]] = np.arange(rows)[::-1]
+        first[classes[::-1]] = np.arange(rows)[::-1]
         self.distinct = [stair.column.codes[first] for stair in stairs]
         cells = rows * len(stairs)
         self.floors = [

@@ -176,16 +176,16 @@ class _Intervals(Hierarchy):
 
     def inner(self, values: Sequence[object], level: int) -> list[str | None]:
         width, written = self.widths[level - 1], dict[int, str]()
-        found: list[str | None] = []
+        labels: list[str | None] = []
         for value, at in zip(values, self._steps_up(values, width), strict=True):
             if at is None:  # missing, NaN and infinities are in no interval
-                found.append(text_of(value))
+                labels.append(text_of(value))
                 continue
             if at not in written:
                 low = self.start + at * width
                 written[at] = f"[{_decimal(low)}, {_decimal(low + width)})"
-            found.append(written[at])
-        return found
+            labels.append(written[at])
+        return labels
 
     def _steps_up(self, values: Sequence[object], width: Fraction) -> list[int | None]:
         """How many widths from the start each value's interval begins; None for what lies nowhere."""
@@ -340,9 +340,9 @@ class _Steps(Hierarchy):
         return [self._label(value, level) for value in values]
 
     def _label(self, value: object, level: int) -> str | None:
-        found = value if value in self.table else text_of(value)
-        if found in self.table:
-            return self.table[found][level - 1]
+        entry = value if value in self.table else text_of(value)
+        if entry in self.table:
+            return self.table[entry][level - 1]
         if value is None:
             return None
         raise InvalidParameter("The hierarchy does not cover every value; add the missing ones.")

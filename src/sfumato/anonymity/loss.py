@@ -31,7 +31,7 @@ def ncp(costs: Sequence[npt.ArrayLike], *, rows: int, suppressed: int = 0) -> fl
     """
     if not costs or rows < 1:
         raise InvalidParameter("The penalty is a mean over cells: give at least one column and one row.")
-    lost = math.fsum(float(np.sum(np.asarray(each, dtype=np.float64))) for each in costs)
+    lost = math.fsum(float(np.sum(np.asarray(cost, dtype=np.float64))) for cost in costs)
     return min(1.0, (lost + suppressed * len(costs)) / (rows * len(costs)))
 
 
@@ -49,5 +49,5 @@ def average_class(sizes: npt.ArrayLike, k: int) -> float:
 
     LeFevre, DeWitt and Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006.
     """
-    found = np.asarray(sizes)
-    return float(found.sum()) / len(found) / k if len(found) else math.nan
+    array = np.asarray(sizes)
+    return float(array.sum()) / len(array) / k if len(array) else math.nan

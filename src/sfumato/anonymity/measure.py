@@ -91,17 +91,17 @@ class Anonymity:
     @property
     def l(self) -> int | None:  # noqa: E743  # the literature's name
         """The least number of different values of a sensitive column in a class; None without one."""
-        return min((each.l for each in self.sensitive.values()), default=None)
+        return min((column.l for column in self.sensitive.values()), default=None)
 
     @property
     def entropy_l(self) -> float | None:
         """The exponential of the least entropy of a class; None without a sensitive column."""
-        return min((each.entropy_l for each in self.sensitive.values()), default=None)
+        return min((column.entropy_l for column in self.sensitive.values()), default=None)
 
     @property
     def t(self) -> float | None:
         """The largest distance of a class from the table; None without a sensitive column."""
-        return max((each.t for each in self.sensitive.values()), default=None)
+        return max((column.t for column in self.sensitive.values()), default=None)
 
     def recursive(self, c: float | Fraction | Decimal) -> int | None:
         """The largest l for which all is recursively (c, l)-diverse, or 0; None without a sensitive column.
@@ -110,7 +110,7 @@ class Anonymity:
             InvalidParameter: if c is no positive number.
         """
         _positive(c)
-        return min((each.recursive(c) for each in self.sensitive.values()), default=None)
+        return min((column.recursive(c) for column in self.sensitive.values()), default=None)
 
     @property
     def table(self) -> pa.Table:
@@ -128,7 +128,7 @@ class Anonymity:
 
     def to_dict(self) -> dict[str, object]:
         """The figures in plain types."""
-        made: dict[str, object] = {
+        figures: dict[str, object] = {
             "quasi": list(self.quasi),
             "rows": self.rows,
             "classes": self.classes,
@@ -138,17 +138,17 @@ class Anonymity:
             "entropy_l": self.entropy_l,
             "t": self.t,
             "sensitive": {
-                name: {"l": each.l, "entropy_l": each.entropy_l, "t": each.t, "ordered": each.ordered}
-                for name, each in self.sensitive.items()
+                name: {"l": column.l, "entropy_l": column.entropy_l, "t": column.t, "ordered": column.ordered}
+                for name, column in self.sensitive.items()
             },
         }
         if self.delta_presence is not None:
-            made |= {
+            figures |= {
                 "delta_presence": list(self.delta_presence),
                 "k_map": self.k_map,
                 "reidentified": self.reidentified,
             }
-        return made
+        return figures
 
     def _lines(self) -> list[tuple[str, str, float]]:
         lines: list[tuple[str, str, float]] = [
@@ -157,8 +157,8 @@ class Anonymity:
             ("k", "", self.k),
             ("unique", "", self.unique),
         ]
-        for name, each in self.sensitive.items():
-            lines += [("l", name, each.l), ("entropy l", name, each.entropy_l), ("t", name, each.t)]
+        for name, column in self.sensitive.items():
+            lines += [("l", name, column.l), ("entropy l", name, column.entropy_l), ("t", name, column.t)]
         if self.delta_presence is not None and self.k_map is not None and self.reidentified is not None:
             least, largest = self.delta_presence
             lines += [("delta presence, least", "", least), ("delta presence, largest", "", largest)]
@@ -208,8 +208,8 @@ def measure(
     known, hidden = names_given(quasi, "quasi"), names_given(sensitive, "sensitive")
     if not known:
         raise InvalidParameter("quasi must name at least one column: what an outsider may know of a person.")
-    folded = {each.casefold() for each in known}
-    both = [each for each in hidden if each.casefold() in folded]
+    folded = {name.casefold() for name in known}
+    both = [name for name in hidden if name.casefold() in folded]
     if both:
         raise InvalidParameter(
             f'The column "{both[0][:100]}" is both quasi and sensitive: what is known cannot be hidden.'
@@ -219,13 +219,15 @@ def measure(
     if population is None:
         return counted
     with together((table, known), (population, known)) as (rows, everybody):
-        found = presence(rows, everybody, list(rows.kinds))
-    return replace(counted, delta_presence=found.delta, k_map=found.k_map, reidentified=found.reidentified)
+        present = presence(rows, everybody, list(rows.kinds))
+    return replace(
+        counted, delta_presence=present.delta, k_map=present.k_map, reidentified=present.reidentified
+    )
 
 
 def _counted(classes: Classes) -> Anonymity:
     spreads = {name: classes.spread(name) for name in classes.others}
-    sizes = next((each.sizes for each in spreads.values()), None)
+    sizes = next((spread.sizes for spread in spreads.values()), None)
     sizes = classes.sizes() if sizes is None else sizes
     total = int(sizes.sum())
     return Anonymity(
@@ -234,7 +236,7 @@ def _counted(classes: Classes) -> Anonymity:
         len(sizes),
         int(sizes.min()),
         int((sizes == 1).sum()) / total,
-        MappingProxyType({name: _diversity(each) for name, each in spreads.items()}),
+        MappingProxyType({name: _diversity(spread) for name, spread in spreads.items()}),
     )
 
 

@@ -63,7 +63,7 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
         f"UNION ALL SELECT {there}, 0, 1 FROM {population.relation}"
     )
     classes = f"SELECT sum(here) AS here, sum(there) AS there FROM ({both}) AS b GROUP BY {names}"
-    least, largest, k_map, strangers, found, total = rows.first(
+    least, largest, k_map, strangers, reidentified, total = rows.first(
         "SELECT min(here / there), max(here / there), min(there) FILTER (WHERE here > 0), "
         "count(*) FILTER (WHERE here > there), count(*) FILTER (WHERE here = 1 AND there = 1), sum(here) "
         f"FROM ({classes}) AS c"
@@ -74,11 +74,11 @@ def presence(rows: Rows, population: Rows, quasi: Sequence[str]) -> Presence:
             f"The population has fewer people than the table in {many}; it must have everybody of the table, "
             "in columns that are generalised alike."
         )
-    return Presence((float(least), float(largest)), int(k_map), int(found) / int(total))
+    return Presence((float(least), float(largest)), int(k_map), int(reidentified) / int(total))
 
 
 def _is_beyond_floats(rows: Rows, name: str) -> bool:
     """Whether a whole number is so large that another one is the same float."""
     value = rows.scalar(name)
-    (found,) = rows.first(f"SELECT max(greatest({value}, -{value}::HUGEINT)) > {2**53} FROM {rows.relation}")
-    return bool(found)
+    (beyond,) = rows.first(f"SELECT max(greatest({value}, -{value}::HUGEINT)) > {2**53} FROM {rows.relation}")
+    return bool(beyond)

@@ -192,11 +192,11 @@ def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Row
     # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
     own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
     cursor = _SHARED.cursor() if own is None else own._connect()
-    made: list[str] = []
+    undo: list[str] = []
     try:
-        yield tuple([_open(cursor, located, columns, made) for located, columns in sources])
+        yield tuple([_open(cursor, located, columns, undo) for located, columns in sources])
     finally:
-        for command in reversed(made):
+        for command in reversed(undo):
             with suppress(Exception):
                 cursor.execute(command)
         cursor.close()
@@ -204,8 +204,8 @@ def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Row
             own.close()
 
 
-def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: list[str]) -> Rows:
-    """Make what one table needs in the instance; what removes it again is added to `made`."""
+def _open(cursor: Any, located: Located, columns: Sequence[str] | None, undo: list[str]) -> Rows:
+    """Make what one table needs in the instance; what removes it again is added to `undo`."""
     name = f"anonymity {next(_NUMBERS)}"
     planned, held = native_table(
         cursor, name, located, lambda names: columns_of(names, columns, located.shown)
@@ -213,7 +213,7 @@ def _open(cursor: Any, located: Located, columns: Sequence[str] | None, made: li
     (part,) = planned.parts
     is_csv = isinstance(located, Files) and located.format == "csv"
     if is_csv or part.scan.frame is not None:
-        made.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
+        undo.append(f"DROP {'TABLE' if is_csv else 'VIEW'} IF EXISTS {quoted(name)}")
 
     def work() -> tuple[str, list[str | None]]:
         inside = f"(SELECT {', '.join(part.select) or '1'} FROM {part.scan.prepare(cursor, name)})"
@@ -267,11 +267,11 @@ def columns_of(names: Sequence[str], wanted: Sequence[str] | None, shown: str) -
         if len(set(names)) < len(names):
             raise InvalidParameter(f"{shown} has several columns of one name; rename them in the source.")
         return list(range(len(names)))
-    found = [_position(each, names, shown) for each in wanted]
-    twice = [i for at, i in enumerate(found) if i in found[:at]]
+    places = [_position(name, names, shown) for name in wanted]
+    twice = [i for at, i in enumerate(places) if i in places[:at]]
     if twice:
         raise InvalidParameter(f'The column "{names[twice[0]][:100]}" is named twice.')
-    return found
+    return places
 
 
 def names_given(given: str | Sequence[str], what: str) -> list[str]:
@@ -281,19 +281,21 @@ def names_given(given: str | Sequence[str], what: str) -> list[str]:
         InvalidParameter: if it is neither, or a name is given twice.
     """
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
-    if names is None or not all(isinstance(each, str) and each for each in names):
+    if names is None or not all(isinstance(name, str) and name for name in names):
         raise InvalidParameter(f"{what} must be the name of a column, or a list of such names.")
-    twice = [each for i, each in enumerate(names) if each in names[:i]]
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise InvalidParameter(f'{what} names the column "{twice[0][:100]}" twice.')
     return names
 
 
 def _position(name: str, names: Sequence[str], shown: str) -> int:
-    exact = [i for i, each in enumerate(names) if each == name]
-    near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    exact = [i for i, column in enumerate(names) if column == name]
+    near = exact or [i for i, column in enumerate(names) if column.casefold() == name.casefold()]
     # A header such as `name, zip` has a blank before each further name.
-    near = near or [i for i, each in enumerate(names) if each.strip().casefold() == name.strip().casefold()]
+    near = near or [
+        i for i, column in enumerate(names) if column.strip().casefold() == name.strip().casefold()
+    ]
     if not near:
         close = get_close_matches(name, names, n=1)
         # No list of names: where a file has no header, its first row would stand in a message.
@@ -316,7 +318,7 @@ def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]
     """
     # To plan a statement takes time that grows with the square of its columns: a few at once.
     some = [held[start : start + _AT_ONCE] for start in range(0, len(held), _AT_ONCE)]
-    return [into for each in some for into in _guessed_of(cursor, copy, each)]
+    return [into for chunk in some for into in _guessed_of(cursor, copy, chunk)]
 
 
 def _guessed_of(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:

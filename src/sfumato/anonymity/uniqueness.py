@@ -58,9 +58,9 @@ class Uniqueness:
     def __getitem__(self, columns: str | Sequence[str]) -> ColumnSet:
         """The set of exactly these columns, in any order."""
         wanted = frozenset([columns] if isinstance(columns, str) else columns)
-        for each in self.sets:
-            if frozenset(each.columns) == wanted:
-                return each
+        for column_set in self.sets:
+            if frozenset(column_set.columns) == wanted:
+                return column_set
         raise InvalidParameter("That set of columns was not asked about.")
 
     def telling(self, share: float = 0.5) -> tuple[ColumnSet, ...]:
@@ -71,12 +71,12 @@ class Uniqueness:
         """
         if isinstance(share, bool) or not isinstance(share, numbers.Real) or not 0 < share <= 1:
             raise InvalidParameter("share must be above 0 and at most 1.")
-        found: list[ColumnSet] = []
-        for each in self.sets:
-            covered = any(set(part.columns) < set(each.columns) for part in found)
-            if each.unique >= share and not covered:
-                found.append(each)
-        return tuple(found)
+        kept: list[ColumnSet] = []
+        for column_set in self.sets:
+            covered = any(set(part.columns) < set(column_set.columns) for part in kept)
+            if column_set.unique >= share and not covered:
+                kept.append(column_set)
+        return tuple(kept)
 
     @property
     def table(self) -> pa.Table:
@@ -85,22 +85,22 @@ class Uniqueness:
 
         return pa.table(
             {
-                "columns": [", ".join(each.columns) for each in self.sets],
-                "classes": [each.classes for each in self.sets],
-                "k": [each.k for each in self.sets],
-                "unique": [each.unique for each in self.sets],
-                "crowd": [each.crowd for each in self.sets],
+                "columns": [", ".join(column_set.columns) for column_set in self.sets],
+                "classes": [column_set.classes for column_set in self.sets],
+                "k": [column_set.k for column_set in self.sets],
+                "unique": [column_set.unique for column_set in self.sets],
+                "crowd": [column_set.crowd for column_set in self.sets],
             }
         )
 
     def __str__(self) -> str:
         said = text_table(
             {
-                "columns": [", ".join(each.columns) for each in self.sets],
-                "classes": [f"{each.classes:,}" for each in self.sets],
-                "k": [f"{each.k:,}" for each in self.sets],
-                "unique": [percent(each.unique) for each in self.sets],
-                "crowd": [f"{each.crowd:,.1f}" for each in self.sets],
+                "columns": [", ".join(column_set.columns) for column_set in self.sets],
+                "classes": [f"{column_set.classes:,}" for column_set in self.sets],
+                "k": [f"{column_set.k:,}" for column_set in self.sets],
+                "unique": [percent(column_set.unique) for column_set in self.sets],
+                "crowd": [f"{column_set.crowd:,.1f}" for column_set in self.sets],
             },
             width=80,
         )
@@ -110,13 +110,13 @@ class Uniqueness:
         """The sets in plain types."""
         return [
             {
-                "columns": list(each.columns),
-                "classes": each.classes,
-                "k": each.k,
-                "unique": each.unique,
-                "crowd": each.crowd,
+                "columns": list(column_set.columns),
+                "classes": column_set.classes,
+                "k": column_set.k,
+                "unique": column_set.unique,
+                "crowd": column_set.crowd,
             }
-            for each in self.sets
+            for column_set in self.sets
         ]
 
 
@@ -136,35 +136,42 @@ def uniqueness(table: Source, columns: Sequence[str], *, largest: int | None = N
     sets = _sets(len(names), largest)
     with opened(table, names) as rows:
         held = list(rows.kinds)
-        given = ", ".join(f"{rows.scalar(each)} AS q{i}" for i, each in enumerate(held))
+        given = ", ".join(f"{rows.scalar(column)} AS q{i}" for i, column in enumerate(held))
         short = ", ".join(f"q{i}" for i in range(len(held)))
-        listed = ", ".join("(" + ", ".join(f"q{i}" for i in each) + ")" for each in sets)
+        listed = ", ".join("(" + ", ".join(f"q{i}" for i in places) + ")" for places in sets)
         counted = (
             f"SELECT grouping({short}) AS g, count(*) AS n "
             f"FROM (SELECT {given} FROM {rows.relation}) AS t GROUP BY GROUPING SETS ({listed})"
         )
-        found = rows.fetch(
+        counts = rows.fetch(
             "SELECT g, count(*) AS classes, sum(n) AS total, min(n) AS k, sum(n * n::DOUBLE) AS squares, "
             f"count(*) FILTER (WHERE n = 1) AS alone FROM ({counted}) AS c GROUP BY g"
         ).to_pylist()
-        total = checked(int(found[0]["total"]) if found else 0, rows.shown)
-    by_code = {int(row["g"]): row for row in found}
-    made = []
-    for each in sets:
+        total = checked(int(counts[0]["total"]) if counts else 0, rows.shown)
+    by_code = {int(row["g"]): row for row in counts}
+    column_sets = []
+    for places in sets:
         # grouping() has a bit for each column, the first one highest, set where the column is left out.
-        code = sum(1 << (len(held) - 1 - i) for i in range(len(held)) if i not in each)
+        code = sum(1 << (len(held) - 1 - i) for i in range(len(held)) if i not in places)
         row = by_code[code]
-        made.append(
+        column_sets.append(
             ColumnSet(
-                tuple(held[i] for i in each),
+                tuple(held[i] for i in places),
                 int(row["classes"]),
                 int(row["k"]),
                 int(row["alone"]) / total,
                 float(row["squares"]) / total,
             )
         )
-    made.sort(key=lambda each: (len(each.columns), -each.unique, each.crowd, each.columns))
-    return Uniqueness(total, tuple(made))
+    column_sets.sort(
+        key=lambda column_set: (
+            len(column_set.columns),
+            -column_set.unique,
+            column_set.crowd,
+            column_set.columns,
+        )
+    )
+    return Uniqueness(total, tuple(column_sets))
 
 
 def classes(table: Source, quasi: Sequence[str]) -> pa.Table:
@@ -181,8 +188,8 @@ def classes(table: Source, quasi: Sequence[str]) -> pa.Table:
 
     if not names:
         raise InvalidParameter("quasi must name at least one column.")
-    with classes_of(table, names) as found:
-        sizes = found.sizes()
+    with classes_of(table, names) as grouped:
+        sizes = grouped.sizes()
     size, count = np.unique(sizes, return_counts=True)
     return pa.table({"size": size, "classes": count, "rows": size * count})
 
@@ -196,8 +203,8 @@ def _sets(count: int, largest: int | None) -> list[tuple[int, ...]]:
         raise InvalidParameter("largest must be a whole number from 1 on, or None.")
     sets: list[tuple[int, ...]] = []
     for size in range(1, min(count, largest or count) + 1):
-        for each in combinations(range(count), size):
-            sets.append(each)
+        for places in combinations(range(count), size):
+            sets.append(places)
             if len(sets) > _MOST:
                 raise InvalidParameter(
                     f"These columns have more than {_MOST:,} sets; name fewer, or give a small largest=."

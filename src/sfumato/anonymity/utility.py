@@ -47,8 +47,8 @@ class Utility:
         table = text_table(
             {
                 "k": list(self.ks),
-                "each class by itself": [percent(each) for each in self.local],
-                "whole columns alike": [percent(each) for each in self.whole],
+                "each class by itself": [percent(share) for share in self.local],
+                "whole columns alike": [percent(share) for share in self.whole],
             }
         )
         return f"What is left of the quasi-identifiers of {self.rows:,} rows:\n{table}"
@@ -86,8 +86,8 @@ def utility(table: Source, quasi: str | Sequence[str], *, ks: Sequence[int] = _K
     if not tried:
         raise InvalidParameter("The table has fewer rows than the least k; give a smaller one.")
 
-    def left(made: Anonymized) -> float:
-        return 1 - made.ncp
+    def left(result: Anonymized) -> float:
+        return 1 - result.ncp
 
     return Utility(
         rows.num_rows,
