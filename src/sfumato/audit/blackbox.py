@@ -114,12 +114,12 @@ def support_bound(
                 "the support probe reads the bits of numbers; use lower_bound for other outputs."
             )
         width = 1 if first.ndim == 1 else first.shape[1]
-        found: list[Feature] = []
+        candidates: list[Feature] = []
         for at in range(min(width, 8)):
             name = "output" if first.ndim == 1 else f"coordinate {at}"
-            found.append(Feature(f"lowest set bit of {name}", _reading(at, _lowest_bit)))
-            found.append(Feature(f"exponent and lowest bit of {name}", _reading(at, _both)))
-        return found
+            candidates.append(Feature(f"lowest set bit of {name}", _reading(at, _lowest_bit)))
+            candidates.append(Feature(f"exponent and lowest bit of {name}", _reading(at, _both)))
+        return candidates
 
     return _bounds(left, right, [delta], confidence, samples, features)[0]
 
@@ -173,7 +173,7 @@ def _bounds(
     # not, where those that were learned from are, lies outside of every event.
     shape = fit[0].shape[1:] if is_numeric(fit[0]) else None
     held = [[(alike(part, shape), len(part)) for part in side[2:]] for side in (first, second)]
-    found = []
+    bounds = []
     for delta, learned in zip(
         levels,
         best_events(fit, choose, features=features(*fit), deltas=levels, alpha=1 - confidence),
@@ -185,10 +185,10 @@ def _bounds(
         ]
         over, under = counts if learned.direction == "left over right" else counts[::-1]
         words, way = learned.event.words, learned.direction
-        found.append(
+        bounds.append(
             Bound.of_counts(over, under, delta=delta, confidence=confidence, event=words, direction=way)
         )
-    return tuple(found)
+    return tuple(bounds)
 
 
 def _learning(

@@ -96,7 +96,7 @@ def canary_audit(
             return one_run(right, size, total, delta=delta, confidence=share)
         return one_run_fdp(right, size, total, delta=delta, confidence=share, family=family)
 
-    best = max((proven(size) for size in sizes), key=lambda each: each.epsilon)
+    best = max((proven(size) for size in sizes), key=lambda run: run.epsilon)
     return replace(best, confidence=confidence)
 
 
@@ -108,7 +108,7 @@ def _check_functions(train: object, score: object) -> None:
 def _sizes(guesses: int | Sequence[int] | None, total: int) -> list[int]:
     """How many guesses to make, one number for each try."""
     tried = [total] if guesses is None else guesses if isinstance(guesses, Iterable) else [guesses]
-    sizes = [as_integer(each, "guesses") for each in tried]
+    sizes = [as_integer(number, "guesses") for number in tried]
     if not sizes or max(sizes) > total:
         raise InvalidParameter("guesses must be between 1 and the number of canaries.")
     return sizes

@@ -36,9 +36,9 @@ class _Remembering(Vault):
 
     @classmethod
     def of(cls, vault: Vault) -> _Remembering:
-        made = cls.__new__(cls)
-        made.__dict__ = {**vault.__dict__, "_known": {}}
-        return made
+        copy = cls.__new__(cls)
+        copy.__dict__ = {**vault.__dict__, "_known": {}}
+        return copy
 
     def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
         assert wanted is None
@@ -72,7 +72,10 @@ class ChoicePair:
             ]
         base = len(_CITIES) + 1
         return np.array(
-            [sum((place + 1) * base**at for at, place in enumerate(each.answer.places)) for each in bought]
+            [
+                sum((place + 1) * base**at for at, place in enumerate(result.answer.places))
+                for result in bought
+            ]
         )
 
 

@@ -90,7 +90,7 @@ class Audit:
     @property
     def broken(self) -> tuple[Finding, ...]:
         """The claims that samples refute."""
-        return tuple(each for each in self.findings if each.verdict == "broken")
+        return tuple(finding for finding in self.findings if finding.verdict == "broken")
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -103,19 +103,19 @@ class Audit:
         return {
             "holds": not self.broken,
             "confidence": self.confidence,
-            "broken": [each.name for each in self.broken],
-            "findings": [each.to_dict() for each in self.findings],
+            "broken": [finding.name for finding in self.broken],
+            "findings": [finding.to_dict() for finding in self.findings],
         }
 
     def columns(self) -> dict[str, list[str]]:
         """The table's cells, column by column."""
         return {
-            "what": [each.name for each in self.findings],
-            "kind": [each.kind for each in self.findings],
-            "delta": [f"{each.delta:g}" for each in self.findings],
-            "claimed": [f"{each.claimed:.4f}" for each in self.findings],
-            "at least": [f"{each.proven:.4f}" for each in self.findings],
-            "claim": [each.verdict for each in self.findings],
+            "what": [finding.name for finding in self.findings],
+            "kind": [finding.kind for finding in self.findings],
+            "delta": [f"{finding.delta:g}" for finding in self.findings],
+            "claimed": [f"{finding.claimed:.4f}" for finding in self.findings],
+            "at least": [f"{finding.proven:.4f}" for finding in self.findings],
+            "claim": [finding.verdict for finding in self.findings],
         }
 
     @property
@@ -130,7 +130,7 @@ class Audit:
                 f"{held} refuted. A lower bound proves what is not private; that it is low proves nothing. "
                 f"The chance that no honest claim at all is called broken is at least {sure}."
             )
-        told = " ".join(f"{each.name}: by {each.event}." for each in self.broken)
+        told = " ".join(f"{finding.name}: by {finding.event}." for finding in self.broken)
         return (
             f"{len(self.broken)} of {len(self)} claims {'is' if len(self.broken) == 1 else 'are'} broken. "
             f"The chance that no honest claim at all is "

@@ -217,10 +217,10 @@ def _checked(
     correct: int, guesses: int, canaries: int, delta: float, confidence: float
 ) -> tuple[int, int, int, float, float]:
     known = {"correct": correct, "guesses": guesses, "canaries": canaries}
-    right, made, tossed = (as_integer(each, name, least=0) for name, each in known.items())
-    if not right <= made <= tossed or tossed == 0:
+    right, guessed, tossed = (as_integer(number, name, least=0) for name, number in known.items())
+    if not right <= guessed <= tossed or tossed == 0:
         raise InvalidParameter("there are at most as many right guesses as guesses, and as many as canaries.")
-    return right, made, tossed, *asked_at(delta, confidence)
+    return right, guessed, tossed, *asked_at(delta, confidence)
 
 
 def check_family(family: str, delta: float) -> Family:

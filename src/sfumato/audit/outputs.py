@@ -61,10 +61,10 @@ def gathered(samples: Any) -> Any:
     """
     if not isinstance(samples, Iterable) or (isinstance(samples, np.ndarray) and samples.ndim == 0):
         raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
-    found = samples if isinstance(samples, np.ndarray) else list(samples)
-    if len(found) == 0:
+    outputs = samples if isinstance(samples, np.ndarray) else list(samples)
+    if len(outputs) == 0:
         raise InvalidParameter("there are no samples to compare.")
-    return found
+    return outputs
 
 
 def normal(samples: Any) -> Outputs:

@@ -112,8 +112,8 @@ def timing(
     delta, confidence = asked_at(delta, confidence)
     inputs = (left, right)
     for _ in range(_WARM):
-        for each in inputs:
-            run(each)
+        for given in inputs:
+            run(given)
     times = np.empty((count, 2), dtype=np.int64)
     for at, first in enumerate(random.bernoulli(Fraction(1, 2), count).tolist()):
         for side in (0, 1) if first else (1, 0):
@@ -123,7 +123,7 @@ def timing(
     limit, above, over = _learned(times[0::2], delta, 1 - confidence)
     held = times[1::2]
     inside = [int(np.count_nonzero((held[:, side] > limit) == above)) for side in (0, 1)]
-    counts = [(each, len(held)) for each in inside]
+    counts = [(hits, len(held)) for hits in inside]
     direction: Direction = "left over right" if over == 0 else "right over left"
     bound = Bound.of_counts(
         counts[over],
@@ -141,20 +141,20 @@ def _learned(times: NDArray[np.int64], delta: float, alpha: float) -> tuple[int,
     """The threshold, whether longer runs are meant, and the likelier side: what promises the most."""
     limits = np.unique(times)
     trials = len(times)
-    best, found = -1.0, (int(limits[0]), True, 0)
+    best, rule = -1.0, (int(limits[0]), True, 0)
     # Where nothing is proven on this half, the ranking goes by a laxer rate: the other half may prove it.
     for rate in (alpha, 0.5):
         below = [np.searchsorted(np.sort(times[:, side]), limits, side="right") for side in (0, 1)]
         for above in (True, False):
-            inside = [trials - each if above else each for each in below]
+            inside = [trials - count if above else count for count in below]
             for over in (0, 1):
                 hopes = epsilon_floor(inside[over], trials, inside[1 - over], trials, delta=delta, alpha=rate)
                 at = int(np.argmax(hopes))
                 if hopes[at] > best:
-                    best, found = float(hopes[at]), (int(limits[at]), above, over)
+                    best, rule = float(hopes[at]), (int(limits[at]), above, over)
         if best > 0:
             break
-    return found
+    return rule
 
 
 def floats(

@@ -68,7 +68,9 @@ def _table(rows: Iterable[Row], unit: PrivacyUnit) -> PrivateTable:
 
 
 def _queries() -> tuple[QueryExample, ...]:
-    others: tuple[Row, ...] = tuple((each, _CITIES[each % 2], "east", each % 11) for each in range(20))
+    others: tuple[Row, ...] = tuple(
+        (person, _CITIES[person % 2], "east", person % 11) for person in range(20)
+    )
     alice: tuple[Row, ...] = ((_ALICE, "Lyon", "east", 10),)
     often: tuple[Row, ...] = tuple((_ALICE, city, "west", 10) for city in _CITIES for _ in range(3))
     moved: tuple[Row, ...] = ((_ALICE, "Nice", "east", 10),)
@@ -116,7 +118,7 @@ def _queries() -> tuple[QueryExample, ...]:
         ),
         QueryExample(
             "query: median",
-            (*others, *((each, "Nice", "east", 10) for each in (_ALICE,))),
+            (*others, *((person, "Nice", "east", 10) for person in (_ALICE,))),
             others,
             row,
             "SELECT MEDIAN(cost) AS middle FROM visits",

@@ -59,17 +59,24 @@ def subjects() -> tuple[Subject, ...]:
     from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
 
-    found = [
+    registered = [
         Subject(
-            each.name, "mechanism", _opened(each.mechanism.loss, each.draw), 1 if each.additive else _SLOW
+            example.name,
+            "mechanism",
+            _opened(example.mechanism.loss, example.draw),
+            1 if example.additive else _SLOW,
         )
-        for each in mechanisms.examples()
+        for example in mechanisms.examples()
     ]
-    found += [Subject(each.name, "client", _opened(each.loss, each.draw)) for each in clients()]
-    found += [Subject(each.name, "game", _opened(each.loss, each.draw), _SLOW) for each in games()]
-    found += [Subject(each.name, "query", _asked(each.pair), each.part) for each in QUERIES]
-    found += [Subject(each.name, "query", _asked(each.pair), _BOUGHT) for each in CHOICES]
-    return tuple(found)
+    registered += [
+        Subject(example.name, "client", _opened(example.loss, example.draw)) for example in clients()
+    ]
+    registered += [
+        Subject(example.name, "game", _opened(example.loss, example.draw), _SLOW) for example in games()
+    ]
+    registered += [Subject(example.name, "query", _asked(example.pair), example.part) for example in QUERIES]
+    registered += [Subject(example.name, "query", _asked(example.pair), _BOUGHT) for example in CHOICES]
+    return tuple(registered)
 
 
 def _opened(loss: Any, draw: Draw) -> Callable[[], tuple[Any, Draw]]:
@@ -78,8 +85,8 @@ def _opened(loss: Any, draw: Draw) -> Callable[[], tuple[Any, Draw]]:
 
 def _asked(pair: Callable[[], Any]) -> Callable[[], tuple[Any, Draw]]:
     def opened() -> tuple[Any, Draw]:
-        made = pair()
-        return made.loss, made.draw
+        both = pair()
+        return both.loss, both.draw
 
     return opened
 
@@ -115,17 +122,17 @@ def run(
     chosen = _chosen(subjects(), only)
     share = familywise(confidence, _TESTS * len(chosen))
     done: list[tuple[Finding, ...]] = []
-    for subject, found in zip(chosen, _worked(chosen, count, share, workers), strict=True):
-        done.append(found)
+    for subject, findings in zip(chosen, _worked(chosen, count, share, workers), strict=True):
+        done.append(findings)
         if progress is not None:
             progress(len(done), len(chosen), subject.name)
-    return Audit(tuple(finding for found in done for finding in found), confidence)
+    return Audit(tuple(finding for findings in done for finding in findings), confidence)
 
 
 def _chosen(known: Sequence[Subject], only: Sequence[str] | None) -> list[Subject]:
     if not only:
         return list(known)
-    names = [str(each).casefold() for each in only]
+    names = [str(word).casefold() for word in only]
     for name in names:
         if not any(_answers_to(subject, name) for subject in known):
             raise InvalidParameter(
@@ -192,12 +199,12 @@ def _held(name: str, kind: Kind, loss: Any, drawn: Sequence[Any], share: float) 
     def of(claim: float, bound: Bound) -> Finding:
         return Finding.of(name, kind, claim, bound, samples=count)
 
-    found = [max(map(of, claims.values(), bounds), key=_worst)]
+    findings = [max(map(of, claims.values(), bounds), key=_worst)]
     if kind == "mechanism" and all(_are_floats(normal(side)) for side in (left, right)):
         delta = next(iter(claims))
         bits = support_bound(left, right, delta=delta, confidence=share)
-        found.append(Finding.of(name, "floats", claims[delta], bits, samples=count))
-    return tuple(found)
+        findings.append(Finding.of(name, "floats", claims[delta], bits, samples=count))
+    return tuple(findings)
 
 
 def _are_floats(outputs: Outputs) -> bool:
@@ -267,7 +274,7 @@ def audit_mechanism(
     sides = [take(value, count) for value in (left, right)]
     called = type(mechanism).__name__ if name is None else name
     findings = _held(called, "mechanism", loss, sides, share)
-    return max(findings, key=lambda each: (each.verdict == "broken", each.kind == "mechanism"))
+    return max(findings, key=lambda finding: (finding.verdict == "broken", finding.kind == "mechanism"))
 
 
 def _drawing(mechanism: Any, verb: str) -> Callable[[Any, int], Any]:

@@ -72,9 +72,9 @@ class QueryPair:
         return np.array(rows, dtype=np.float64).reshape(count, -1)
 
     def _row(self, answer: Answer) -> list[float]:
-        extras = [float(x) for _, arrays in answer.extras for each in arrays for x in np.ravel(each)]
+        extras = [float(x) for _, arrays in answer.extras for array in arrays for x in np.ravel(array)]
         if answer.groups is None:
-            return [float(x) for each in answer.noisy for x in np.ravel(each)] + extras
+            return [float(x) for numbers in answer.noisy for x in np.ravel(numbers)] + extras
         assert answer.units is not None
         wide = np.zeros((2 + len(answer.noisy), len(self._groups)))
         places = np.array([self._groups[group] for group in answer.groups], dtype=np.intp)
@@ -111,16 +111,16 @@ def query_pair(
     budget = _budget(epsilon, delta, accountant)
     with closing(Ledger.open(None)) as ledger:
         # One ledger for both: the salt that chooses groups is the dataset's, and neighbours share it.
-        quotes, found = [], []
+        quotes, both = [], []
         for tables in sides:
             with Session(*tables, budget=budget, ledger=ledger) as session:
                 readings = _Readings(session, _query(session, ask), epsilon, delta)
                 readings.fill()
                 quotes.append(readings.quote)
-                found.append(readings)
+                both.append(readings)
     if quotes[0].fingerprint != quotes[1].fingerprint or quotes[0].loss != quotes[1].loss:
         raise InvalidParameter("ask gave a different question on each side; let it ask the same one.")
-    return QueryPair(quotes[0], *found)
+    return QueryPair(quotes[0], *both)
 
 
 def query_bound(
@@ -209,7 +209,7 @@ class _Readings:
         """Pay once and read whatever an answer may need, while the session is open."""
         questions, extras = self.quote.recipe.questions, self.quote.extras
         if self.quote.selection is not None and (
-            self.quote.measured.levels or any(each.extra.measured.keys for each in extras)
+            self.quote.measured.levels or any(question.extra.measured.keys for question in extras)
         ):
             raise InvalidParameter(
                 "what is read for this query depends on the groups that were found; audit it with whole=True."
@@ -270,20 +270,20 @@ class _Whole:
         return np.array(rows, dtype=np.float64) if self._is_even and rows[0] else rows
 
 
-def _stacked(found: Reading, quote: Quote, count: int) -> NDArray[Any]:
+def _stacked(reading: Reading, quote: Quote, count: int) -> NDArray[Any]:
     """`count` answers at once: noise falls on each integer by itself, so copies of them give copies of it."""
-    size = max(1, sum(len(column) for column in found.columns))
+    size = max(1, sum(len(column) for column in reading.columns))
     blocks = []
     for start in range(0, count, max(1, _BLOCK // size)):
         some = min(count - start, max(1, _BLOCK // size))
-        noisy = privatise([list(column) * some for column in found.columns], quote)
-        blocks.append(np.concatenate([each.reshape(some, -1) for each in noisy], axis=1))
+        noisy = privatise([list(column) * some for column in reading.columns], quote)
+        blocks.append(np.concatenate([numbers.reshape(some, -1) for numbers in noisy], axis=1))
     return np.concatenate(blocks)
 
 
 def _tables(data: Data) -> tuple[Any, ...]:
     tables = (data,) if isinstance(data, PrivateTable) else tuple(data) if isinstance(data, Sequence) else ()
-    if not tables or not all(isinstance(each, PrivateTable | PublicTable) for each in tables):
+    if not tables or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
         raise InvalidParameter(
             "each side of a query audit is a PrivateTable, or a list of a session's tables."
         )
@@ -292,9 +292,9 @@ def _tables(data: Data) -> tuple[Any, ...]:
 
 def _check_alike(left: Sequence[Any], right: Sequence[Any]) -> None:
     """Refuse sides whose declarations differ in more than the source, or whose rows were chosen apart."""
-    if [each.declaration() for each in left] != [each.declaration() for each in right]:
+    if [table.declaration() for table in left] != [table.declaration() for table in right]:
         raise InvalidParameter("the two sides must have the same declaration: only their source may differ.")
-    if [salt_of(each.source) for each in left] != [salt_of(each.source) for each in right]:
+    if [salt_of(table.source) for table in left] != [salt_of(table.source) for table in right]:
         raise InvalidParameter(
             "the two sides were prepared with different salts, which choose other rows of everybody: prepare "
             "both with one, as in prepare(…, salt=…), or give the files that they were prepared from."

@@ -68,56 +68,60 @@ def check_accountant(accountant: AccountantLike, *, tight: float | None = None, 
     Raises:
         AssertionError: listing all that fails.
     """
-    found = faults(accountant, tight=tight, inverse=inverse)
-    if found:
-        raise AssertionError(f"{accountant.name} accountant:\n" + "\n".join(f"  {fault}" for fault in found))
+    problems = faults(accountant, tight=tight, inverse=inverse)
+    if problems:
+        raise AssertionError(
+            f"{accountant.name} accountant:\n" + "\n".join(f"  {fault}" for fault in problems)
+        )
 
 
 def faults(accountant: AccountantLike, *, tight: float | None = None, inverse: bool = True) -> list[str]:
     """What `check_accountant` finds, as a list of sentences that begin with the name of the check."""
-    found: list[str] = []
+    problems: list[str] = []
     priced = 0
     for truth in TRUTHS:
         try:
-            found += _against(accountant, truth, tight, inverse)
+            problems += _against(accountant, truth, tight, inverse)
         except UnsupportedLoss as refusal:
             if not _names(refusal, _offenders(accountant, truth.losses)):
-                found.append(f"refusal: {truth.name} is refused without naming what does not fit: {refusal}")
+                problems.append(
+                    f"refusal: {truth.name} is refused without naming what does not fit: {refusal}"
+                )
         except NotCertified as refusal:
-            found.append(f"truth: {truth.name} has no certified figure: {refusal}")
+            problems.append(f"truth: {truth.name} has no certified figure: {refusal}")
         else:
             priced += 1
     if not priced:
-        found.append("truth: not one composition with a known curve is priced")
-    return found + _order(accountant) + _nothing(accountant) + _refusals(accountant)
+        problems.append("truth: not one composition with a known curve is priced")
+    return problems + _order(accountant) + _nothing(accountant) + _refusals(accountant)
 
 
 def _against(accountant: AccountantLike, truth: Truth, tight: float | None, inverse: bool) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     for delta in _DELTAS:
         exact, told = truth.epsilon(delta), accountant.epsilon(truth.losses, delta)
         if not told >= exact * (1 - _BELOW) - 1e-12:
-            found.append(
+            problems.append(
                 f"truth: epsilon of {truth.name} at delta {delta:g} is {told!r}, below the true {exact!r}"
             )
         if tight is not None and math.isfinite(exact) and told > exact * (1 + tight) + 1e-9:
-            found.append(f"tight: epsilon of {truth.name} at delta {delta:g} is {told!r}, truly {exact!r}")
+            problems.append(f"tight: epsilon of {truth.name} at delta {delta:g} is {told!r}, truly {exact!r}")
         if inverse and math.isfinite(told):
             back = accountant.delta(truth.losses, told)
             if back > delta * (1 + 1e-4):
-                found.append(f"inverse: {truth.name} at delta {delta:g} comes back as {back:g}")
+                problems.append(f"inverse: {truth.name} at delta {delta:g} comes back as {back:g}")
     for epsilon in _EPSILONS:
         exact, told = truth.delta(epsilon), accountant.delta(truth.losses, epsilon)
         if not told >= exact * (1 - 1e-9) - 1e-15:
-            found.append(
+            problems.append(
                 f"truth: delta of {truth.name} at epsilon {epsilon:g} is {told!r}, below the true {exact!r}"
             )
-    return found
+    return problems
 
 
 def _order(accountant: AccountantLike) -> list[str]:
     """Monotone in delta and in the losses, and blind to their order."""
-    found: list[str] = []
+    problems: list[str] = []
     gaussian, pure = GaussianLoss(Fraction(1, 50)), PureLoss(Fraction(1, 5))
     approximate = ApproximateLoss(Fraction(1, 10), Fraction(1, 10**7))
     for losses in (
@@ -133,21 +137,21 @@ def _order(accountant: AccountantLike) -> list[str]:
             continue
         names = " + ".join(type(loss).__name__ for loss in losses)
         if any(later > earlier * (1 + _MONOTONE) for earlier, later in itertools.pairwise(curve)):
-            found.append(f"order: epsilon of {names} grows with delta: {curve}")
+            problems.append(f"order: epsilon of {names} grows with delta: {curve}")
         if fewer > curve[2] * (1 + _MONOTONE):
-            found.append(f"order: {names} costs less than without its last part")
+            problems.append(f"order: {names} costs less than without its last part")
         if not math.isclose(turned, curve[2], rel_tol=_MONOTONE):
-            found.append(f"order: {names} costs {curve[2]!r} forwards and {turned!r} backwards")
-    return found
+            problems.append(f"order: {names} costs {curve[2]!r} forwards and {turned!r} backwards")
+    return problems
 
 
 def _nothing(accountant: AccountantLike) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     if not isinstance(accountant.adaptive, bool):
-        found.append("label: adaptive is not a truth value")
+        problems.append("label: adaptive is not a truth value")
     if accountant.epsilon([], 1e-6) != 0 or accountant.delta([], 0.5) != 0:
-        found.append("nothing: no losses do not cost 0")
-    return found
+        problems.append("nothing: no losses do not cost 0")
+    return problems
 
 
 def _offenders(accountant: AccountantLike, losses: Sequence[PrivacyLoss]) -> list[PrivacyLoss]:
@@ -169,7 +173,7 @@ def _names(refusal: UnsupportedLoss, offenders: Sequence[PrivacyLoss]) -> bool:
 
 
 def _refusals(accountant: AccountantLike) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     losses = [PureLoss(Fraction(1, 2))] * 2
     priced: list[tuple[str, Callable[[Any], float]]] = [
         ("epsilon", lambda delta: accountant.epsilon([*losses, _Unknown()], delta)),
@@ -180,14 +184,14 @@ def _refusals(accountant: AccountantLike) -> list[str]:
             told = price(0.25)
         except UnsupportedLoss as refusal:
             if not _names(refusal, _offenders(accountant, [*losses, _Unknown()])):
-                found.append(f"refusal: an unknown loss is refused without its name: {refusal}")
+                problems.append(f"refusal: an unknown loss is refused without its name: {refusal}")
         else:
             if told < (math.inf if what == "epsilon" else 1.0):
-                found.append(f"refusal: a loss about which nothing is known gets the {what} {told!r}")
+                problems.append(f"refusal: a loss about which nothing is known gets the {what} {told!r}")
     for wrong in (-0.1, 1.0, 1.5, math.nan):
         try:
             accountant.epsilon([GaussianLoss(Fraction(1, 2))], wrong)
         except (InvalidParameter, UnsupportedLoss):
             continue
-        found.append(f"refusal: a delta of {wrong} is accepted")
-    return found
+        problems.append(f"refusal: a delta of {wrong} is accepted")
+    return problems

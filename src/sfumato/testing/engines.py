@@ -59,9 +59,9 @@ def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
     Raises:
         AssertionError: listing all that fails.
     """
-    found = engine_faults(make, given)
-    if found:
-        raise AssertionError("engine:\n" + "\n".join(f"  {fault}" for fault in found))
+    faults = engine_faults(make, given)
+    if faults:
+        raise AssertionError("engine:\n" + "\n".join(f"  {fault}" for fault in faults))
 
 
 def engine_faults(
@@ -77,21 +77,21 @@ def engine_faults(
     engine = make()
     if not isinstance(engine, Engine):
         return ["protocol: it lacks members of Engine"]
-    found: list[str] = []
+    faults: list[str] = []
     for check in (_shown, _dialect, _digest, _answers, _public, _refusal):
         name = check.__name__[1:]
         if checks is not None and name not in checks:
             continue
         one = make()
         try:
-            found += [f"{name}: {fault}" for fault in check(one, given)]
+            faults += [f"{name}: {fault}" for fault in check(one, given)]
         except Exception as error:
-            found.append(f"{name}: {type(error).__name__}: {error}")
+            faults.append(f"{name}: {type(error).__name__}: {error}")
         finally:
             one.close()
     engine.close()
     engine.close()
-    return found + _closed(engine)
+    return faults + _closed(engine)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -141,8 +141,8 @@ def _dialect(engine: Engine, given: Given) -> Iterator[str]:
                      "y": pa.array([b for _, b in pairs], pa.float64())})  # fmt: skip
     engine.attach("f", given(rows), {"x": "float", "y": "float"})
     x, y = (column(name) for name in "xy")
-    seen = [dialect.comparable(each.copy()) for each in (x, y)]
-    made = _fetched(engine, "f", [
+    seen = [dialect.comparable(side.copy()) for side in (x, y)]
+    fetched = _fetched(engine, "f", [
         ("x", x.copy()), ("y", y.copy()),
         ("nan", dialect.nan_test(x.copy())),
         ("less", exp.LT(this=seen[0].copy(), expression=seen[1].copy())),
@@ -152,7 +152,7 @@ def _dialect(engine: Engine, given: Given) -> Iterator[str]:
         ("wide", dialect.attempt(dialect.truncated(x.copy()), "wide")),
         ("none", dialect.fill(dialect.nan)),
     ])  # fmt: skip
-    for a, b, nan, less, same, cut, whole, wide, none in made:
+    for a, b, nan, less, same, cut, whole, wide, none in fetched:
         expected = _of_floats(a, b)
         told = (nan, less, same, cut, whole, None if wide is None else int(wide))
         for name, mine, its in zip(("is_nan", "<", "=", "truncate", "a cast", "a wide cast"), expected, told,
@@ -172,7 +172,7 @@ def _of_floats(a: float | None, b: float | None) -> tuple[Any, ...]:
     nan = None if a is None else math.isnan(a)
     less = same = None
     if a is not None and b is not None:
-        first, second = ((math.isnan(each), 0.0 if math.isnan(each) else each) for each in (a, b))
+        first, second = ((math.isnan(side), 0.0 if math.isnan(side) else side) for side in (a, b))
         less, same = first < second, first == second
     finite = a is not None and math.isfinite(a)
     cut = float(math.trunc(a)) if a is not None and finite else a
@@ -191,19 +191,19 @@ def _whole_numbers(engine: Engine, given: Given) -> Iterator[str]:
     engine.attach("j", given(rows), {"i": "integer", "j": "integer"})
     i, j = column("i"), column("j")
     ((total,),) = _fetched(engine, "l", [("s", dialect.total(i.copy()))])
-    if int(total) != sum(each for each in lots if each is not None):
+    if int(total) != sum(lot for lot in lots if lot is not None):
         yield f"the sum of {len(lots)} large numbers is {total}"
     product = exp.Mul(this=dialect.widened(i.copy()), expression=j.copy())
     ((total,),) = _fetched(engine, "j", [("s", dialect.total(product))])
     if abs(int(total)) >= 2**126 or int(total) != sum(a * b for a, b in pairs):
         yield f"the sum of wide products is {total}"
-    made = _fetched(engine, "j", [
+    fetched = _fetched(engine, "j", [
         ("i", i.copy()), ("j", j.copy()),
         ("q", dialect.fill(dialect.divide, i.copy(), j.copy())),
         ("w", dialect.fill(dialect.wide_divide, dialect.widened(i.copy()), j.copy())),
         ("g", dialect.fill(dialect.greatest, i.copy(), j.copy())),
     ])  # fmt: skip
-    for a, b, quotient, wide, most in made:
+    for a, b, quotient, wide, most in fetched:
         expected = math.trunc(Fraction(a, b))
         if int(quotient) != expected or int(wide) != expected:
             yield f"{a} divided by {b} is {quotient} or {wide} instead of {expected}"
@@ -229,12 +229,12 @@ def _casts(engine: Engine, given: Given) -> Iterator[str]:
     engine.attach("c", source, {"t": "text", "b": "integer", "z": "float"})
     for kind in ("integer", "float", "date", "boolean", "wide"):
         for value in [
-            each[0] for each in _fetched(engine, "c", [("t", engine.dialect.attempt(column("t"), kind))])
+            row[0] for row in _fetched(engine, "c", [("t", engine.dialect.attempt(column("t"), kind))])
         ]:
             if value is not None:
                 yield f"text that is none is {value!r} as {kind}"
     for value in [
-        each[0] for each in _fetched(engine, "c", [("z", engine.dialect.attempt(column("z"), "integer"))])
+        row[0] for row in _fetched(engine, "c", [("z", engine.dialect.attempt(column("z"), "integer"))])
     ]:
         if value is not None:
             yield f"a number beyond 64 bits is {value!r} as integer"
@@ -277,13 +277,13 @@ def _digest(engine: Engine, given: Given) -> Iterator[str]:
             lot = engine.dialect.chosen_by(exp.cast(number(salt), "BIGINT"), column("u"), column("k"))
             window = exp.Window(this=exp.RowNumber(), partition_by=[column("u")],
                                 order=exp.Order(expressions=[exp.Ordered(this=lot)]))  # fmt: skip
-            found: dict[Any, list[int]] = {}
+            by_unit: dict[Any, list[int]] = {}
             for unit, key, place in _fetched(
                 engine, "d", [("u", column("u")), ("n", column("n")), ("r", window)]
             ):
                 if place <= 3:
-                    found.setdefault(unit, []).append(key)
-            of[salt] = {unit: tuple(sorted(each)) for unit, each in found.items()}
+                    by_unit.setdefault(unit, []).append(key)
+            of[salt] = {unit: tuple(sorted(own)) for unit, own in by_unit.items()}
             chosen += of[salt].values()
         if discrete_finding(chosen, subsets).p < _ALPHA:
             yield f"choices of groups that are {sort} are not even for {kind} ids"
@@ -313,8 +313,8 @@ def _answers(engine: Engine, given: Given) -> Iterator[str]:
             for text in _QUESTIONS:
                 measured = measured_of(parse(text, {"t": declared}), declared)
                 table = engine.fetch(lower(measured, declared, engine.dialect, salt=5))
-                found = _plain(table)
-                if answers.setdefault((str(unit.column), text), found) != found:
+                plain = _plain(table)
+                if answers.setdefault((str(unit.column), text), plain) != plain:
                     yield f"the order of rows decides the answer to: {text}"
         draw.shuffle(cells)
     for group in ("p", "q"):
@@ -322,15 +322,15 @@ def _answers(engine: Engine, given: Given) -> Iterator[str]:
         units = [min(max(x, -2.0), 8.0) for x, _ in of if x is not None and not math.isnan(x)]
         expected = [len(of), sum(min(max(i, -5), 5) for _, i in of), len(units)]
         (told,) = [row[1:] for row in answers["None", _QUESTIONS[0]] if row[0] == group]
-        if not all(each in told for each in expected):
+        if not all(word in told for word in expected):
             yield f"the answer for {group} is {told} without {expected}"
 
 
 def _plain(rows: pa.Table) -> list[list[Any]]:
     """Rows in one order, whole numbers of any type as Python's."""
     whole = (int, decimal.Decimal)
-    found = [[int(v) if isinstance(v, whole) else v for v in row.values()] for row in rows.to_pylist()]
-    return sorted(found, key=repr)
+    plain = [[int(v) if isinstance(v, whole) else v for v in row.values()] for row in rows.to_pylist()]
+    return sorted(plain, key=repr)
 
 
 _QUESTIONS = (
@@ -374,7 +374,7 @@ def _refusal(engine: Engine, given: Given) -> Iterator[str]:
 def _closed(engine: Engine) -> list[str]:
     read = select([("a", column("a"))], table("t"))
     return [
-        f"refusal: {each}" for each in _refuses(lambda: engine.fetch(read), EngineFailed, "a closed engine")
+        f"refusal: {fault}" for fault in _refuses(lambda: engine.fetch(read), EngineFailed, "a closed engine")
     ]
 
 

@@ -163,15 +163,15 @@ def _audited(
     deltas = {delta for delta in deltas.union(_DELTAS) if delta == 0 or delta * len(left) >= 100}
     claims = {delta: loss.epsilon(delta) for delta in sorted(deltas)}
     bounds = lower_bounds(left, right, deltas=list(claims), confidence=confidence)
-    found = list(zip(claims.values(), bounds, strict=True))
-    failures = [_refuted("loss", claim, bound) for claim, bound in found if bound.refutes(claim)]
+    audited = list(zip(claims.values(), bounds, strict=True))
+    failures = [_refuted("loss", claim, bound) for claim, bound in audited if bound.refutes(claim)]
     outputs = normal(left)
     finite = [delta for delta, claim in claims.items() if math.isfinite(claim)]
     if finite and is_numeric(outputs) and outputs.dtype.kind == "f":
         bound = support_bound(left, right, delta=finite[0], confidence=confidence)
         if bound.refutes(claims[finite[0]]):
             failures.append(_refuted("support", claims[finite[0]], bound))
-    return found, failures
+    return audited, failures
 
 
 def _listed(example: Example) -> tuple[float, list[Failure]]:

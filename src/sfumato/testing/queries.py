@@ -11,7 +11,8 @@ from sfumato.numeric.exact import float_up
 from sfumato.plan.expressions.tree import Column, columns_of
 from sfumato.plan.prices.extras import Distinct
 from sfumato.plan.prices.price import instrument
-from sfumato.plan.prices.recipe import Recipe, recipe
+from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.recipe import recipe as recipe_of
 from sfumato.plan.questions.nodes import LEVEL, Measurement
 from sfumato.plan.questions.others import labels, picks_of
 from sfumato.plan.questions.relations import rows_of
@@ -54,43 +55,43 @@ def exact(query: Query) -> Exact:
     """
     require_test("exact")
     session = query._session
-    made = recipe(query.report, rows_of(query.report.child.source, session.tables))
-    measured, found = made.measured, None
+    recipe = recipe_of(query.report, rows_of(query.report.child.source, session.tables))
+    measured, reading = recipe.measured, None
     if measured.is_open:
-        found = session.vault._read(measured, 0)
-        made = made.over(picks_of(measured, found.groups) if measured.levels else found.groups)
-        if made.lines:
-            found = Reading(found.groups, on_lines(found, made.lines))
-    order = made.row_order
+        reading = session.vault._read(measured, 0)
+        recipe = recipe.over(picks_of(measured, reading.groups) if measured.levels else reading.groups)
+        if recipe.lines:
+            reading = Reading(reading.groups, on_lines(reading, recipe.lines))
+    order = recipe.row_order
     shown = {
-        each.expression.name: each.name
-        for each in query.report.columns
-        if isinstance(each.expression, Column)
+        column.expression.name: column.name
+        for column in query.report.columns
+        if isinstance(column.expression, Column)
     }
     columns: dict[str, list[Any]] = {
-        shown.get(f"k{i}", f"k{i}"): [made.measured.combinations[row][j] for row in order]
-        for i, j in enumerate(made.key_order)
+        shown.get(f"k{i}", f"k{i}"): [recipe.measured.combinations[row][j] for row in order]
+        for i, j in enumerate(recipe.key_order)
     }
-    if made.lines:
-        called = dict(zip(made.key_order, columns, strict=True))
-        columns[shown[LEVEL]] = labels(made.lines, [called[key] for key in range(len(called))])
+    if recipe.lines:
+        called = dict(zip(recipe.key_order, columns, strict=True))
+        columns[shown[LEVEL]] = labels(recipe.lines, [called[key] for key in range(len(called))])
     l1: dict[str, float] = {}
     l2: dict[str, float] = {}
-    if found is not None and found.units is not None:
+    if reading is not None and reading.units is not None:
         claim = sensitivity(Measurement("units"), measured.unit, groups=None, bounding=measured.bounding)
-        columns["units"] = list(found.units)
+        columns["units"] = list(reading.units)
         l1["units"], l2["units"] = float_up(Fraction(claim.l1)), float_up(claim.l2)
-    questions = [(measured, _names(query, made))] if measured.measurements else []
+    questions = [(measured, _names(query, recipe))] if measured.measurements else []
     questions += [
-        (each.measured, _extra_names(query, made, place))
-        for place, each in enumerate(made.extras)
-        if isinstance(each, Distinct) and not measured.is_open
+        (extra.measured, _extra_names(query, recipe, place))
+        for place, extra in enumerate(recipe.extras)
+        if isinstance(extra, Distinct) and not measured.is_open
     ]
     for question, names in questions:
-        read = exact_units(session.vault, question) if found is None else found.columns
+        read = exact_units(session.vault, question) if reading is None else reading.columns
         claims = sensitivities(question)
-        for name, values, each, claim in zip(names, read, question.measurements, claims, strict=True):
-            unit_of = instrument(each, question).unit
+        for name, values, measurement, claim in zip(names, read, question.measurements, claims, strict=True):
+            unit_of = instrument(measurement, question).unit
             columns[name] = [
                 int(values[row]) if unit_of == 1 else float(values[row] * unit_of) for row in order
             ]
@@ -109,23 +110,23 @@ def exact_units(vault: Any, measured: Measured) -> tuple[list[int], ...]:
     return read
 
 
-def _names(query: Query, made: Recipe) -> list[str]:
+def _names(query: Query, recipe: Recipe) -> list[str]:
     names: dict[int, str] = {}
     for output in query.report.columns:
         used = [name for name in columns_of(output.expression) if name.startswith("a")]
         for name in used:
-            estimator = made.aggregates[int(name[1:])]
+            estimator = recipe.aggregates[int(name[1:])]
             if isinstance(estimator, Slot):
                 continue
             for index, word in zip(estimator.parts, estimator.labels, strict=False):
                 names.setdefault(index, f"{output.name}{word}")
-    return [names.get(index, f"m{index}") for index in range(len(made.measured.measurements))]
+    return [names.get(index, f"m{index}") for index in range(len(recipe.measured.measurements))]
 
 
-def _extra_names(query: Query, made: Recipe, place: int) -> list[str]:
+def _extra_names(query: Query, recipe: Recipe, place: int) -> list[str]:
     for output in query.report.columns:
         for name in columns_of(output.expression):
-            found = made.aggregates[int(name[1:])] if name.startswith("a") else None
-            if isinstance(found, Slot) and found.extra == place:
+            estimator = recipe.aggregates[int(name[1:])] if name.startswith("a") else None
+            if isinstance(estimator, Slot) and estimator.extra == place:
                 return [output.name]
     return [f"extra{place}"]

@@ -159,18 +159,18 @@ class _Deck:
         """The groups that are found are private by themselves: those of two units or more are selected."""
         from sfumato.session.reading import Reading
 
-        def select(found: Any, selection: Any) -> Any:
+        def select(reading: Any, selection: Any) -> Any:
             def chosen() -> tuple[Any, ...]:
                 return tuple(
-                    group for group, units in zip(found.groups, found.units, strict=True) if units > 1
+                    group for group, units in zip(reading.groups, reading.units, strict=True) if units > 1
                 )
 
-            exact = dict(zip(found.groups, found.units, strict=True))
+            exact = dict(zip(reading.groups, reading.units, strict=True))
             groups = self._met("groups", repr(selection), (exact,), chosen, selection)
-            place = {group: at for at, group in enumerate(found.groups)}
+            place = {group: at for at, group in enumerate(reading.groups)}
             columns = tuple(
                 [column[place[group]] if group in place else 0 for group in groups]
-                for column in found.columns
+                for column in reading.columns
             )
             return Reading(groups, columns), np.arange(100, 100 + len(groups), dtype=np.int64)
 
@@ -211,10 +211,12 @@ class _Deck:
             raise _Diverged
         other = self._first.meetings[place]
         if (mine.name, mine.public) != (other.name, other.public):
-            calls = [f"{each.name}({each.public})" for each in (other, mine)]
+            calls = [f"{meeting.name}({meeting.public})" for meeting in (other, mine)]
             self.tape.findings.append(f"call {place} is {calls[0]} on one side, {calls[1]} on the other")
             raise _Diverged
-        raised = [each.output if isinstance(each.output, Exception) else None for each in (other, mine)]
+        raised = [
+            meeting.output if isinstance(meeting.output, Exception) else None for meeting in (other, mine)
+        ]
         if told(raised[0]) != told(raised[1]):
             self.tape.findings.append(
                 f"{mine.name} ends with {raised[0]!r} on one side, {raised[1]!r} on the other"
@@ -230,7 +232,7 @@ class _Deck:
 
 def _kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """A copy: a program may go on to change its arrays."""
-    return tuple(each.copy() if isinstance(each, np.ndarray) else each for each in values)
+    return tuple(value.copy() if isinstance(value, np.ndarray) else value for value in values)
 
 
 def _verbs() -> Iterator[tuple[type, str]]:
@@ -277,7 +279,7 @@ def _too_far(first: Meeting, second: Meeting) -> str | None:
     if norm == 2:
         square = getattr(mechanism, "squared_sensitivity", None)
         limit = Fraction(mechanism.sensitivity) ** 2 if square is None else Fraction(square)
-        distance = sum((each * each for each in moved), Fraction(0))
+        distance = sum((move * move for move in moved), Fraction(0))
     else:
         limit = Fraction(mechanism.sensitivity) * (2 if getattr(mechanism, "exchange", False) else 1)
         distance = sum(moved, Fraction(0)) if norm else max(moved, default=Fraction(0))
@@ -288,7 +290,7 @@ def _too_far(first: Meeting, second: Meeting) -> str | None:
 
 def _numbers(values: Any) -> list[Fraction]:
     flat = np.ravel(np.asarray(values, dtype=object)).tolist()
-    return [Fraction(each) if np.isfinite(float(each)) else Fraction(0) for each in flat]
+    return [Fraction(number) if np.isfinite(float(number)) else Fraction(0) for number in flat]
 
 
 def record(program: Callable[[], Any], *, inside: bool = False, seed: int | str = 0) -> Tape:
@@ -327,16 +329,16 @@ def replay(
     Raises:
         SfumatoError: outside a test process.
     """
-    made = _run(program, tape, inside, seed)
-    if not made.findings:
-        if len(made.meetings) < len(tape.meetings):
-            rest = tape.meetings[len(made.meetings)]
-            made.findings.append(f"call {len(made.meetings)} of {rest.name} is made on one side alone")
-        elif outline and made.outline != tape.outline:
-            made.findings.append(_first_difference(tape.outline, made.outline))
-        elif not outline and made.seen != tape.seen:
-            made.findings.append(_first_difference(tape.seen, made.seen))
-    return made
+    second = _run(program, tape, inside, seed)
+    if not second.findings:
+        if len(second.meetings) < len(tape.meetings):
+            rest = tape.meetings[len(second.meetings)]
+            second.findings.append(f"call {len(second.meetings)} of {rest.name} is made on one side alone")
+        elif outline and second.outline != tape.outline:
+            second.findings.append(_first_difference(tape.outline, second.outline))
+        elif not outline and second.seen != tape.seen:
+            second.findings.append(_first_difference(tape.seen, second.seen))
+    return second
 
 
 def lost(first: Tape, second: Tape) -> tuple[Fraction, Fraction]:
@@ -351,7 +353,7 @@ def lost(first: Tape, second: Tape) -> tuple[Fraction, Fraction]:
         if mine.name in ("add_laplace", "add_discrete_laplace"):
             epsilon += sum(map(abs, moved), Fraction(0)) / mine.parameter
         elif mine.name in ("add_gaussian", "add_discrete_gaussian"):
-            rho += sum((each * each for each in moved), Fraction(0)) / (2 * mine.parameter)
+            rho += sum((move * move for move in moved), Fraction(0)) / (2 * mine.parameter)
         elif mine.name in ("choose", "flip"):
             epsilon += mine.parameter * (max(moved) - min(moved))
     return epsilon, rho
@@ -363,10 +365,10 @@ def _units(meeting: Meeting) -> list[Fraction]:
         return []
     given = meeting.values[0]
     listed = given.tolist() if isinstance(given, Wholes) else np.ravel(np.asarray(given, dtype=object))
-    whole = [Fraction(int(each)) for each in listed]
+    whole = [Fraction(int(number)) for number in listed]
     if len(meeting.values) == 1:
         return whole
-    below = [Fraction(int(each), 2**64) for each in np.ravel(np.asarray(meeting.values[1], dtype=object))]
+    below = [Fraction(int(word), 2**64) for word in np.ravel(np.asarray(meeting.values[1], dtype=object))]
     return [a + b for a, b in zip(whole, below, strict=True)]
 
 
@@ -412,7 +414,12 @@ def _run(program: Callable[[], Any], first: Tape | None, inside: bool, seed: int
                 result = error
     finally:
         logging.getLogger().removeHandler(lines)
-    spoken = [out.getvalue(), told_off.getvalue(), *lines.lines, *(str(each.message) for each in warned)]
+    spoken = [
+        out.getvalue(),
+        told_off.getvalue(),
+        *lines.lines,
+        *(str(warning.message) for warning in warned),
+    ]
     deck.tape.seen = told([result, spoken])
     deck.tape.outline = told([result if isinstance(result, Exception) else form(result), spoken])
     return deck.tape

@@ -37,19 +37,19 @@ def _told(value: Any) -> Iterator[str]:
         yield f"[{value.schema.to_string(show_field_metadata=False)}]"
         yield from _told(value.to_pylist())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [each.name for each in dataclasses.fields(value)]
+        fields = [field.name for field in dataclasses.fields(value)]
         yield from _told({name: getattr(value, name) for name in fields})
     elif isinstance(value, Mapping):
         yield "{"
-        for key, each in value.items():
-            yield from (*_told(key), ": ", *_told(each), ", ")
+        for key, entry in value.items():
+            yield from (*_told(key), ": ", *_told(entry), ", ")
         yield "}"
     elif isinstance(value, Set):
         yield from _told(sorted(map(told, value)))
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         yield "["
-        for each in value:
-            yield from (*_told(each), ", ")
+        for entry in value:
+            yield from (*_told(entry), ", ")
         yield "]"
     else:
         yield f"({_plain(value)})"
@@ -66,7 +66,7 @@ def form(value: Any) -> str:
     if isinstance(value, Wholes):  # where each number is held is a matter of speed
         return f"array of whole numbers, {value.size}"
     if isinstance(value, list | tuple):
-        kinds = sorted({form(each) for each in value})
+        kinds = sorted({form(entry) for entry in value})
         return f"{type(value).__name__} of {len(value)}: {', '.join(kinds)}"
     if callable(value):
         return "function"

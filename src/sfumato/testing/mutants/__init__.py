@@ -84,12 +84,12 @@ _TIGHT: Mapping[str, float] = {"biased survey estimator": 0.0, "L2 sensitivity f
 
 
 def _mutants() -> dict[str, Mutant]:
-    found = {}
+    by_name = {}
     for name, (planted, honest) in mechanisms.pairs().items():
         tight = 0.0 if name.startswith("sparse vector") else _TIGHT.get(name, 0.55)
         by = frozenset(_BY.get(name, ("loss",)))
-        found[name] = Mutant(name, planted, honest, by, tight, name != "biased survey estimator")
-    return found
+        by_name[name] = Mutant(name, planted, honest, by, tight, name != "biased survey estimator")
+    return by_name
 
 
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(_mutants())

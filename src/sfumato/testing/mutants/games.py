@@ -58,7 +58,7 @@ class LyingMutant:
     allowed: float = 0.0
 
 
-_HONEST = {each.name: each for each in examples()}
+_HONEST = {example.name: example for example in examples()}
 
 
 def _chosen(honest: Example, mechanism: Exponential, scores: Mapping[Side, Sequence[int]]) -> Example:
@@ -143,7 +143,7 @@ def _lies() -> dict[str, LyingMutant]:
     private = FacilityLocation(1, wide)
     mixed = TruthfulMixture(private)
     market = PriceAuction(1, [1, 2, 3, 4])
-    found = (
+    liars = (
         LyingMutant("built at the mean", _at_the_mean, _at_the_median, street, 3),
         LyingMutant("pay what you bid", _as_bid, _second_price, (1, 2, 3, 4), 2, (-1, 1)),
         LyingMutant(
@@ -165,7 +165,7 @@ def _lies() -> dict[str, LyingMutant]:
             allowed=market.loss.delta(0.0),
         ),
     )
-    return {each.name: each for each in found}
+    return {liar.name: liar for liar in liars}
 
 
 def _best_price(reports: Sequence[float], agent: int, truth: float) -> float:

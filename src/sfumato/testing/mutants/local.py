@@ -35,58 +35,58 @@ def _planted(honest: Example, encode: Any) -> Example:
     return replace(honest, encode=encode, pmf=None)
 
 
-def _never_flips(made: Rappor) -> Any:
+def _never_flips(randomizer: Rappor) -> Any:
     """A published library set the true bit after randomising the others."""
 
     def encode(values: list[int]) -> NDArray[np.uint8]:
-        kept = made.permanent(values)
-        _bits.put(kept, made.domain.indices(values), np.ones(len(values), np.bool_))
-        return made.report(kept)
+        kept = randomizer.permanent(values)
+        _bits.put(kept, randomizer.domain.indices(values), np.ones(len(values), np.bool_))
+        return randomizer.report(kept)
 
     return encode
 
 
-def _forgets(made: Rappor, reports: int) -> Any:
+def _forgets(randomizer: Rappor, reports: int) -> Any:
     """A new permanent response at each report."""
-    bits = unpacked(made.domain.size)
-    return lambda values: np.sum([bits(made.encode(values)) for _ in range(reports)], axis=0)
+    bits = unpacked(randomizer.domain.size)
+    return lambda values: np.sum([bits(randomizer.encode(values)) for _ in range(reports)], axis=0)
 
 
-def _remembers(made: Rappor, reports: int) -> Any:
-    bits = unpacked(made.domain.size)
+def _remembers(randomizer: Rappor, reports: int) -> Any:
+    bits = unpacked(randomizer.domain.size)
 
     def encode(values: list[int]) -> NDArray[np.int64]:
-        kept = made.permanent(values)
-        return np.asarray(np.sum([bits(made.report(kept)) for _ in range(reports)], axis=0))
+        kept = randomizer.permanent(values)
+        return np.asarray(np.sum([bits(randomizer.report(kept)) for _ in range(reports)], axis=0))
 
     return encode
 
 
-def _whole_epsilon(made: UnaryEncoding) -> Any:
+def _whole_epsilon(randomizer: UnaryEncoding) -> Any:
     """Every bit at the whole epsilon, although two bits change."""
-    own, others = Coins(Odds(made.epsilon)), Coins(Odds(-made.epsilon))
-    return lambda values: drawn(made.domain.indices(values), made.domain.size, own, others)
+    own, others = Coins(Odds(randomizer.epsilon)), Coins(Odds(-randomizer.epsilon))
+    return lambda values: drawn(randomizer.domain.indices(values), randomizer.domain.size, own, others)
 
 
-def _binary_coin(made: KaryResponse) -> Any:
+def _binary_coin(randomizer: KaryResponse) -> Any:
     """The coin of two values for any number of them."""
-    coins = Coins(Odds(made.epsilon))
+    coins = Coins(Odds(randomizer.epsilon))
 
     def encode(values: list[int]) -> NDArray[np.int64]:
-        places, lies = made.domain.indices(values), made.encode(values)
-        others = np.where(lies == places, (places + 1) % made.domain.size, lies)
+        places, lies = randomizer.domain.indices(values), randomizer.encode(values)
+        others = np.where(lies == places, (places + 1) % randomizer.domain.size, lies)
         return np.where(coins.toss(places.size), places, others)
 
     return encode
 
 
-def _always_own(made: SubsetSelection) -> Any:
+def _always_own(randomizer: SubsetSelection) -> Any:
     """The own value is always among the chosen."""
     sure = Coins(Fraction(1))
 
     def encode(values: list[int]) -> NDArray[np.uint8]:
-        rows = made.encode(values)
-        _bits.put(rows, made.domain.indices(values), sure.toss(len(rows)))
+        rows = randomizer.encode(values)
+        _bits.put(rows, randomizer.domain.indices(values), sure.toss(len(rows)))
         return rows
 
     return encode

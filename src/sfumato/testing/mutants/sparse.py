@@ -76,15 +76,15 @@ def run(
     threshold_scale = (count if variant.threshold_count else 1) / first
     query_scale = variant.query * (count if variant.query_count else 1) / second
     threshold = generator.laplace(scale=threshold_scale, size=runs)
-    found = np.zeros(runs, dtype=int)
+    finds = np.zeros(runs, dtype=int)
     output = np.full((runs, len(answers)), -1.0)
     for place, answer in enumerate(answers):
         noisy = answer + (generator.laplace(scale=query_scale, size=runs) if query_scale else np.zeros(runs))
-        live = found < count if variant.stops else np.ones(runs, dtype=bool)
+        live = finds < count if variant.stops else np.ones(runs, dtype=bool)
         above = live & (noisy >= threshold)
         output[live, place] = 0.0
         output[above, place] = noisy[above] if variant.tells else 1.0
-        found += above
+        finds += above
         if variant.refresh:
             threshold = np.where(above, generator.laplace(scale=threshold_scale, size=runs), threshold)
     return output
