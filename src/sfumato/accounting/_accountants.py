@@ -99,24 +99,24 @@ class Basic(Accountant):
             (part.approximate[1] * count for part, count in own if part.approximate), Fraction(0)
         )
         priced = sum((part.approximate[0] * count for part, count in own if part.approximate), Fraction(0))
-        found = math.inf if left < 0 else _sum_up(priced, _shares(rest, left))
+        least = math.inf if left < 0 else _sum_up(priced, _shares(rest, left))
         costly = [(part, count) for part, count in parts if part.pure is None]
         if len(costly) == len(rest):
-            return found
+            return least
         pure = sum((part.pure * count for part, count in parts if part.pure is not None), Fraction(0))
-        return min(found, _sum_up(pure, _shares(costly, exact)))
+        return min(least, _sum_up(pure, _shares(costly, exact)))
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
         """The least sum of δ_i whose ε_i add up to `epsilon`."""
         parts, exact = parts_of(losses), nonnegative(epsilon, "epsilon")
         pures = [None if part.pure is None else (part.pure, Fraction(0)) for part, _ in parts]
         points = [part.approximate for part, _ in parts]
-        found = _split_epsilon(parts, points, exact)
+        least = _split_epsilon(parts, points, exact)
         if points != pures:
-            found = min(found, _split_epsilon(parts, pures, exact))
-        if found and sum(pure is None for pure in pures) <= _FEW:
-            found = least_delta(lambda delta: self._at(parts, delta), exact, found)
-        return found
+            least = min(least, _split_epsilon(parts, pures, exact))
+        if least and sum(pure is None for pure in pures) <= _FEW:
+            least = least_delta(lambda delta: self._at(parts, delta), exact, least)
+        return least
 
 
 def _split_epsilon(parts: _Parts, points: list[tuple[Fraction, Fraction] | None], epsilon: Fraction) -> float:
@@ -169,19 +169,19 @@ class Advanced(Accountant):
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The textbook ε with all of δ that is left as slack."""
-        epsilon, each, number = self._worst(losses)
-        slack = delta_of(delta) - number * each
+        epsilon, failure, number = self._worst(losses)
+        slack = delta_of(delta) - number * failure
         if epsilon == 0 and slack >= 0:
             return 0.0
-        return advanced(epsilon, each, number, slack)[0] if slack > 0 else math.inf
+        return advanced(epsilon, failure, number, slack)[0] if slack > 0 else math.inf
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
         """The slack that this ε leaves, plus kδ."""
-        each, failure, number = self._worst(losses)
+        single, failure, number = self._worst(losses)
         goal = nonnegative(epsilon, "epsilon")
-        e = ball(each)
+        e = ball(single)
         room = ball(goal) - number * e * e.expm1()
-        if each == 0:
+        if single == 0:
             return min(1.0, float_up(number * failure))
         if not room > 0:
             return 1.0
@@ -197,11 +197,11 @@ def advanced(epsilon: Rational, delta: Rational, k: int, delta_slack: Rational) 
     Privacy:
         Dwork, Rothblum, Vadhan 2010, Thm. III.3: (ε√(2k ln 1/δ') + kε(e^ε − 1), kδ + δ').
     """
-    e, each = positive(epsilon, "epsilon"), delta_of(delta)
+    e, failure = positive(epsilon, "epsilon"), delta_of(delta)
     number, slack = as_integer(k, "k"), probability(delta_slack, "delta_slack")
     x = ball(e)
     total = x * (2 * number * -ball(slack).log()).sqrt() + number * x * x.expm1()
-    return upper(total), min(1.0, decimal_up(number * each + slack))
+    return upper(total), min(1.0, decimal_up(number * failure + slack))
 
 
 class Optimal(Accountant):
@@ -228,16 +228,16 @@ class Optimal(Accountant):
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The exact ε of k randomized responses."""
-        epsilon, each, number = self._common(losses)
-        return optimal(epsilon, number, delta, each=each)
+        epsilon, failure, number = self._common(losses)
+        return optimal(epsilon, number, delta, each=failure)
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
         """The exact δ of k randomized responses."""
-        each, failure, number = self._common(losses)
-        if each == 0:
+        single, failure, number = self._common(losses)
+        if single == 0:
             return float_up(1 - (1 - failure) ** number)
         pair = binomial.delta(
-            float_up(each), number, float_down(nonnegative(epsilon, "epsilon")), delta0=float_up(failure)
+            float_up(single), number, float_down(nonnegative(epsilon, "epsilon")), delta0=float_up(failure)
         )
         return min(1.0, pair.upper)
 
@@ -257,8 +257,8 @@ def optimal(epsilon: Rational, k: int, delta: Rational, *, each: Rational = 0) -
         return 0.0 if total >= 1 - (1 - failure) ** number else math.inf
     if total == 0:
         return math.inf
-    found = binomial.epsilon(float_up(e), number, float_down(total), delta0=float_up(failure)).upper
-    return found if failure else min(found, decimal_up(e * number))
+    least = binomial.epsilon(float_up(e), number, float_down(total), delta0=float_up(failure)).upper
+    return least if failure else min(least, decimal_up(e * number))
 
 
 class Concentrated(Accountant):
@@ -407,12 +407,12 @@ def basic(losses: Losses, delta: Rational) -> float:
 def compare(losses: Losses, delta: Rational) -> dict[str, float | None]:
     """The ε of the same losses under every accountant; None where one has no rule or no figure for them."""
     kept = total_of(losses)
-    found: dict[str, float | None] = {}
+    prices: dict[str, float | None] = {}
     exact = delta_of(delta)
     for name, rule in ACCOUNTANTS.items():
         try:
-            found[name] = rule.epsilon(kept, exact)
+            prices[name] = rule.epsilon(kept, exact)
         except (UnsupportedLoss, NotCertified, InvalidParameter):
             # No rule, no certified figure, or figures on the way that are out of its range.
-            found[name] = None
-    return found
+            prices[name] = None
+    return prices

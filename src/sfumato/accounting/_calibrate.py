@@ -104,10 +104,10 @@ def noise_multiplier(epsilon: Rational, delta: Rational, rate: Rational, steps: 
     single = gaussian_sigma(goal, failure)
     if share == 1:
         # √steps · σ, rounded up.
-        found = exact_upper(ball(single) * ball(Fraction(count)).sqrt())
-        if found is None:
+        multiplier = exact_upper(ball(single) * ball(Fraction(count)).sqrt())
+        if multiplier is None:
             raise NotCertified("No finite noise was found for this target.")
-        return float_up(found)
+        return float_up(multiplier)
 
     def make(sigma: Fraction) -> PrivacyLoss:
         return GaussianLoss(1 / (2 * sigma * sigma)).sampled(share) * count
@@ -139,10 +139,10 @@ def laplace_scale(
     if share == 1:
         plain = count / goal
     else:
-        found = exact_upper(1 / (ball(goal / count).expm1() / ball(share)).log1p())
-        if found is None:
+        exact = exact_upper(1 / (ball(goal / count).expm1() / ball(share)).log1p())
+        if exact is None:
             raise NotCertified("No finite scale was found for this target.")
-        plain = found
+        plain = exact
     if failure == 0:
         return plain * width
 
@@ -187,10 +187,10 @@ def _excess(make: Make, epsilon: Rational, delta: Rational) -> Callable[[float],
             raise InvalidParameter(
                 f"make must give a loss, not {type(loss).__name__}; return mechanism.loss."
             )
-        found = loss.delta(goal) if failure else loss.epsilon(0)
-        if found <= bound:
-            return min(0.0, math.log(max(found, 1e-320)) - math.log(max(bound, 1e-320)))
-        return max(5e-324, math.log(found) - math.log(max(bound, 1e-320))) if found < math.inf else 1e6
+        cost = loss.delta(goal) if failure else loss.epsilon(0)
+        if cost <= bound:
+            return min(0.0, math.log(max(cost, 1e-320)) - math.log(max(bound, 1e-320)))
+        return max(5e-324, math.log(cost) - math.log(max(bound, 1e-320))) if cost < math.inf else 1e6
 
     return excess
 

@@ -210,8 +210,8 @@ class BasicFilter(_Admits):
             point = loss.approximate
         else:
             exact = delta_of(delta)
-            found = loss.epsilon(exact)
-            point = (exact_of(found), exact) if found < float("inf") else None
+            epsilon = loss.epsilon(exact)
+            point = (exact_of(epsilon), exact) if epsilon < float("inf") else None
         if point is None:
             raise UnsupportedLoss(
                 f"{type(loss).__name__} has no exact (ε, δ) point to add up: calibrate it, or give a delta."
@@ -389,12 +389,12 @@ class RenyiFilter(_Admits):
         linear = None if rho is None else rho * self.order
         if linear is not None and loss.pure is None and loss.mu is not None:
             return linear
-        found = loss.rdp(self.order)
-        if found == float("inf"):
+        cost = loss.rdp(self.order)
+        if cost == float("inf"):
             raise UnsupportedLoss(
                 f"{type(loss).__name__} has no Rényi divergence at order {show(self.order)}."
             )
-        return Fraction(found) if linear is None else min(linear, Fraction(found))
+        return Fraction(cost) if linear is None else min(linear, Fraction(cost))
 
     def epsilon(self, delta: Rational) -> float:
         """The ε of the whole budget at this δ."""

@@ -64,9 +64,9 @@ def ceilings(loss: PrivacyLoss, rates: Floats, *, rounds: int) -> Floats:
     for _ in range(rounds):
         if not curve.refine(rates[idle < _IDLE]):
             break
-        found = np.minimum(best, curve.bounds(rates).min(axis=1))
-        idle = np.where(found < best * (1 - _MATTERS), 0, idle + 1)
-        best = found
+        bounds = np.minimum(best, curve.bounds(rates).min(axis=1))
+        idle = np.where(bounds < best * (1 - _MATTERS), 0, idle + 1)
+        best = bounds
     best = np.where(rates == 0, curve.floor, best)
     return np.clip(np.where(rates == 1, 1.0, best), rates, 1.0)
 
@@ -237,7 +237,7 @@ def posterior(loss: PrivacyLoss, prior: Rational, *, failure: Rational = 0) -> P
 
 def _odds(loss: PrivacyLoss, failure: Fraction) -> Fraction | None:
     """A t such that the odds stay within e^±t but with probability `failure`; None if there is none."""
-    found = loss.pure
+    odds = loss.pure
     if failure:
         for power in range(1, 25):
             share = Fraction(1, 2**power)
@@ -247,5 +247,5 @@ def _odds(loss: PrivacyLoss, failure: Fraction) -> Fraction | None:
                 break
             beyond = Fraction(upper(-ball(1 - share).log()))
             t = Fraction(repr(epsilon)) + beyond
-            found = t if found is None else min(found, t)
-    return found
+            odds = t if odds is None else min(odds, t)
+    return odds

@@ -65,7 +65,7 @@ def words(
     """
     if loss.pure == 0:
         return _fill(f"Nothing about any {unit} can be learned from this: it does not depend on the data.")
-    secret, belief, verdict, found = _SECRETS[loss.adjacency or adjacency or "add-remove"]
+    secret, belief, verdict, whom = _SECRETS[loss.adjacency or adjacency or "add-remove"]
     even = posterior(loss, "1/2", failure=_aside(loss, delta))
     right = min(1.0, math.nextafter((1 + quick_advantage(loss)) / 2, 2.0))
     (hits,) = ceilings(loss, np.array([_ALARMS]), rounds=5)
@@ -73,7 +73,7 @@ def words(
         f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. "
         f"{_belief(even, belief, loss)} {verdict}, they are right at most {percent_up(right)} of the time, "
         "where a coin is right 50 %. "
-        f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {found}. "
+        f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {whom}. "
         f"These are ceilings, for the cleverest attacker and the most exposed {unit}. {NOT_PROMISED}"
     )
 

@@ -44,8 +44,8 @@ def single(directions: Sequence[Sequence[Term]], way: int) -> Term:
 
     def exactly(epsilons: Floats) -> Floats:
         pairs = [(terms if epsilon >= 0 else swapped, abs(epsilon)) for epsilon in epsilons.ravel().tolist()]
-        found = [compose.delta((pair,), epsilon).upper for pair, epsilon in pairs]
-        return _mirrored(epsilons, np.array(found).reshape(epsilons.shape))
+        deltas = [compose.delta((pair,), epsilon).upper for pair, epsilon in pairs]
+        return _mirrored(epsilons, np.array(deltas).reshape(epsilons.shape))
 
     few = sum(term.count for term in terms) <= MOST_EVENTS
     curve = tabulated(terms) if few else exactly
@@ -140,8 +140,8 @@ def supremum(terms: Sequence[Term]) -> Term:
         return terms[0]
 
     def curve(epsilons: Floats) -> Floats:
-        found: Floats = np.max([term.law.delta(epsilons, term.parameters) for term in terms], axis=0)
-        return found
+        deltas: Floats = np.max([term.law.delta(epsilons, term.parameters) for term in terms], axis=0)
+        return deltas
 
     supports = [term.law.support(term.parameters) for term in terms]
     mass = max(term.law.infinity(term.parameters) for term in terms)

@@ -78,8 +78,8 @@ def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
         return (alpha - 1) * (divergence - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
 
     best = _best_order(estimate)
-    found = delta_at(curve(best), best, epsilon)
-    return min(1.0, float_up(Fraction(found) + failure))
+    bound = delta_at(curve(best), best, epsilon)
+    return min(1.0, float_up(Fraction(bound) + failure))
 
 
 def _best_order(objective: Callable[[float], float]) -> float:

@@ -52,10 +52,10 @@ def _shared(
         if fixed is not None and point is not None:
             total += point[0] * count
             continue
-        found = piece.epsilon(need + left / number)
-        if found == math.inf:
+        cost = piece.epsilon(need + left / number)
+        if cost == math.inf:
             return math.inf
-        total += exact_of(found) * count
+        total += exact_of(cost) * count
     return float_up(total)
 
 
@@ -84,10 +84,10 @@ def least_delta(price: Callable[[Fraction], float], epsilon: Fraction | float, m
     """
 
     def excess(log_delta: float) -> float:
-        found = price(Fraction(math.exp(log_delta)))
-        if found == math.inf:
+        cost = price(Fraction(math.exp(log_delta)))
+        if cost == math.inf:
             return math.inf
-        over = Fraction(repr(found)) - Fraction(epsilon)
+        over = Fraction(repr(cost)) - Fraction(epsilon)
         return max(5e-324, float(over)) if over > 0 else min(0.0, float(over))
 
     high = math.log(min(most, 1 - 2**-50)) if most > 1e-290 else -math.inf

@@ -179,10 +179,10 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         pure, point = self.pure, self.approximate
         if pure is not None and exact >= pure:
             return 0.0
-        found = self._delta(min(float_down(exact), _LARGEST))  # a profile only falls beyond
+        delta = self._delta(min(float_down(exact), _LARGEST))  # a profile only falls beyond
         if point is not None and exact >= point[0]:
-            found = min(found, decimal_up(point[1]))
-        return min(found, 1.0)
+            delta = min(delta, decimal_up(point[1]))
+        return min(delta, 1.0)
 
     def epsilon(self, delta: Rational) -> float:
         """The least ε known for this δ, rounded up; infinity if there is none."""
@@ -208,14 +208,14 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             if upper == 0 or directions is None:
                 return Bracket(0.0, upper)
             at = min(float_up(as_fraction(epsilon, "epsilon")), _LARGEST)
-            found = compose.bracket_of_delta(directions, at, swapped=True)
+            bracket = compose.bracket_of_delta(directions, at, swapped=True)
         else:
             assert delta is not None
             upper = self.epsilon(delta)
             if upper == 0 or directions is None:
                 return Bracket(0.0, upper)
-            found = compose.bracket_of_epsilon(directions, min(float_up(delta_of(delta)), 1 - 2.0**-53))
-        return Bracket(min(found.lower, upper), upper)
+            bracket = compose.bracket_of_epsilon(directions, min(float_up(delta_of(delta)), 1 - 2.0**-53))
+        return Bracket(min(bracket.lower, upper), upper)
 
     @property
     def _paired(self) -> bool:

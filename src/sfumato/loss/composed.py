@@ -32,16 +32,16 @@ def common_adjacency(losses: Iterable[PrivacyLoss]) -> Adjacency | None:
     Raises:
         UnsupportedLoss: if some hold for add/remove and others for exchange.
     """
-    found: Adjacency | None = None
+    common: Adjacency | None = None
     for loss in losses:
         own = loss.adjacency
-        if own is not None and own != found:
-            if found is not None:
+        if own is not None and own != common:
+            if common is not None:
                 raise UnsupportedLoss(
                     "Losses for add/remove and for exchange do not combine: restate them for one of the two."
                 )
-            found = own
-    return found
+            common = own
+    return common
 
 
 @register
@@ -103,12 +103,12 @@ class ComposedLoss(PrivacyLoss):
     @property
     def pure(self) -> Fraction | None:
         """The sum of the parts'."""
-        found = []
+        parts = []
         for part, count in self.parts:
             if (pure := part.pure) is None:
                 return None
-            found.append(pure * count)
-        return _sum(found)
+            parts.append(pure * count)
+        return _sum(parts)
 
     @property
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
@@ -190,18 +190,18 @@ class ComposedLoss(PrivacyLoss):
         return [(_one(curved), 1), *bare] if curved else bare
 
     def _delta(self, epsilon: float) -> float:
-        found = PrivacyLoss._delta(self, epsilon)
+        least = PrivacyLoss._delta(self, epsilon)
         if any(part._envelope for part, _ in self.parts):
-            found = min(found, _renyi.delta(self.curve(), epsilon, self.failure))
+            least = min(least, _renyi.delta(self.curve(), epsilon, self.failure))
         pieces = self._pieces()
-        return least_delta(lambda delta: apart(pieces, delta), epsilon, found) if pieces else found
+        return least_delta(lambda delta: apart(pieces, delta), epsilon, least) if pieces else least
 
     def _epsilon(self, delta: Fraction) -> float:
-        found = PrivacyLoss._epsilon(self, delta)
+        least = PrivacyLoss._epsilon(self, delta)
         if any(part._envelope for part, _ in self.parts) and delta > self.failure:
-            found = min(found, _renyi.epsilon(self.curve(), delta - self.failure))
+            least = min(least, _renyi.epsilon(self.curve(), delta - self.failure))
         pieces = self._pieces()
-        return min(found, apart(pieces, delta)) if pieces else found
+        return min(least, apart(pieces, delta)) if pieces else least
 
     def _group(self, size: int) -> PrivacyLoss:
         return compose([repeat(part.group(size), count) for part, count in self.parts])

@@ -74,8 +74,8 @@ class ExchangedSampleLoss(PrivacyLoss):
         if pure is None:
             return None
         q, e = ball(self.rate), ball(pure)
-        found = exact_upper((q * e.expm1()).log1p() - (q * (-e).expm1()).log1p())
-        return 2 * pure if found is None else min(found, 2 * pure)
+        bound = exact_upper((q * e.expm1()).log1p() - (q * (-e).expm1()).log1p())
+        return 2 * pure if bound is None else min(bound, 2 * pure)
 
     @property
     def concentrated(self) -> tuple[Fraction, Fraction] | None:
@@ -112,10 +112,10 @@ def _gaussian(shift: float, rate: float) -> Callable[[Floats], Floats]:
 
     def ratio(y: Floats) -> Floats:
         half = shift * shift / 2
-        found: Floats = np.logaddexp(stays, goes + shift * y - half) - np.logaddexp(
+        ratios: Floats = np.logaddexp(stays, goes + shift * y - half) - np.logaddexp(
             stays, goes - shift * y - half
         )
-        return found
+        return ratios
 
     def beyond(x: Floats) -> Floats:
         low = np.zeros(x.shape)
@@ -150,8 +150,8 @@ def _mixed(one: Term, two: Term, rate: float) -> Callable[[Floats], Floats]:
         beta = np.minimum(np.exp(np.minimum(x - inside, 0.0)) * (1 + 4 * LIBRARY), 1.0)
         first = one.law.delta(inside, one.parameters)
         second = np.maximum(two.law.delta(inside, two.parameters), first)
-        found = rate * (first + beta * (second - first))
-        return np.minimum(up(found, 16 * LIBRARY), 1.0)
+        tail = rate * (first + beta * (second - first))
+        return np.minimum(up(tail, 16 * LIBRARY), 1.0)
 
     return lambda epsilons: _profiles._mirrored(
         np.asarray(epsilons), beyond(np.minimum(np.abs(np.asarray(epsilons, dtype=np.float64)), 1e6))

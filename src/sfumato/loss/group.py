@@ -122,5 +122,5 @@ def textbook_group(epsilon: Rational, delta: Rational, size: int) -> tuple[Fract
     exact, rest, k = nonnegative(epsilon, "epsilon"), delta_of(delta), as_integer(size, "size")
     if rest == 0:
         return exact * k, rest
-    found = exact_upper(k * ((k - 1) * ball(exact)).exp() * ball(rest))
-    return exact * k, Fraction(1) if found is None else min(found, Fraction(1))
+    bound = exact_upper(k * ((k - 1) * ball(exact)).exp() * ball(rest))
+    return exact * k, Fraction(1) if bound is None else min(bound, Fraction(1))

@@ -132,17 +132,17 @@ def law(loss: PrivacyLoss) -> LossLaw:
     if isinstance(one, DiscreteGaussianLoss) and one.scalar:
         return _lattice(one)
     ways = None if isinstance(one, ComposedLoss) and len(one.parts) > 64 else one.directions()
-    found = atoms.outcomes(ways[0]) if ways is not None and len(ways) == 1 and ways[0] else None
-    if ways is None or found is None or found[1] or one._envelope:
+    outcomes = atoms.outcomes(ways[0]) if ways is not None and len(ways) == 1 and ways[0] else None
+    if ways is None or outcomes is None or outcomes[1] or one._envelope:
         raise UnsupportedLoss(
             f"The law of a {type(loss).__name__} has no simple form here; read its curve with "
             "delta(epsilon), or take the law of one event that is not sampled."
         )
-    order = np.argsort(-found[0].losses, kind="stable")
-    order = order[found[0].masses[order] > 0]
+    order = np.argsort(-outcomes[0].losses, kind="stable")
+    order = order[outcomes[0].masses[order] > 0]
     kept = [1 - term.law.infinity(term.parameters) for term in ways[0] for _ in range(term.count)]
     return LossLaw(
-        "discrete", 0.0, found[0].losses[order], found[0].masses[order], max(0.0, 1 - math.prod(kept))
+        "discrete", 0.0, outcomes[0].losses[order], outcomes[0].masses[order], max(0.0, 1 - math.prod(kept))
     )
 
 

@@ -109,9 +109,9 @@ class ParallelLoss(PrivacyLoss):
     @property
     def mu(self) -> float | None:
         """That of the costliest case, where every part has a μ."""
-        found = [case.mu for case in self.cases()]
-        known = [mu for mu in found if mu is not None]
-        return max(known) if len(known) == len(found) else None
+        mus = [case.mu for case in self.cases()]
+        known = [mu for mu in mus if mu is not None]
+        return max(known) if len(known) == len(mus) else None
 
     def cases(self) -> list[PrivacyLoss]:
         """What one change of the data may touch: single parts, or pairs of parts under exchange."""
@@ -144,11 +144,11 @@ class ParallelLoss(PrivacyLoss):
         return None
 
     def _largest(self, value: Callable[[PrivacyLoss], Fraction | None]) -> Fraction | None:
-        found = [(value(part), count) for part, count in self.parts]
+        values = [(value(part), count) for part, count in self.parts]
         known = sorted(
-            (item for item, count in found if item is not None for _ in range(count)), reverse=True
+            (item for item, count in values if item is not None for _ in range(count)), reverse=True
         )
-        if any(item is None for item, _ in found):
+        if any(item is None for item, _ in values):
             return None
         return sum(known[: 1 if self.neighbours == "add-remove" else 2], Fraction(0))
 

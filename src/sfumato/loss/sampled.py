@@ -174,5 +174,5 @@ def _no_curve(loss: PrivacyLoss) -> UnsupportedLoss:
 
 def _amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
     """log(1 + q(e^ε − 1)) as an exact number that is not below it, nor above ε."""
-    found = exact_upper((ball(rate) * ball(epsilon).expm1()).log1p())
-    return epsilon if found is None else min(found, epsilon)
+    bound = exact_upper((ball(rate) * ball(epsilon).expm1()).log1p())
+    return epsilon if bound is None else min(bound, epsilon)

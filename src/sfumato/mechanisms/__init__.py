@@ -93,7 +93,7 @@ _HOMES = {
 
 def modules() -> tuple[ModuleType, ...]:
     """Every mechanism module in this package, found by looking: public file names other than `base`."""
-    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return tuple(
         importlib.import_module(f"{__name__}.{name}")
         for name in names

@@ -37,8 +37,8 @@ def shifted(law: Callable[[Floats], Floats], at: ArrayLike, value: float) -> flo
         raise InvalidParameter("A density is taken at numbers.") from None
     if np.isnan(places).any() or not math.isfinite(middle):
         raise InvalidParameter("A density is taken at numbers, not at NaN, and around a finite one.")
-    found = law(places - middle)
-    return float(found) if found.ndim == 0 else found
+    values = law(places - middle)
+    return float(values) if values.ndim == 0 else values
 
 
 def laplace_log(noise: Floats, scale: float) -> Floats:

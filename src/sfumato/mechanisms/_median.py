@@ -79,9 +79,9 @@ class Median:
 
     def distance(self, bound: float) -> int:
         """How many changes away the median may first move by more than `bound`; moves by at most 1 itself."""
-        found = self._pairs(bound) if self._adjacency == "exchange" else self._ranks(bound)
-        if found < self.reach:
-            return found
+        distance = self._pairs(bound) if self._adjacency == "exchange" else self._ranks(bound)
+        if distance < self.reach:
+            return distance
         return self.reach if self.span > bound else FAR
 
     def _first(self, count: int) -> NDArray[np.float64]:
@@ -105,13 +105,13 @@ class Median:
 
         Two pointers: the lower the one end, the lower the first that is far enough above it.
         """
-        above, t, found = self._above.tolist(), self._above.size, self.reach
+        above, t, least = self._above.tolist(), self._above.size, self.reach
         for down, low in enumerate(self._below.tolist()):
             while t and above[t - 1] - low > bound:
                 t -= 1
             if t < len(above):
-                found = min(found, down + t - 1)
-        return max(found, 0)
+                least = min(least, down + t - 1)
+        return max(least, 0)
 
 
 def median_of(

@@ -57,7 +57,7 @@ def numbers_of(value: Any, *, truths: bool = False) -> NDArray[Any]:
         if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
             raise unusable(array if array.ndim else value)
         return array
-    return _packed([_number(each, truths) for each in _flat(array, value, "numbers")]).reshape(array.shape)
+    return _packed([_number(entry, truths) for entry in _flat(array, value, "numbers")]).reshape(array.shape)
 
 
 def integers_of(value: Any) -> NDArray[np.int64]:
@@ -71,7 +71,7 @@ def integers_of(value: Any) -> NDArray[np.int64]:
         if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
             raise unusable(array if array.ndim else value, "integers")
         return array.astype(np.int64, copy=False)
-    whole = [max(_LEAST, min(_MOST, _integer(each))) for each in _flat(array, value, "integers")]
+    whole = [max(_LEAST, min(_MOST, _integer(entry))) for entry in _flat(array, value, "integers")]
     return np.array(whole, np.int64).reshape(array.shape)
 
 
@@ -126,7 +126,7 @@ def _flat(array: NDArray[Any], value: Any, wanted: str) -> list[Any]:
     if not array.ndim:
         raise unusable(value, wanted)
     entries = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in array.reshape(-1).tolist()]
-    if any(isinstance(each, list | tuple | np.ndarray) for each in entries):
+    if any(isinstance(entry, list | tuple | np.ndarray) for entry in entries):
         raise InvalidValue(f"Values must form a regular array of {wanted}.")
     return entries
 
@@ -158,14 +158,14 @@ def _entry(value: Any, wanted: str) -> InvalidValue:
 
 def _packed(numbers: list[int | float]) -> NDArray[Any]:
     """Numbers in the narrowest array that holds each of them exactly."""
-    whole = [each for each in numbers if isinstance(each, int)]
+    whole = [number for number in numbers if isinstance(number, int)]
     if len(whole) == len(numbers) and _within(whole, _LEAST, _MOST) and whole:
         return np.array(whole, np.int64)
     if _within(whole, -_EXACT, _EXACT):
         return np.array(numbers, np.float64)
-    made = np.empty(len(numbers), object)
-    made[:] = numbers
-    return made
+    array = np.empty(len(numbers), object)
+    array[:] = numbers
+    return array
 
 
 def _within(whole: list[int], least: int, most: int) -> bool:

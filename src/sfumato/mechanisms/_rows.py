@@ -54,20 +54,20 @@ def rows_of(values: Any, dtype: DTypeLike | None) -> NDArray[Any]:
             return floats.astype(wanted.base)
     if columns is not None:
         cells = table_of(values, columns, flat=_FLAT, other=_OTHER)
-        flat = [_whole(each, wanted.base) for each in cells.reshape(-1).tolist()]
+        flat = [_whole(cell, wanted.base) for cell in cells.reshape(-1).tolist()]
         return np.array(flat, wanted.base).reshape(cells.shape)
     listed = list(column_of(values, _FLAT).data)
-    return np.array([_whole(each, wanted.base) for each in listed], wanted.base)
+    return np.array([_whole(cell, wanted.base) for cell in listed], wanted.base)
 
 
 def _objects(values: Any) -> NDArray[Any]:
     if isinstance(values, np.ndarray) and values.ndim:
         return values.astype(object)
     listed = list(column_of(values, _FLAT).data)
-    made = np.empty(len(listed), object)
+    array = np.empty(len(listed), object)
     for place, value in enumerate(listed):
-        made[place] = value
-    return made
+        array[place] = value
+    return array
 
 
 def _whole(value: Any, wanted: np.dtype[Any]) -> int:

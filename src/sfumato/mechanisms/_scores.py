@@ -149,7 +149,7 @@ class ScoreGrid:
         far = 2**_CLAMP
         levels = [max(-far, min(far, self.level(x))) for x in array.tolist()]
         best = max(levels)
-        return np.array([max(each - best, -CEILING) for each in levels], np.int64)
+        return np.array([max(level - best, -CEILING) for level in levels], np.int64)
 
     def _float_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
         scaled, least, most = self._scaled(array)

@@ -101,8 +101,8 @@ class AboveThreshold(Mechanism):
 def _example(name: str, mechanism: AboveThreshold, left: list[int], right: list[int]) -> Example:
     def draw(side: Side, count: int) -> NDArray[np.int64]:
         values = left if side == "left" else right
-        found = (mechanism.first(values) for _ in range(count))
-        return np.array([-1 if index is None else index for index in found])
+        indices = (mechanism.first(values) for _ in range(count))
+        return np.array([-1 if index is None else index for index in indices])
 
     return Example(name, mechanism, left, right, draw)
 

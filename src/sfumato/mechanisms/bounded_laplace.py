@@ -83,13 +83,13 @@ class BoundedLaplace(Mechanism):
         low, high = as_fraction(lower, "lower"), as_fraction(upper, "upper")
         if low >= high:
             raise InvalidParameter("lower must be less than upper.")
-        each = price / changed(coordinates)
-        grid = Grid.below(min(bound, bound / each, high - low), BITS)
+        single = price / changed(coordinates)
+        grid = Grid.below(min(bound, bound / single, high - low), BITS)
         ends = -(-grid.units(low) // 1), grid.units(high) // 1
         if max(-ends[0], ends[1]) > 2**61:
             raise InvalidParameter("The interval is too far from zero, or too long, beside the noise.")
         points = ends[1] - ends[0] + 1
-        rate = _greatest_rate(each, min(shift_of(grid, bound), points - 1), points)
+        rate = _greatest_rate(single, min(shift_of(grid, bound), points - 1), points)
         checked(1 / rate)
         freeze(self, epsilon=price, sensitivity=bound, lower=low, upper=high, coordinates=coordinates)
         freeze(self, _rate=rate, _grid=grid, _ends=ends, _loss=PureLoss(price))

@@ -131,8 +131,8 @@ def _example(name: str, mechanism: Exponential, left: list[float], right: list[f
         return np.array([mechanism.select(scores) for _ in range(count)])
 
     def pmf(side: Side) -> dict[int, float]:
-        found = mechanism.probabilities(left if side == "left" else right)
-        return {i: float(p) for i, p in enumerate(found)}
+        law = mechanism.probabilities(left if side == "left" else right)
+        return {i: float(p) for i, p in enumerate(law)}
 
     return Example(name, mechanism, left, right, draw, pmf)
 

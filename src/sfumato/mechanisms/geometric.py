@@ -93,8 +93,8 @@ class Geometric(Mechanism):
     def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
     def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
         """The probability of the answer `at` if the value is `value`; 0 between whole numbers."""
-        found = np.exp(self.log_density(at, value=value))
-        return found if isinstance(found, np.ndarray) else float(found)
+        densities = np.exp(self.log_density(at, value=value))
+        return densities if isinstance(densities, np.ndarray) else float(densities)
 
     @overload
     def log_density(self, at: float, *, value: float = 0) -> float: ...

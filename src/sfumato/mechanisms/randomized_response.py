@@ -242,7 +242,7 @@ class RandomizedResponse(Mechanism):
 
 def _flattened(value: Any) -> tuple[Column, tuple[int, ...]]:
     """Categories of a list, a nested one or a column, side by side, and their shape."""
-    nested = isinstance(value, list | tuple) and any(isinstance(each, list | tuple) for each in value)
+    nested = isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value)
     if not nested and not isinstance(value, np.ndarray):
         column = column_of(value, _REGULAR)
         return column, (len(column),)

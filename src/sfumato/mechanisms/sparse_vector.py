@@ -214,8 +214,8 @@ def _numeric_example(
         values = left if side == "left" else right
         out = np.full((count, mechanism.count, 2), -1.0)
         for row in out:
-            for place, found in enumerate(mechanism.above(values)):
-                row[place] = found
+            for place, answer in enumerate(mechanism.above(values)):
+                row[place] = answer
         return out
 
     return Example(name, mechanism, left, right, draw)

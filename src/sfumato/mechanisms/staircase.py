@@ -83,19 +83,19 @@ class Staircase(Mechanism):
             InvalidParameter: for unusable numbers.
         """
         price, bound = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        each = price / changed(coordinates)
-        if each > 1000:
+        single = price / changed(coordinates)
+        if single > 1000:
             raise InvalidParameter(
                 "epsilon above 1000 for a coordinate leaves no noise to draw: use a smaller one."
             )
-        share = _best(each) if gamma is None else probability(gamma, "gamma")
+        share = _best(single) if gamma is None else probability(gamma, "gamma")
         grid = Grid.below(max(bound * share, bound / 2 ** (_WIDEST - BITS)), BITS)
         period = shift_of(grid, bound)
-        checked(period / each)
+        checked(period / single)
         high = min(max(1, round(share * period)), period - 1)
         freeze(self, epsilon=price, sensitivity=bound, coordinates=coordinates, gamma=Fraction(high, period))
-        freeze(self, _each=each, _grid=grid, _period=period, _high=high, _loss=PureLoss(price))
-        freeze(self, _coin=Coin(_High(each, period, high)))
+        freeze(self, _each=single, _grid=grid, _period=period, _high=high, _loss=PureLoss(price))
+        freeze(self, _coin=Coin(_High(single, period, high)))
 
     def __repr__(self) -> str:
         return shown(
@@ -170,8 +170,8 @@ class Staircase(Mechanism):
     def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
     def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
         """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
-        found = np.exp(self.log_density(at, value=value))
-        return found if isinstance(found, np.ndarray) else float(found)
+        densities = np.exp(self.log_density(at, value=value))
+        return densities if isinstance(densities, np.ndarray) else float(densities)
 
     @overload
     def log_density(self, at: float, *, value: float = 0) -> float: ...
@@ -179,8 +179,8 @@ class Staircase(Mechanism):
     def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
     def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
         """The natural logarithm of `density`, also where that is too small for a float."""
-        each, period, high = float(self._each), self._period, self._high
-        law = per_step(lambda units: staircase_log(units, each, period, high), self.grid)
+        single, period, high = float(self._each), self._period, self._high
+        law = per_step(lambda units: staircase_log(units, single, period, high), self.grid)
         return shifted(law, at, value)
 
     @overload

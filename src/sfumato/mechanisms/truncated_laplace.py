@@ -139,8 +139,8 @@ class TruncatedLaplace(Mechanism):
     def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
     def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
         """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
-        found = np.exp(self.log_density(at, value=value))
-        return found if isinstance(found, np.ndarray) else float(found)
+        densities = np.exp(self.log_density(at, value=value))
+        return densities if isinstance(densities, np.ndarray) else float(densities)
 
     @overload
     def log_density(self, at: float, *, value: float = 0) -> float: ...

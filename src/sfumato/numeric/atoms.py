@@ -61,23 +61,23 @@ def outcomes(terms: Sequence[Term]) -> tuple[Outcomes, list[Term]] | None:
     relative = absolute = 0.0
     others: list[Term] = []
     for term in terms:
-        each = term.law.masses(term.parameters)
+        own = term.law.masses(term.parameters)
         lattice = term.law.lattice(term.parameters)
-        if each is None or lattice is None:
+        if own is None or lattice is None:
             others.append(term)
             continue
-        span = (len(each) - 1) * term.count + 1
+        span = (len(own) - 1) * term.count + 1
         if len(losses) * span > MOST:
             return None
-        total = each
+        total = own
         for _ in range(term.count - 1):
-            total = np.convolve(total, each)
+            total = np.convolve(total, own)
         top, step = lattice
         sums = top * term.count - step * np.arange(span)
         losses = np.add.outer(losses, sums).ravel()
         masses = np.multiply.outer(masses, total).ravel()
         # A convolution of positive numbers errs by its longest sum; each factor by its own masses.
-        relative += term.count * (8 * LIBRARY + 2 * U * (len(each) + 2))
+        relative += term.count * (8 * LIBRARY + 2 * U * (len(own) + 2))
         absolute += 8 * U * (abs(top) * term.count + step * span)
     if len(others) == len(terms):
         return None

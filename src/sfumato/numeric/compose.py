@@ -137,8 +137,8 @@ def _either(ways: Sequence[tuple[Term, ...]]) -> Bracket:
 
 def _exactly(terms: tuple[Term, ...]) -> bool:
     """Whether a contour tells the profile at 0 to nine digits."""
-    found = _integral(terms, 0.0)
-    return found is not None and found.meets(1e-9, 0.0)
+    bracket = _integral(terms, 0.0)
+    return bracket is not None and bracket.meets(1e-9, 0.0)
 
 
 def rdp(directions: Sequence[Direction], alpha: float) -> float:
@@ -159,15 +159,15 @@ def rdp(directions: Sequence[Direction], alpha: float) -> float:
 
 def _distinct(directions: Sequence[Direction]) -> list[tuple[Term, ...]]:
     """The directions with equal terms merged and equal directions listed once."""
-    found: dict[frozenset[Term], tuple[Term, ...]] = {}
+    ways: dict[frozenset[Term], tuple[Term, ...]] = {}
     for terms in directions:
         merged: dict[tuple[Law, tuple[float, ...]], Term] = {}
         for term in terms:
             key = (term.law, term.parameters)
             same = merged.get(key)
             merged[key] = term if same is None else Term(*key, same.count + term.count)
-        found.setdefault(frozenset(merged.values()), tuple(merged.values()))
-    return list(found.values())
+        ways.setdefault(frozenset(merged.values()), tuple(merged.values()))
+    return list(ways.values())
 
 
 def _infinity(terms: Sequence[Term]) -> tuple[float, float]:
@@ -217,10 +217,10 @@ def _at(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[float], 
 
 def _listed(terms: Sequence[Term]) -> Callable[[float], tuple[float, float]] | None:
     """Bounds on the profile by listing outcomes, where they are few and the rest is in closed form."""
-    found = atoms.outcomes(terms)
-    if found is None:
+    split = atoms.outcomes(terms)
+    if split is None:
         return None
-    listed, others = found
+    listed, others = split
     rest = _closed(others) if others else atoms.nothing
     if rest is None:
         return None
@@ -271,12 +271,12 @@ def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
         return best
     if not best.meets(_RELATIVE, _ABSOLUTE) and _contoured(terms):
         # The finite part may be as large as delta less the mass at infinity, rounded to the safe side.
-        found = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U) if high_mass else delta)
-        if found is not None and high_mass:
+        bracket = contour.epsilon(terms, (delta - high_mass) * (1 - 2 * U) if high_mass else delta)
+        if bracket is not None and high_mass:
             looser = contour.epsilon(terms, (delta - low_mass) * (1 + 2 * U))
-            found = Bracket(looser.lower if looser is not None else 0.0, found.upper)
-        if found is not None:
-            best = _both(best, found)
+            bracket = Bracket(looser.lower if looser is not None else 0.0, bracket.upper)
+        if bracket is not None:
+            best = _both(best, bracket)
     if not best.meets(_RELATIVE, _ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, _inverted(listed, delta, largest))
     if not best.meets(_RELATIVE, _ABSOLUTE) and not gridded:
@@ -315,20 +315,20 @@ def _delta(terms: tuple[Term, ...], epsilon: float, known: float) -> Bracket:
     is read at the last of some fixed points where it is narrow: a profile never rises. Where that one is not
     tiny but the bracket is, the answer is what counts as tiny.
     """
-    found = _read(terms, epsilon, known)
-    if found.upper > _FAR or found.upper <= known or epsilon <= 0:
-        return found
+    bracket = _read(terms, epsilon, known)
+    if bracket.upper > _FAR or bracket.upper <= known or epsilon <= 0:
+        return bracket
     if _closed(terms) is not None or _binomial(terms) is not None:
-        return found
+        return bracket
     index = math.floor(_LADDER * math.log2(epsilon))
-    if _narrow(found) and _narrow(_rung(terms, index + 1, 0.8 * _LOOSE)):
-        return found
+    if _narrow(bracket) and _narrow(_rung(terms, index + 1, 0.8 * _LOOSE)):
+        return bracket
     while index > -20 * _LADDER and not _narrow(_rung(terms, index)):
         index -= 1
     upper = _rung(terms, index).upper
-    if found.upper <= _DELTA_TINY < upper:
+    if bracket.upper <= _DELTA_TINY < upper:
         upper = _DELTA_TINY
-    return Bracket(min(found.lower, upper), upper)
+    return Bracket(min(bracket.lower, upper), upper)
 
 
 @lru_cache(maxsize=512)
@@ -374,8 +374,11 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float, far: float = gr
         best = _both(best, grid.delta(terms, epsilon, enough=known, far=far, largest=_SHORT))
     if best.upper <= known:
         return Bracket(best.lower, known)
-    if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (found := _integral(terms, epsilon)) is not None:
-        best = _both(best, found)
+    if (
+        not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE)
+        and (bracket := _integral(terms, epsilon)) is not None
+    ):
+        best = _both(best, bracket)
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and (listed := _listed(terms)) is not None:
         best = _both(best, Bracket(*listed(epsilon)))
     if not best.meets(_DELTA_RELATIVE, _DELTA_ABSOLUTE) and not gridded:
@@ -390,12 +393,12 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float, far: float = gr
 
 def _integral(terms: tuple[Term, ...], epsilon: float) -> Bracket | None:
     """The profile by a contour integral, the mass at infinity included; None where contours cannot tell."""
-    found = contour.delta(terms, epsilon) if _contoured(terms) else None
-    if found is None:
+    bracket = contour.delta(terms, epsilon) if _contoured(terms) else None
+    if bracket is None:
         return None
     low_mass, high_mass = _infinity(terms)
-    high = min(1.0, (found.upper + high_mass) * (1 + 2 * U))
-    return Bracket(min((found.lower + low_mass) * (1 - 2 * U), high), high)
+    high = min(1.0, (bracket.upper + high_mass) * (1 + 2 * U))
+    return Bracket(min((bracket.lower + low_mass) * (1 - 2 * U), high), high)
 
 
 def _few(terms: tuple[Term, ...]) -> bool:

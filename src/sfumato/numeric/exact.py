@@ -72,8 +72,8 @@ def as_fraction(value: Rational, name: str) -> Fraction:
 def _with_point(text: str) -> str:
     """Advice for 0,3. Not for 1,000, which may mean a thousand."""
     plain = text.strip(" ")
-    found = len(text) <= 40 and re.fullmatch("[0-9]{1,15},[0-9]{1,15}", plain, re.ASCII)
-    if not found or re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", plain):
+    match = len(text) <= 40 and re.fullmatch("[0-9]{1,15},[0-9]{1,15}", plain, re.ASCII)
+    if not match or re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", plain):
         return ""
     return f"; write {plain.replace(',', '.')}, with a point"
 

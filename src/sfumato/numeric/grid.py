@@ -77,7 +77,7 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST, enou
 
     events = sum(term.count for term in terms)
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
-    top = float_up(sum((Fraction(each.high) * each.term.count for each in places), Fraction(0)))
+    top = float_up(sum((Fraction(spot.high) * spot.term.count for spot in places), Fraction(0)))
     bounded = all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
     question = Question(aim, read, lambda bracket: (bracket.upper, delta), enough)
     return refined(places, question, largest, 2 * _FIRST)
@@ -111,7 +111,7 @@ def delta(
         for term in terms
     )
     rough = _placed(terms, 1e-40, min(max(1e-4 * alone, 1e-280), 1e-40), events)
-    top = sum((Fraction(each.high) * each.term.count for each in rough), Fraction(0))
+    top = sum((Fraction(spot.high) * spot.term.count for spot in rough), Fraction(0))
     if (
         all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
         and Fraction(epsilon) >= top
@@ -153,7 +153,7 @@ def _ranges(rough: Sequence[Place], epsilon: float, alone: float, events: int) -
         far = about < math.log(_FAR) or sketch.at(sketch.steepest)[0] < epsilon
         plain = max(1e-10 * math.exp(max(about, -600.0)), 1e-280)
         cut = max(1e-3 * alone, 1e-280) if far else plain
-        places = _placed([each.term for each in rough], plain / events, cut / events, events)
+        places = _placed([spot.term for spot in rough], plain / events, cut / events, events)
     return places
 
 

@@ -130,11 +130,11 @@ def connect(
         The result dominates the law: domination by dots and hull (proof, lemmas 1 to 3).
     """
     key = (law, parameters, top, step, count, stride, zone)
-    found = _CACHE.get(key)
-    if found is None:
-        found = _connect(law, parameters, top, step, count, stride, zone)
-        _CACHE.put(key, found)
-    return found
+    dots = _CACHE.get(key)
+    if dots is None:
+        dots = _connect(law, parameters, top, step, count, stride, zone)
+        _CACHE.put(key, dots)
+    return dots
 
 
 def _connect(
@@ -229,15 +229,15 @@ class _Cache:
         self._held: OrderedDict[tuple[object, ...], Dots] = OrderedDict()
 
     def get(self, key: tuple[object, ...]) -> Dots | None:
-        found = self._held.get(key)
-        if found is not None:
+        dots = self._held.get(key)
+        if dots is not None:
             self._held.move_to_end(key)
-        return found
+        return dots
 
     def put(self, key: tuple[object, ...], dots: Dots) -> None:
         dots.mass.setflags(write=False)
         self._held[key] = dots
-        total = sum(len(each.mass) for each in self._held.values())
+        total = sum(len(held.mass) for held in self._held.values())
         while total > self._capacity and self._held:
             total -= len(self._held.popitem(last=False)[1].mass)
 

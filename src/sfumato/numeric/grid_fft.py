@@ -196,14 +196,14 @@ def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
         math.floor((Fraction(layout.low) - top) / Fraction(step)) - 1
     )  # the index, from the top, of entry 0
     base = top + start * Fraction(step)
-    shift = sum(part.count * each.reference for part, each in zip(parts, tilted, strict=True))
+    shift = sum(part.count * tilt.reference for part, tilt in zip(parts, tilted, strict=True))
     mass, noise = _convolve(parts, tilted, size, start)
-    log_norm = math.fsum(part.count * each.log_norm for part, each in zip(parts, tilted, strict=True))
+    log_norm = math.fsum(part.count * tilt.log_norm for part, tilt in zip(parts, tilted, strict=True))
     log_scale = log_norm - slope * (start - shift)
     events = sum(part.count for part in parts)
     folds = 2 + max(len(part.dots.mass) * part.stride for part in parts) / size
     relative = _grown(events, LIBRARY + (8 + folds) * U) + 8 * (LIBRARY + U) * (
-        sum(part.count * abs(each.log_norm) for part, each in zip(parts, tilted, strict=True))
+        sum(part.count * abs(tilt.log_norm) for part, tilt in zip(parts, tilted, strict=True))
         + slope * (abs(start - shift) + size)
         + 4
     )
@@ -211,7 +211,7 @@ def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
     below = min(below, _under(parts, tilted, start))
     # Paths through the zone of a cut, which the lower end leaves out: lemma 4.
     cut = (
-        sum(p.count * float(np.sum(each.mass[: p.dots.zone])) for p, each in zip(parts, tilted, strict=True))
+        sum(p.count * float(np.sum(tilt.mass[: p.dots.zone])) for p, tilt in zip(parts, tilted, strict=True))
         * 1.01
     )
     slack, excess = _loose(parts, delta)
@@ -256,9 +256,9 @@ def _short(value: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**24), exponent - 24)
 
 
-def _grown(events: int, each: float) -> float:
+def _grown(events: int, growth: float) -> float:
     """(1 + each)^events - 1, rounded up."""
-    return math.expm1(events * each) * (1 + 1e-9)
+    return math.expm1(events * growth) * (1 + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +293,11 @@ def _convolve(
     log_size = np.zeros(size // 2 + 1)  # log Π (|factor| + 2·each_entry)^count
     amplified = np.zeros(size // 2 + 1)  # Σ count·each_entry/(|factor| + 2·each_entry)
     events, drift = 0, 0
-    for part, each in zip(parts, tilted, strict=True):
-        n = len(each.mass)
+    for part, tilt in zip(parts, tilted, strict=True):
+        n = len(tilt.mass)
         drift += part.count * part.stride * (1 - n)
         events += part.count
-        folded = np.bincount((part.stride * np.arange(n)) % size, weights=each.mass, minlength=size)
+        folded = np.bincount((part.stride * np.arange(n)) % size, weights=tilt.mass, minlength=size)
         factor = np.asarray(fft.rfft(folded), dtype=np.complex128)
         modulus = np.abs(factor) + 2 * each_entry
         log_size += part.count * np.log(modulus)
@@ -355,10 +355,10 @@ def _under(parts: Sequence[Part], tilted: Sequence[_Tilted], start: int) -> floa
     A sum below the window has an event below the lowest point of its law that carries any weight (lemma 5).
     """
     floor, share = 0, _UNDERFLOW
-    for part, each in zip(parts, tilted, strict=True):
-        risen = np.cumsum(each.mass)
+    for part, tilt in zip(parts, tilted, strict=True):
+        risen = np.cumsum(tilt.mass)
         first = int(np.searchsorted(risen, _WEIGHTLESS))
-        floor += part.count * part.stride * (first + 1 - len(each.mass))
+        floor += part.count * part.stride * (first + 1 - len(tilt.mass))
         share += part.count * float(risen[first - 1]) * 1.01 if first else 0.0
     return share if floor >= start else math.inf
 

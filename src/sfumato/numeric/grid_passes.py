@@ -138,22 +138,22 @@ def refined(places: Sequence[Place], question: Question, largest: int, first: in
         direct = steeper if steeper.length < _SHORTER * direct.length else direct
     best, alone = Bracket(-math.inf, math.inf), True
 
-    def settled(found: Reading) -> bool:
+    def settled(reading: Reading) -> bool:
         nonlocal best
-        best = _tighter(best, found.bracket)
-        return found.bracket.width <= found.narrow or best.upper <= question.enough
+        best = _tighter(best, reading.bracket)
+        return reading.bracket.width <= reading.narrow or best.upper <= question.enough
 
     def swapped(at: float) -> Callable[[Composed], Reading]:
         return lambda composed: question.read(Swapped(composed), at)
 
     step = max(step, direct.length / first)
-    for found, following in _passes(direct, step, lambda it: question.read(it, guess), largest):
-        if settled(found):
+    for reading, following in _passes(direct, step, lambda it: question.read(it, guess), largest):
+        if settled(reading):
             break
         if not alone or not 0.0 < following * _LONG < direct.length:
             continue
         alone, point = False, question.point(best)
-        other = _other_side([each.term for each in places], point, (following, tolerance))
+        other = _other_side([spot.term for spot in places], point, (following, tolerance))
         if other is None or other.length > _SHORTER * direct.length:
             continue
         step = max(following, other.length / first)
@@ -164,14 +164,14 @@ def refined(places: Sequence[Place], question: Question, largest: int, first: in
             # As long as it is the shorter one.
             if other.length * following > _SHORTER * direct.length * finer:
                 break
-        if best.width <= min(_NEAR * found.narrow, 0.5 * before):
+        if best.width <= min(_NEAR * reading.narrow, 0.5 * before):
             break
     return best
 
 
 def _spread(places: Sequence[Place]) -> int:
     """How many events lie on no lattice that the step divides."""
-    return sum(each.term.count for each, on in zip(places, common_step(places)[1], strict=True) if not on)
+    return sum(spot.term.count for spot, on in zip(places, common_step(places)[1], strict=True) if not on)
 
 
 def _passes(
@@ -190,8 +190,8 @@ def _passes(
             places, divisor, aligned, window, side.tilts, largest, spread, unit is not None
         )
         composed = compose(_parts(places, shared, divisor, layout), layout, side.about)
-        found = read(composed)
-        bracket, coarse = found.bracket, found.coarse
+        reading = read(composed)
+        bracket, coarse = reading.bracket, reading.coarse
         before = math.inf if best is None else best.width
         best = bracket if best is None else _tighter(best, bracket)
         # Where a finer grid hardly helped, what is left is not the grid's doing.
@@ -199,7 +199,7 @@ def _passes(
         # The width falls with the square of the step; without a lower end, nobody knows how far to go.
         wanted = 1 / math.sqrt(coarse) if coarse > 0.0 and bracket.lower > 0.0 else 0.0
         step = layout.step * min(0.5, max(1 / 16 if wanted else 1 / 4, _SAFETY * wanted))
-        yield found, 0.0 if last else step
+        yield reading, 0.0 if last else step
         if last:
             return
 
@@ -211,9 +211,9 @@ def _unit(places: Sequence[Place]) -> float | None:
     costs nothing. Halving is exact, so that the points are those of the support whatever the step.
     """
     bounded = [
-        each for each in places if (each.low, each.high) == each.term.law.support(each.term.parameters)
+        spot for spot in places if (spot.low, spot.high) == spot.term.law.support(spot.term.parameters)
     ]
-    most = max(bounded, key=lambda each: each.term.count, default=None)
+    most = max(bounded, key=lambda spot: spot.term.count, default=None)
     return None if most is None or not most.high > most.low else most.high - most.low
 
 
@@ -235,7 +235,7 @@ def _layout(
     """The layout for a wanted step, and whether it is the last because nothing finer fits."""
     guess, low, high, room = window
     tilt, up, down = tilts
-    widest = max((each.high - each.low for each in places if each.lattice is None), default=0.0)
+    widest = max((spot.high - spot.low for spot in places if spot.lattice is None), default=0.0)
     low = min(low, guess)
     finest = max((high - low) / (largest - 4), widest / (largest - 4), 1e-300)
     last = step <= 1.25 * finest or not spread
@@ -247,7 +247,7 @@ def _layout(
         step = float_down(divisor / pieces * (1 - Fraction(1, 2**52)))
     # Room for the neighbourhood of epsilon that lemma 7 looks at.
     low -= room * step
-    bottom = sum(each.term.count * each.low for each in places)
+    bottom = sum(spot.term.count * spot.low for spot in places)
     if low <= bottom:  # each law's lowest point may lie a step below its lowest loss
         low = min(low, bottom - (2 * spread + 4) * step)
     layout = Layout(step, tilt, low, high, up, down)
@@ -262,21 +262,21 @@ def _parts(
     """Each law on its own points: its lattice where the step divides it, all points of the grid otherwise."""
     step = Fraction(layout.step)
     parts = []
-    for each, on in zip(places, shared, strict=True):
-        term = each.term
-        if on and divisor is not None and each.lattice is not None:
-            stride = int(Fraction(each.lattice) / step)
+    for spot, on in zip(places, shared, strict=True):
+        term = spot.term
+        if on and divisor is not None and spot.lattice is not None:
+            stride = int(Fraction(spot.lattice) / step)
             count = (
-                math.ceil((each.high - each.low) / each.lattice * (1 - 1e-12)) + 2
+                math.ceil((spot.high - spot.low) / spot.lattice * (1 - 1e-12)) + 2
             )  # one point below the lowest atom
-            mismatch = Fraction(each.lattice) - stride * step
-            raised = float_up(mismatch * count) + 4 * U * abs(each.high) * count
+            mismatch = Fraction(spot.lattice) - stride * step
+            raised = float_up(mismatch * count) + 4 * U * abs(spot.high) * count
         else:
             stride, raised = 1, 0.0
-            count = math.ceil((each.high - each.low) / layout.step) + 2
-        zone = int(each.spare / layout.step) if stride == 1 else 0
+            count = math.ceil((spot.high - spot.low) / layout.step) + 2
+        zone = int(spot.spare / layout.step) if stride == 1 else 0
         dots = connect(
-            term.law, term.parameters, each.high, layout.step, count=count, stride=stride, zone=zone
+            term.law, term.parameters, spot.high, layout.step, count=count, stride=stride, zone=zone
         )
         parts.append(Part(dots, term.count, stride, not on, raised))
     return parts

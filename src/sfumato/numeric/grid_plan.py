@@ -112,11 +112,11 @@ class Sketch:
     """The composition on a few hundred uneven points a law: good enough to place things."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        self._laws = [(*_sketch(each), each.term.count) for each in places]
-        widest = max(each.high - each.low for each in places)
+        self._laws = [(*_sketch(spot), spot.term.count) for spot in places]
+        widest = max(spot.high - spot.low for spot in places)
         self.steepest = _STEEPEST / max(widest, 1e-9)
-        self.top = sum(each.term.count * each.high for each in places)
-        self.bottom = sum(each.term.count * each.low for each in places)
+        self.top = sum(spot.term.count * spot.high for spot in places)
+        self.bottom = sum(spot.term.count * spot.low for spot in places)
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """K, K' and K'' of the finite loss at a real tilt."""
@@ -247,7 +247,7 @@ def common_step(places: Sequence[Place]) -> tuple[Fraction | None, list[bool]]:
     Parameters are decimals, so two lattices with a common divisor show it in the decimals of their steps.
     """
     order = sorted(
-        (i for i, each in enumerate(places) if each.lattice is not None), key=lambda i: -places[i].term.count
+        (i for i, spot in enumerate(places) if spot.lattice is not None), key=lambda i: -places[i].term.count
     )
     shared = [False] * len(places)
     divisor: Fraction | None = None

@@ -90,5 +90,5 @@ def without_depths(places: Sequence[Place], epsilon: float) -> list[Place]:
     An event so low that the largest losses of all others do not lift the sum up to there counts for
     nothing; some room below that is left for what the lower end leaves out (lemma 4).
     """
-    lowest = -_ROOM * (abs(epsilon) + sum(each.term.count * max(each.high, 0.0) for each in places))
-    return [each if each.lattice else replace(each, low=max(each.low, lowest)) for each in places]
+    lowest = -_ROOM * (abs(epsilon) + sum(spot.term.count * max(spot.high, 0.0) for spot in places))
+    return [spot if spot.lattice else replace(spot, low=max(spot.low, lowest)) for spot in places]

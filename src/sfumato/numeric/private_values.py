@@ -297,7 +297,7 @@ def _declared_table(array: NDArray[Any], columns: int | None, flat: str, other: 
 def _framed(values: Any) -> bool:
     """Whether it is a frame of pandas whose columns may have gaps, or one of Polars or Arrow."""
     if hasattr(values, "iloc") and hasattr(values, "dtypes") and getattr(values, "ndim", 1) == 2:
-        return any(not isinstance(each, np.dtype) or each.kind == "O" for each in values.dtypes)
+        return any(not isinstance(dtype, np.dtype) or dtype.kind == "O" for dtype in values.dtypes)
     return hasattr(values, "column_names") or (hasattr(values, "columns") and hasattr(values, "rows"))
 
 

@@ -103,13 +103,13 @@ class Running:
     def _evaluate(self, term: Term) -> tuple[Complexes, Floats, Floats]:
         """Moments on all nodes, their errors, and the decay beyond each contour; remembered for repeats."""
         key = (term.law, term.parameters)
-        found = self._known.pop(key, None)
-        if found is None:
-            found = self._compute(term)
-        self._known[key] = found
+        values = self._known.pop(key, None)
+        if values is None:
+            values = self._compute(term)
+        self._known[key] = values
         if len(self._known) > _REMEMBERED:
             self._known.pop(next(iter(self._known)))
-        return found
+        return values
 
     def _compute(self, term: Term) -> tuple[Complexes, Floats, Floats]:
         lines = len(_CROSSINGS)
@@ -120,9 +120,9 @@ class Running:
         values = np.zeros(self._nodes.size, dtype=np.complex128)
         errors = np.full(self._nodes.size, np.inf)
         decay = np.zeros(len(_CROSSINGS))
-        found = term.law.log_mgf(z, row)[:, 0]
+        logs = term.law.log_mgf(z, row)[:, 0]
         # A zero of M met exactly: any small number is as good, since its error is absolute.
-        values[: z.size] = np.where(np.isfinite(found), found, -745.0)
+        values[: z.size] = np.where(np.isfinite(logs), logs, -745.0)
         errors[: z.size] = term.law.mgf_error(z, row, np.ones(1))
         edges = self._steps[:lines] * _NODES
         decay[:lines] = term.law.log_decay(_CROSSINGS[:lines], edges, row)[:, 0]
@@ -140,10 +140,10 @@ class Running:
             NotCertified: if no method can bracket it.
         """
         if self._answer is None:
-            found = None if self._opaque or self._simple else self._read()
-            if found is None or not found.meets():
-                found = compose.epsilon([self.terms], self._delta)
-            self._answer = found
+            bracket = None if self._opaque or self._simple else self._read()
+            if bracket is None or not bracket.meets():
+                bracket = compose.epsilon([self.terms], self._delta)
+            self._answer = bracket
         return self._answer
 
     @property
@@ -178,11 +178,11 @@ class Running:
                     break
         else:
             return None
-        found = inverted(path, spare, max(float(chernoff[index]), 0.0))
-        if found is None or least == most:
-            return found
-        looser = inverted(path, (self._delta - least) * (1 + 2 * U), found.upper)
-        return Bracket(looser.lower if looser is not None else 0.0, found.upper)
+        bracket = inverted(path, spare, max(float(chernoff[index]), 0.0))
+        if bracket is None or least == most:
+            return bracket
+        looser = inverted(path, (self._delta - least) * (1 + 2 * U), bracket.upper)
+        return Bracket(looser.lower if looser is not None else 0.0, bracket.upper)
 
     def _path(self, index: int, real: Floats, epsilon: float, delta: float) -> Line | None:
         """One contour of the bank, if its right aliases and its rounding are small."""

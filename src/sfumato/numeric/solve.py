@@ -41,8 +41,8 @@ def minimum(f: Callable[[float], float], start: float, least: float, most: float
             low, a, at_a = a, b, at_b
             b = low + golden * (high - low)
             at_b = f(math.exp(b))
-    found = math.exp(a if at_a <= at_b else b)
-    return found if min(at_a, at_b) <= y else x
+    point = math.exp(a if at_a <= at_b else b)
+    return point if min(at_a, at_b) <= y else x
 
 
 def approach(f: Callable[[float], float], target: float, low: float, high: float) -> float:

@@ -36,13 +36,13 @@ def tabulated(terms: Sequence[Term]) -> Callable[[Floats], Floats]:
         products, which every figure is raised by.
     """
     places = [place(term, _ABOVE, _BELOW) for term in terms for _ in range(term.count)]
-    span = sum(each.high - each.low for each in places)
+    span = sum(spot.high - spot.low for spot in places)
     step = max(span, 1e-300) / _POINTS
     mass: Floats = np.ones(1)
     keep, top = 0.0, 0.0
-    for each in places:
-        points = max(2, math.ceil((each.high - each.low) / step) + 1)
-        dots = connect(each.term.law, each.term.parameters, each.high, step, count=points)
+    for spot in places:
+        points = max(2, math.ceil((spot.high - spot.low) / step) + 1)
+        dots = connect(spot.term.law, spot.term.parameters, spot.high, step, count=points)
         mass = np.convolve(mass, dots.mass)
         keep += math.log1p(-min(dots.infinity, 1 - U))
         top += dots.top

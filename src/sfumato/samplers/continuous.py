@@ -98,8 +98,8 @@ def add(stream: Stream, table: Table, whole: Wholes, fraction: Words64) -> Whole
     tails: dict[int, int] = {}
     for start in range(0, whole.size, _BATCH):
         part = slice(start, start + _BATCH)
-        found = _add(stream, table, whole.near[part], fraction[part], out[part])
-        tails.update((start + place, total) for place, total in found)
+        beyond = _add(stream, table, whole.near[part], fraction[part], out[part])
+        tails.update((start + place, total) for place, total in beyond)
     # `out` is right but at the tails and at the numbers held aside.
     sums = {place: value + tails.pop(place, int(out[place])) for place, value in whole.far.items()} | tails
     if not sums:
@@ -151,10 +151,10 @@ def _propose(
 class _Scratch:
     """Arrays that every chunk uses again, so that the memory stays in the cache."""
 
-    __slots__ = ("flags", "found", "prefix", "total", "value")
+    __slots__ = ("flags", "prefix", "symbols", "total", "value")
 
     def __init__(self, size: int) -> None:
-        self.found = np.empty(size, np.int16)
+        self.symbols = np.empty(size, np.int16)
         self.flags = np.empty((2, size), np.bool_)
         self.prefix = np.empty(size, np.uint64)
         self.value = np.empty(size, np.uint64)
@@ -173,16 +173,16 @@ def _decide(
     size = out.size
     place = _place(table.law)
     digits = place - table.law.exponent
-    found, prefix, total = scratch.found[:size], scratch.prefix[:size], scratch.total[:size]
+    symbols, prefix, total = scratch.symbols[:size], scratch.prefix[:size], scratch.total[:size]
     undecided, ambiguous = scratch.flags[:, :size]
     words = stream.words64(size)
     np.right_shift(words, np.uint64(64 - table.prefix), out=prefix)
     prefixes = prefix.view(np.int64).astype(np.intp, copy=False)
-    np.take(table.lookup, prefixes, out=found, mode="clip")
-    np.equal(found, UNDECIDED, out=undecided)
+    np.take(table.lookup, prefixes, out=symbols, mode="clip")
+    np.equal(symbols, UNDECIDED, out=undecided)
     words &= np.uint64((1 << place) - 1)
     positions = words.view(np.int64)
-    np.left_shift(found, place, out=total, dtype=np.int64)
+    np.left_shift(symbols, place, out=total, dtype=np.int64)
     total += positions
     value = scratch.value[:size]
     np.right_shift(fraction, np.uint64(DIGITS - digits), out=value)

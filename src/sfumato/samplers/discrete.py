@@ -59,13 +59,13 @@ def _decide(
     """Writes what the table decides; gives place, prefix and position of the proposals that it does not."""
     exponent = table.law.exponent
     prefixes, positions = _words(stream, table, out.size)
-    found = table.lookup.take(prefixes, mode="clip")
+    symbols = table.lookup.take(prefixes, mode="clip")
     if exponent == 0:
-        out[:] = found
+        out[:] = symbols
     else:
-        np.left_shift(found, exponent, out=out, dtype=np.int64)
+        np.left_shift(symbols, exponent, out=out, dtype=np.int64)
         out += positions
-    undecided = np.flatnonzero(found == UNDECIDED)
+    undecided = np.flatnonzero(symbols == UNDECIDED)
     where = positions[undecided] if exponent else np.zeros(undecided.size, np.int64)
     return undecided + offset, prefixes[undecided], where
 

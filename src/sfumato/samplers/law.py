@@ -200,15 +200,15 @@ class Law:
 
     def thresholds(self, bits: int) -> tuple[list[int], list[int]]:
         """`boundaries`, kept for the few precisions that ever occur."""
-        made = self._made.get(bits)
-        if made is None:
-            made = self.boundaries(bits)
+        pair = self._made.get(bits)
+        if pair is None:
+            pair = self.boundaries(bits)
             if (
                 len(self._made) >= _KEPT
             ):  # another thread may read or clear at the same time, which is harmless
                 self._made.clear()
-            self._made[bits] = made
-        return made
+            self._made[bits] = pair
+        return pair
 
     def locate(self, stream: Stream, *, value: int = 0, known: int = 0) -> int:
         """The index of the symbol that a uniform U falls into; its first `known` bits may be given."""
