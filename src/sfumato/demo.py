@@ -88,7 +88,9 @@ def generate(seed: int = 2024) -> pa.Table:
         [np.arange(PATIENTS), rng.choice(PATIENTS, VISITS - PATIENTS, p=often / often.sum())]
     )
     home = rng.choice(len(CITIES), PATIENTS, p=list(CITIES.values()))
-    share, age, age_spread, cost, cost_spread = (np.array(each) for each in zip(*WARDS.values(), strict=True))
+    share, age, age_spread, cost, cost_spread = (
+        np.array(figures) for figures in zip(*WARDS.values(), strict=True)
+    )
     usual = rng.choice(len(WARDS), PATIENTS, p=share / share.sum())
     years = np.clip(np.rint(rng.normal(age[usual], age_spread[usual])), 0, 105).astype(np.int64)
     away = rng.random(VISITS) < 0.04
@@ -260,9 +262,11 @@ def _too_much(stage: _Stage, session: Session) -> None:
 
 def _verify(stage: _Stage, session: Session) -> None:
     stage.part("7  Proof")
-    found = session.ledger.verify()
-    verdict = "nothing was altered, removed or restored" if found.ok else "; ".join(found.problems)
-    stage.words(f"The ledger is a chain of {found.entries} receipts. Verified: {verdict}.")
+    verification = session.ledger.verify()
+    verdict = (
+        "nothing was altered, removed or restored" if verification.ok else "; ".join(verification.problems)
+    )
+    stage.words(f"The ledger is a chain of {verification.entries} receipts. Verified: {verdict}.")
 
 
 def _draw(release: Release, path: Path) -> None:

@@ -64,7 +64,7 @@ _SPELLED = {
 
 def is_text(value: str) -> bool:
     """Whether a text can be written down at all: half of a pair of surrogates is no character."""
-    return not any("\ud800" <= each <= "\udfff" for each in value)
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def shown(value: object, half_width: object = None) -> str:
@@ -107,8 +107,8 @@ def with_bar(value: object, half_width: object) -> str:
 
 def _justified(value: object, half_width: object) -> int | None:
     """How many decimals the error bar justifies, or None without a finite value and bar."""
-    for each in (value, half_width):
-        if not _is_number(each) or not math.isfinite(each):  # type: ignore[arg-type]
+    for number in (value, half_width):
+        if not _is_number(number) or not math.isfinite(number):  # type: ignore[arg-type]
             return None
     if isinstance(value, int):
         return 0
@@ -130,8 +130,10 @@ def text_table(
     for a stream that cannot carry them.
     """
     prepared = [
-        Column(spell(each.name), [spell(cell) for cell in each.cells], right=each.right, more=spell("…"))
-        for each in cells_of(columns)
+        Column(
+            spell(column.name), [spell(cell) for cell in column.cells], right=column.right, more=spell("…")
+        )
+        for column in cells_of(columns)
     ]
     shrunk = _shrink(prepared, width)
     blocks: list[list[Column]] = [[]]
@@ -208,7 +210,7 @@ class Column:
 
     def cut(self, width: int) -> Column:
         """The same column, at most `width` wide."""
-        name, *cells = (_clip(each, width, self.more) for each in (self.name, *self.cells))
+        name, *cells = (_clip(cell, width, self.more) for cell in (self.name, *self.cells))
         return Column(name, cells, right=self.right, more=self.more)
 
 
@@ -216,7 +218,7 @@ def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
     """The columns as finished text, numbers marked to stand on the right."""
     if len({len(values) for values in columns.values()}) > 1:
         raise InvalidParameter("The columns of a table must have the same length.")
-    made = []
+    finished = []
     for name, values in columns.items():
         plain = [_plain(value) for value in values]
         cells = [_word(value) if isinstance(value, str) else shown(value) for value in plain]
@@ -224,8 +226,8 @@ def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
         right = any(numeric) and all(
             number or value in (None, "") for number, value in zip(numeric, plain, strict=True)
         )
-        made.append(Column(_word(name), _aligned(cells) if right else cells, right=right))
-    return made
+        finished.append(Column(_word(name), _aligned(cells) if right else cells, right=right))
+    return finished
 
 
 def _has_bar(value: object) -> bool:
@@ -257,7 +259,7 @@ def _shrink(columns: list[Column], width: int) -> list[Column]:
         if widest is None:
             return columns
         # The widest gives way first, until it is no wider than the next.
-        others = [each.width for each in columns if not each.right and each.width < widest.width]
+        others = [column.width for column in columns if not column.right and column.width < widest.width]
         cut = widest.cut(min(max([widest.width - excess, _NARROWEST, *others]), widest.width - 1))
         columns = [cut if column is widest else column for column in columns]
     return columns
@@ -283,8 +285,8 @@ def _wide(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
     )
 
 
@@ -324,7 +326,7 @@ def _word(value: object) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     # A public label may hold anything: line breaks would break the table, escape codes the terminal.
-    return "".join(each if each.isprintable() else " " for each in str(value))
+    return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
 def _number(value: int | float | Fraction | Decimal) -> str:

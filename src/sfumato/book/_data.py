@@ -50,7 +50,7 @@ def column_of(df: Any, name: str) -> Any:
         return df
     names = list(heads)
     if name not in names:
-        shown = ", ".join(f'"{str(each)[:40]}"' for each in names[:12])
+        shown = ", ".join(f'"{str(head)[:40]}"' for head in names[:12])
         raise InvalidParameter(f'The table has no column "{name}"; it has {shown or "none"}.')
     return df[name]
 

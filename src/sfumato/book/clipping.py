@@ -101,8 +101,8 @@ def auto_avg(
     bounds = _bounds(bs)
     finder = bound_finder(share)
     values = above(numbers_of(df, column), floor)
-    found = finder.first(-_beyond(values, bounds))
-    bound = bounds[-1 if found is None else found]
+    place = finder.first(-_beyond(values, bounds))
+    bound = bounds[-1 if place is None else place]
     return floor + average(values, Fraction(bound), sum_price=share, count_price=share)
 
 

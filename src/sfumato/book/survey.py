@@ -54,7 +54,7 @@ def rand_resp_sales(response: Any, *, yes: object = "Sales") -> Any:
         again costs as much again. See `sfumato.local.BinaryResponse`.
     """
     people = items_of(response) if many(response) else [response]
-    truth = np.array([same(each, yes) for each in people], bool)
+    truth = np.array([same(person, yes) for person in people], bool)
     answers = BinaryResponse.coins().encode(truth).astype(bool)
     return answers if many(response) else bool(answers[0])
 
@@ -74,8 +74,8 @@ def debias_sales(responses: ArrayLike) -> float:
     answers = np.asarray(responses)
     if answers.ndim != 1 or answers.dtype.kind not in "biu" or ((answers != 0) & (answers != 1)).any():
         raise InvalidValue("Responses must be a flat list of True and False, as rand_resp_sales gives them.")
-    found = BinaryResponse.coins().aggregate(answers.astype(np.uint8)).estimate()
-    return float(found.counts[1])
+    estimate = BinaryResponse.coins().aggregate(answers.astype(np.uint8)).estimate()
+    return float(estimate.counts[1])
 
 
 def encode(response: Any, *, domain: Sequence[Any]) -> Bits:

@@ -35,7 +35,7 @@ def named_in(data: Mapping[str, Any], name: str, where: str | None = None) -> di
     """The named subsections of a section."""
     section = data.get(name, {})
     place = where or name
-    if not isinstance(section, dict) or not all(isinstance(each, dict) for each in section.values()):
+    if not isinstance(section, dict) or not all(isinstance(entry, dict) for entry in section.values()):
         raise CatalogUnusable(f"{place} must have one section each: [{place}.NAME].")
     return section
 

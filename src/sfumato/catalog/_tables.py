@@ -69,7 +69,7 @@ def settle(
             private.append(_with_dataset(table, dataset_of(table, tables)))
         except InvalidParameter as error:
             raise CatalogUnusable(f"tables.{table.name}: {error}") from None
-    return tuple(private), tuple(each for each in tables if isinstance(each, PublicTable))
+    return tuple(private), tuple(public for public in tables if isinstance(public, PublicTable))
 
 
 def _with_dataset(table: PrivateTable, dataset: str) -> PrivateTable:

@@ -105,7 +105,7 @@ ENVIRONMENT: dict[str, str] = {
 def nearest(word: str, known: Iterable[str]) -> str:
     """A clause that names the known word most like this one, or all of them: ` Did you mean …?`."""
     listed = sorted(known)
-    close = difflib.get_close_matches(word.lower(), [each.lower() for each in listed], n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), [name.lower() for name in listed], n=1, cutoff=0.6)
     if close:
-        return f" Did you mean {next(each for each in listed if each.lower() == close[0])!r}?"
+        return f" Did you mean {next(name for name in listed if name.lower() == close[0])!r}?"
     return f" Known: {', '.join(listed)}." if listed else ""

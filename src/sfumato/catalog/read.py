@@ -97,9 +97,9 @@ class Catalog:
         if named := environment.get("SFUMATO_CONFIG"):
             return Path(named)
         folder = Path.cwd() if start is None else Path(start).resolve()
-        for each in (folder, *folder.parents):
-            if (each / FILE_NAME).is_file():
-                return each / FILE_NAME
+        for place in (folder, *folder.parents):
+            if (place / FILE_NAME).is_file():
+                return place / FILE_NAME
         raise Missing(f"There is no {FILE_NAME} here or in a folder above; make one with: sfumato init FILE")
 
     @classmethod
@@ -129,10 +129,10 @@ class Catalog:
         check_known("", data, "")
         undecided: list[str] = []
         budgets, limits = _datasets(named_in(data, "datasets"), undecided)
-        found, roles = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
+        listed, roles = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
         if undecided:
             raise Undecided(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
-        tables, public = settle(found)
+        tables, public = settle(listed)
         if not tables:
             raise CatalogUnusable(f"{file.name} has no private table; add a [tables.NAME] section.")
         for table in tables:
@@ -233,9 +233,9 @@ def _datasets(
             if (other := spelled(who, limits[name])) is not None:
                 raise CatalogUnusable(f"{place}: this is {other!r} in another spelling; list them once.")
             check_known("datasets.NAME.analysts.WHO", limit, place)
-            made = _budget({**_gate(section), **limit}, place, undecided)
-            if made is not None:
-                limits[name][who] = made
+            own = _budget({**_gate(section), **limit}, place, undecided)
+            if own is not None:
+                limits[name][who] = own
     return budgets, limits
 
 
@@ -301,7 +301,7 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
     """
     threads, memory, timeout = section.get("threads"), section.get("memory"), section.get("timeout")
     try:
-        made = EngineLimits(
+        limits = EngineLimits(
             threads=None if threads is None else int(as_fraction(threads, "threads")),
             memory=None if memory is None else str(memory),
             timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
@@ -309,6 +309,8 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
         )
     except (InvalidParameter, ValueError, TypeError):
         raise CatalogUnusable('engine takes threads = 2, memory = "2GB", timeout = 60.') from None
-    if (made.threads is not None and made.threads < 1) or (made.timeout is not None and made.timeout <= 0):
+    if (limits.threads is not None and limits.threads < 1) or (
+        limits.timeout is not None and limits.timeout <= 0
+    ):
         raise CatalogUnusable("engine: threads and timeout must be positive.")
-    return made
+    return limits

@@ -254,7 +254,7 @@ def table_name(source: str, taken: Sequence[str] = ()) -> str:
     if name[0].isdigit():
         name = f"t_{name}"
     base, number = name, 2
-    while name.lower() in {each.lower() for each in taken}:
+    while name.lower() in {other.lower() for other in taken}:
         name, number = f"{base}_{number}", number + 1
     return name
 

@@ -61,15 +61,15 @@ class Card:
     @property
     def bounds(self) -> dict[str, str]:
         """What one unit may weigh, and the declared bounds of numbers, by table and column."""
-        found = {}
+        bounds = {}
         for table in self.facts.tables:
             unit = table.unit
             if not unit.is_row:
-                found[f"{table.name}, each unit"] = (
+                bounds[f"{table.name}, each unit"] = (
                     f"at most {many(unit.max_rows, 'row')} in {many(unit.max_groups, 'group')}"
                 )
-            found |= {f"{table.name}.{name}": told for name, told in _ranges(table)}
-        return found
+            bounds |= {f"{table.name}.{name}": told for name, told in _ranges(table)}
+        return bounds
 
     @property
     def spent_delta(self) -> Fraction:
@@ -81,8 +81,8 @@ class Card:
         """Everything as plain values, for `--json` and the registry."""
         facts, balance = self.facts, self.facts.balance
         spenders = Counter[str]()
-        for each in facts.paid:
-            spenders[each.analyst or "nobody in particular"] += 1
+        for release in facts.paid:
+            spenders[release.analyst or "nobody in particular"] += 1
         return {
             "dataset": facts.dataset,
             "model": "central",
@@ -93,22 +93,22 @@ class Card:
             "spent": _price(Fraction(balance.spent), self.spent_delta),
             "in_hindsight": {"epsilon": facts.hindsight, "delta": float(facts.budget.delta)},
             "size": facts.size,
-            "mechanisms": dict(Counter(each.mechanism for each in facts.paid)),
+            "mechanisms": dict(Counter(release.mechanism for release in facts.paid)),
             "bounds": self.bounds,
             "releases": [
                 {
-                    "receipt": each.number,
-                    "time": each.time.isoformat(timespec="seconds"),
-                    "analyst": each.analyst,
-                    "question": each.question,
-                    "mechanism": each.mechanism,
-                    **_price(each.epsilon, each.delta),
-                    "error": dict(each.errors),
+                    "receipt": release.number,
+                    "time": release.time.isoformat(timespec="seconds"),
+                    "analyst": release.analyst,
+                    "question": release.question,
+                    "mechanism": release.mechanism,
+                    **_price(release.epsilon, release.delta),
+                    "error": dict(release.errors),
                 }
-                for each in facts.paid
+                for release in facts.paid
             ],
             "paid_by": dict(spenders),
-            "acts": [f"{each.kind}: {each.memo.get('reason', '')}" for each in facts.acts],
+            "acts": [f"{act.kind}: {act.memo.get('reason', '')}" for act in facts.acts],
             "ledger": {"receipts": facts.entries, "head": facts.head, "verified": True},
         }
 
@@ -129,16 +129,16 @@ class Card:
     def methods(self) -> str:
         """The paragraph for a data-protection officer, or the methods section of a report."""
         facts, balance = self.facts, self.facts.balance
-        laws = sorted({each.mechanism for each in facts.paid if each.mechanism})
+        laws = sorted({release.mechanism for release in facts.paid if release.mechanism})
         drawn = f" by {' and '.join(laws)} noise" if laws else ""
         spent = f"{amount(balance.spent)} of epsilon = {amount(facts.budget.epsilon)}"
         if facts.budget.delta:
             spent += f" (delta {amount(self.spent_delta)} of {amount(facts.budget.delta)})"
         one = len(facts.paid) == 1
-        made = "The one release was" if one else f"The {len(facts.paid):,} releases were"
+        subject = "The one release was" if one else f"The {len(facts.paid):,} releases were"
         text = (
             f"Statistics about the dataset {facts.dataset} were released under differential privacy in the "
-            f"central model, protecting {self.adjacency}. {made} made "
+            f"central model, protecting {self.adjacency}. {subject} made "
             f"private{drawn}, drawn exactly from a cryptographic generator on values that were "
             f"clamped to declared bounds. {'It' if one else 'Together they'} spent {spent}, added up by the "
             f"{facts.budget.accountant} accountant, which is valid for questions that depend on earlier "
@@ -178,24 +178,24 @@ class Card:
 
 def _released(facts: Facts) -> str:
     columns: dict[str, list[str]] = {"": [], "who": [], "epsilon": [], "noise": [], "error at 95 %": []}
-    for each in facts.paid:
-        columns[""].append(f"#{each.number}")
-        columns["who"].append(each.analyst or "–")
-        columns["epsilon"].append("–" if each.epsilon is None else amount(each.epsilon))
-        columns["noise"].append(each.mechanism)
-        columns["error at 95 %"].append("; ".join(f"{name} {told}" for name, told in each.errors.items()))
+    for release in facts.paid:
+        columns[""].append(f"#{release.number}")
+        columns["who"].append(release.analyst or "–")
+        columns["epsilon"].append("–" if release.epsilon is None else amount(release.epsilon))
+        columns["noise"].append(release.mechanism)
+        columns["error at 95 %"].append("; ".join(f"{name} {told}" for name, told in release.errors.items()))
     return text_table(columns, width=_WIDTH)
 
 
 def _ranges(table: PrivateTable) -> list[tuple[str, str]]:
-    found = []
+    ranges = []
     for name, kind in table.schema.items():
         ends = [getattr(kind, side, None) for side in ("lower", "upper")]
         if ends[0] is None:
             ends = [getattr(kind, side, None) for side in ("start", "end")]
         if ends[0] is not None:
-            found.append((name, f"{ends[0]} to {ends[1]}"))
-    return found
+            ranges.append((name, f"{ends[0]} to {ends[1]}"))
+    return ranges
 
 
 def _pairs(pairs: Mapping[str, str]) -> list[str]:

@@ -164,7 +164,7 @@ def _budget(facts: Facts) -> Found:
 
 
 def _requirements(facts: Facts) -> Found:
-    asked = {each.question for each in facts.paid if each.question}
+    asked = {release.question for release in facts.paid if release.question}
     if not asked:
         return (
             "by hand",
@@ -183,7 +183,7 @@ def _requirements(facts: Facts) -> Found:
 def _implementation(facts: Facts) -> Found:
     if not facts.begun:
         return "not yet", f"{_FIRST}, and is debited before a row is read.", ""
-    lost = [each for each in facts.paid if not each.kept]
+    lost = [release for release in facts.paid if not release.kept]
     if lost:
         have = f"{len(lost)} of {len(facts.paid)} debits {'has' if len(lost) == 1 else 'have'}"
         return (
@@ -210,7 +210,7 @@ def _noise(facts: Facts) -> Found:
             "The source of randomness of this machine is biased.",
             "Do not release anything from it.",
         )
-    laws = sorted({each.mechanism for each in facts.paid if each.mechanism})
+    laws = sorted({release.mechanism for release in facts.paid if release.mechanism})
     drawn = f"; so far {' and '.join(laws)}" if laws else ""
     return "done", f"Exact integer samplers on a keystream of the operating system{drawn}.", ""
 
@@ -234,7 +234,7 @@ def _testing(facts: Facts, audited: Callable[[], tuple[int, list[str]]] | None) 
 
 
 def _performance(facts: Facts) -> Found:
-    told = [each for each in facts.paid if each.errors]
+    told = [release for release in facts.paid if release.errors]
     if not facts.paid:
         return "by hand", "Nothing has been released yet.", "Quote the questions: `sfumato quote`."
     if not told:
@@ -247,7 +247,7 @@ def _performance(facts: Facts) -> Found:
 def _documentation(facts: Facts) -> Found:
     if not facts.begun:
         return "not yet", f"{_FIRST}, and a dossier tells that.", "Then write it: `sfumato card`."
-    bare, acts = sum(not each.memo.get("reason") for each in facts.acts), len(facts.acts)
+    bare, acts = sum(not act.memo.get("reason") for act in facts.acts), len(facts.acts)
     if bare:
         told = "One act of the steward gives" if bare == 1 else f"{bare} acts of the steward give"
         return "open", f"{told} no reason.", "Note the reasons elsewhere."
@@ -311,7 +311,7 @@ def _monitoring(facts: Facts) -> Found:
         return "not yet", f"{_FIRST}; then there is something to watch.", ""
     balance = facts.balance
     left = f"epsilon {float(balance.remaining):.4g} of {float(balance.epsilon):g} is left"
-    last = max((each.time for each in facts.paid), default=None)
+    last = max((release.time for release in facts.paid), default=None)
     when = "nothing released yet" if last is None else f"last release {_ago(last)}"
     if not balance.open:
         return "done", f"The ledger holds; the budget is closed; {when}.", ""

@@ -119,8 +119,8 @@ def facts(
         LedgerMismatch: if the file declares another unit or other bounds than are on record.
         InvalidParameter: if the ledger has no such dataset.
     """
-    found = _verified(ledger)
-    known = {each.name: each for each in ledger.datasets()}
+    verification = _verified(ledger)
+    known = {entry.name: entry for entry in ledger.datasets()}
     if dataset not in known:
         raise InvalidParameter(
             f"The ledger has nothing about {dataset[:40]!r}; ask a first question, or name another dataset."
@@ -136,9 +136,9 @@ def facts(
     asked = None if session is None or wanted != on_record else session()
     tables, balance = catalog.members(dataset), ledger.balance(dataset)
     receipts = list(ledger.entries(dataset))
-    kept = {each.memo.get("debit") for each in receipts if each.kind == "release"}
-    debits = [each for each in receipts if each.kind == "debit"]
-    losses = [each.loss for each in debits if each.loss is not None]
+    kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
+    debits = [receipt for receipt in receipts if receipt.kind == "debit"]
+    losses = [debit.loss for debit in debits if debit.loss is not None]
     return Facts(
         dataset,
         catalog,
@@ -149,10 +149,12 @@ def facts(
         balance,
         balance.retrospective,  # now, while the ledger is open
         compose(losses) if losses else None,
-        tuple(_paid(each, kept, asked) for each in debits),
-        tuple(each for each in receipts if each.kind not in ("debit", "release", "register", "open")),
-        found.entries,
-        found.head,
+        tuple(_paid(debit, kept, asked) for debit in debits),
+        tuple(
+            receipt for receipt in receipts if receipt.kind not in ("debit", "release", "register", "open")
+        ),
+        verification.entries,
+        verification.head,
     )
 
 
@@ -168,7 +170,7 @@ def foreseen(catalog: Catalog, dataset: str, *, ledger: Ledger | None = None) ->
     Raises:
         LedgerTampered: if the ledger does not verify.
     """
-    found = None if ledger is None else _verified(ledger)
+    verification = None if ledger is None else _verified(ledger)
     tables, budget = catalog.members(dataset), catalog.budgets[dataset]
     return Facts(
         dataset,
@@ -182,8 +184,8 @@ def foreseen(catalog: Catalog, dataset: str, *, ledger: Ledger | None = None) ->
         None,
         (),
         (),
-        0 if found is None else found.entries,
-        "" if found is None else found.head,
+        0 if verification is None else verification.entries,
+        "" if verification is None else verification.head,
         begun=False,
     )
 
@@ -217,13 +219,13 @@ def many(count: int, noun: str) -> str:
 
 
 def _verified(ledger: Ledger) -> Verification:
-    found = ledger.verify()
-    if not found.ok:
+    verification = ledger.verify()
+    if not verification.ok:
         raise LedgerTampered(
-            f"The ledger does not verify ({found.problems[0].rstrip('.')}), and a dossier rests on it; "
-            "run `sfumato ledger verify` for all that is wrong."
+            f"The ledger does not verify ({verification.problems[0].rstrip('.')}), and a dossier rests on "
+            "it; run `sfumato ledger verify` for all that is wrong."
         )
-    return found
+    return verification
 
 
 def _unit(tables: tuple[PrivateTable, ...]) -> PrivacyUnit:

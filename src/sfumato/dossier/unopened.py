@@ -76,7 +76,10 @@ class Unopened:
         guard: exp.Expression | None = None,  # noqa: ARG002 - as the protocol has it
     ) -> pa.Table:
         """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
-        asked = [(each.find(exp.Table), each.find(exp.Max)) for each in statement.find_all(exp.Subquery)]
+        asked = [
+            (subquery.find(exp.Table), subquery.find(exp.Max))
+            for subquery in statement.find_all(exp.Subquery)
+        ]
         columns = [(table.name, most.this.name) for table, most in asked if table and most]
         if columns and statement == id_types(columns, self.dialect):
             return pa.table({str(i): ["as they were"] for i in range(len(columns))})

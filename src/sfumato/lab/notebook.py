@@ -44,8 +44,8 @@ def _written(place: int, cell: Cell) -> dict[str, Any]:
         cell.figure.savefig(drawn, format="png", dpi=96)
         data = {"image/png": base64.b64encode(drawn.getvalue()).decode("ascii"), "text/plain": ["a picture"]}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
-    made = _cell(f"part-{place}", "code", cell.text)
-    return {**made, "execution_count": None, "outputs": outputs}
+    entry = _cell(f"part-{place}", "code", cell.text)
+    return {**entry, "execution_count": None, "outputs": outputs}
 
 
 def _cell(name: str, kind: str, text: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def scene(name: str) -> Scene:
     Raises:
         InvalidParameter: if there is none.
     """
-    known = {each.name: each for each in scenes()}
+    known = {entry.name: entry for entry in scenes()}
     if name in known:
         return known[name]
     near = get_close_matches(name, known, n=1)

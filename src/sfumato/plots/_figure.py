@@ -140,12 +140,12 @@ def numbers(values: Sequence[float | None] | Floats, name: str, *, length: int |
         InvalidParameter: if they are not numbers, or not as many as there are labels.
     """
     try:
-        found = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+        array = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidParameter(f"{name} must be a list of numbers.") from None
-    if length is not None and len(found) != length:
+    if length is not None and len(array) != length:
         raise InvalidParameter(f"{name} must have as many numbers as there are labels, {length}.")
-    return found
+    return array
 
 
 def number(value: float, _position: float | None = None) -> str:

@@ -84,15 +84,15 @@ def before_after(
 
 
 def _sizes(sizes: Sequence[int] | npt.NDArray[Any], name: str) -> _Sizes:
-    found = np.asarray(sizes)
-    if found.ndim != 1 or (len(found) and (found.dtype.kind not in "iu" or found.min() < 1)):
+    array = np.asarray(sizes)
+    if array.ndim != 1 or (len(array) and (array.dtype.kind not in "iu" or array.min() < 1)):
         raise InvalidParameter(f"{name} must be a list of class sizes, whole numbers from 1 on.")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _edges(k: int, largest: int) -> list[int]:
     """The least size of each bar's classes: 1, 2, k, 2k, …, as far as there are classes so large."""
-    return [each for each in sorted({1, 2, *(k * step for step in _STEPS)}) if each <= max(largest, k)]
+    return [edge for edge in sorted({1, 2, *(k * step for step in _STEPS)}) if edge <= max(largest, k)]
 
 
 def _draw_classes(axes: Axes, edges: list[int], both: tuple[_Sizes, _Sizes], k: int, gone: float) -> None:
@@ -104,7 +104,7 @@ def _draw_classes(axes: Axes, edges: list[int], both: tuple[_Sizes, _Sizes], k: 
         names.append("left out")
         shares = [np.append(shares[0], 0.0), np.append(shares[1], gone)]
     at = np.arange(len(names))
-    longest = max(float(each.max()) for each in shares)
+    longest = max(float(share.max()) for share in shares)
     # Two bars share a label's height; one alone stands in its middle.
     apart = np.where((shares[0] > 0) & (shares[1] > 0), 0.19, 0.0)
     for side, widths, name, style in ((-1, shares[0], "before", _OLD), (1, shares[1], "after", _NEW)):
@@ -229,7 +229,7 @@ def utility_curve(
             at, shares, color=colour, linestyle=style, linewidth=2.0, marker=marker, markersize=5, label=label
         )
     axes.set_xscale("log")
-    axes.set_xticks(at, [number(each) for each in at.tolist()])
+    axes.set_xticks(at, [number(value) for value in at.tolist()])
     axes.minorticks_off()
     axes.set_ylim(0, 1.03)
     axes.yaxis.set_major_formatter(_tick)

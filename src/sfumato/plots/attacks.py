@@ -64,16 +64,16 @@ def success_rates(
     if not 1 <= len(labels) <= _MOST:
         raise InvalidParameter(f"a picture of attacks has from 1 to {_MOST} rows; draw fewer at a time.")
     rows = len(labels)
-    found = numbers(rates, "rates", length=rows)
+    reached = numbers(rates, "rates", length=rows)
     sides = [
         numbers([pair[at] for pair in pairs], name, length=rows)
-        for pairs, name in ((intervals, "intervals"), ([each or (0, 0) for each in guesses], "guesses"))
+        for pairs, name in ((intervals, "intervals"), ([guess or (0, 0) for guess in guesses], "guesses"))
         for at in (0, 1)
     ]
     low, high, least, most = sides
     figure = new_figure(7.0, 1.5 + 0.42 * rows + (0.3 if title else 0.0))
     axes = figure.subplots()
-    is_judged = np.array([each is not None for each in guesses])
+    is_judged = np.array([guess is not None for guess in guesses])
     for row in is_judged.nonzero()[0].tolist():
         width = max(most[row] - least[row], 0.004)
         axes.barh(
@@ -86,7 +86,7 @@ def success_rates(
             linewidth=0.6,
             label="what a guess reaches" if row == is_judged.argmax() else None,
         )
-    works = found > most
+    works = reached > most
     for chosen, color, marker, words in (
         (is_judged & works, ACCENT, "D", "attack, better than a guess"),
         (is_judged & ~works, DOT, "o", "attack, no better"),
@@ -96,9 +96,9 @@ def success_rates(
             continue
         at = chosen.nonzero()[0]
         # As lists: matplotlib takes an array of one bar for a number, and older versions of numpy warn of it.
-        bars = [side[at].clip(0).tolist() for side in (found - low, high - found)]
+        bars = [side[at].clip(0).tolist() for side in (reached - low, high - reached)]
         axes.errorbar(
-            found[at],
+            reached[at],
             at,
             xerr=bars,
             fmt=marker,
@@ -157,8 +157,8 @@ def reconstruction_curve(
         raise InvalidParameter("magnitudes must be at least two numbers from 0 upwards, each above the last.")
     if people < 1 or not 0 <= guess <= 1:
         raise InvalidParameter("people must be at least 1, and a guess finds a share from 0 to 1.")
-    found = {name: numbers(values, "shares", length=len(noise)) for name, values in curves.items()}
-    if not all(((values >= 0) & (values <= 1)).all() for values in found.values()):
+    checked = {name: numbers(values, "shares", length=len(noise)) for name, values in curves.items()}
+    if not all(((values >= 0) & (values <= 1)).all() for values in checked.values()):
         raise InvalidParameter("shares must lie between 0 and 1.")
     root = float(np.sqrt(people))
     places = noise / root
@@ -167,7 +167,7 @@ def reconstruction_curve(
     axes = figure.subplots()
     axes.axhline(guess, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="what a guess finds")
     axes.axvline(1.0, color=GREY, linewidth=1.0)
-    for (name, values), (colour, style), marker in zip(found.items(), STYLES, "oDs^", strict=False):
+    for (name, values), (colour, style), marker in zip(checked.items(), STYLES, "oDs^", strict=False):
         axes.plot(
             places,
             values,
@@ -191,7 +191,7 @@ def reconstruction_curve(
         ticks = [0.0, *ticks]
     axes.set_xticks(ticks, [_of_root(tick) for tick in ticks])
     axes.minorticks_off()
-    axes.set_ylim(min(0.4, 0.9 * guess, *(float(values.min()) for values in found.values())), 1.03)
+    axes.set_ylim(min(0.4, 0.9 * guess, *(float(values.min()) for values in checked.values())), 1.03)
     shares = [share for share in (0.0, 0.25, 0.5, 0.75, 1.0) if share >= axes.get_ylim()[0]]
     axes.set_yticks(shares, [f"{100 * share:.0f} %" for share in shares])
     axes.set_xlabel(f"noise in each answer, as its standard deviation (√n = {number(round(root, 1))})")

@@ -75,7 +75,7 @@ def against_bound(
     figure = new_figure(6.8, 4.4)
     axes = figure.subplots()
     if spread is not None:
-        low, high = (numbers(each, "spread", length=len(at)) for each in spread)
+        low, high = (numbers(side, "spread", length=len(at)) for side in spread)
         axes.fill_between(at, low, high, color=STYLES[0][0], alpha=0.14, linewidth=0.0)
     # What was measured is solid and has markers, what was promised is dashed and has none.
     for (name, values), (colour, _), marker in zip(measured.items(), STYLES, "osD^", strict=False):

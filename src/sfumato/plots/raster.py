@@ -42,7 +42,7 @@ def pixels(
     """
     if not 1 <= len(pictures) <= _MOST or len(labels) != len(pictures):
         raise InvalidParameter(f"a row has from 1 to {_MOST} pictures, with a label each.")
-    shapes = [np.shape(each) for each in pictures]
+    shapes = [np.shape(array) for array in pictures]
     if any(len(shape) != 2 or 0 in shape for shape in shapes):
         raise InvalidParameter("a picture is a two-dimensional array of numbers.")
     tallest = max(shape[0] / shape[1] for shape in shapes)

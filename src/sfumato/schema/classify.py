@@ -29,7 +29,9 @@ def words_of(name: str) -> tuple[str, ...]:
     """The words of a column's name: `PatientID`, `patient_id` and `patient-id` are all patient, id."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     folded = unicodedata.normalize("NFKC", spaced).lower().translate(_UMLAUTS)
-    bare = "".join(each for each in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(each))
+    bare = "".join(
+        letter for letter in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(letter)
+    )
     # Only Latin letters lose their marks: a Japanese voiced mark or the Russian й makes another letter.
     return tuple(part for part in re.split(r"[\W_]+", bare if bare.isascii() else folded) if part)
 
@@ -37,11 +39,11 @@ def words_of(name: str) -> tuple[str, ...]:
 def _found(name: str) -> set[str]:
     """The words of a name, what they make when joined, and `user`, `id` for `userid`."""
     words = words_of(name)
-    found = {*words, "".join(words)}
+    parts = {*words, "".join(words)}
     for word in words:
         if word.endswith("id") and word[:-2] in names.PEOPLE:
-            found |= {word[:-2], "id"}
-    return found
+            parts |= {word[:-2], "id"}
+    return parts
 
 
 def role_of(name: str, kind: str) -> Role:
@@ -70,8 +72,8 @@ def _says_when(name: str) -> bool:
 
 def units_of(columns: Mapping[str, str]) -> tuple[str, ...]:
     """The columns that may name the people to protect, likeliest first: `patient_id` before `email`."""
-    found = [name for name, kind in columns.items() if role_of(name, kind) == "identifier"]
-    return tuple(sorted(found, key=lambda name: -_rank(_found(name))))
+    listed = [name for name, kind in columns.items() if role_of(name, kind) == "identifier"]
+    return tuple(sorted(listed, key=lambda name: -_rank(_found(name))))
 
 
 def _rank(words: set[str]) -> int:

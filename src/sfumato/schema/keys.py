@@ -27,18 +27,18 @@ class Keys:
     def __init__(self, **values: Iterable[Any]) -> None:
         if not values:
             raise InvalidParameter('Keys takes columns with their values: Keys(city=["Lyon", "Nice"]).')
-        lists = [tuple(each) for each in values.values()]
+        lists = [tuple(column) for column in values.values()]
         assign(self, columns=tuple(values), rows=_distinct(itertools.product(*lists)))
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Keys:
         """Just these combinations."""
-        made = cls.__new__(cls)
+        keys = cls.__new__(cls)
         listed = [tuple(row) for row in rows]
         if any(len(row) != len(columns) for row in listed):
             raise InvalidParameter("Keys.of: every row must have one value for each column.")
-        assign(made, columns=tuple(columns), rows=_distinct(listed))
-        return made
+        assign(keys, columns=tuple(columns), rows=_distinct(listed))
+        return keys
 
 
 def _distinct(rows: Iterable[tuple[Any, ...]]) -> tuple[tuple[Any, ...], ...]:

@@ -44,8 +44,8 @@ def owners(table: PrivateTable, tables: Tables) -> tuple[PrivateTable, ...]:
             raise InvalidParameter(f"{_unit(chain[-1])} is via {above[:60]!r}, which is not a table.{there}")
         if not isinstance(following, PrivateTable):
             raise InvalidParameter(f"{_unit(chain[-1])} is via {above}, which is public and has no owners.")
-        if any(following.name == each.name for each in chain):
-            names = " → ".join(each.name for each in (*chain, following))
+        if any(following.name == link.name for link in chain):
+            names = " → ".join(link.name for link in (*chain, following))
             raise InvalidParameter(f"Owners go round in a circle: {names}. One table must name them.")
         _check_link(chain[-1], following)
         chain.append(following)
@@ -63,11 +63,11 @@ def dataset_of(table: PrivateTable, tables: Tables) -> str:
         InvalidParameter: as of `owners`, or if tables of one chain are declared with different datasets.
     """
     *below, root = owners(table, tables)
-    for each in below:
-        if each.dataset not in (each.name, root.dataset):
+    for link in below:
+        if link.dataset not in (link.name, root.dataset):
             raise InvalidParameter(
-                f"{each.name} is about the owners in {root.name} and must share its dataset "
-                f"{root.dataset!r}; leave out dataset={each.dataset!r}."
+                f"{link.name} is about the owners in {root.name} and must share its dataset "
+                f"{root.dataset!r}; leave out dataset={link.dataset!r}."
             )
     return root.dataset
 
@@ -79,25 +79,25 @@ def pointers_of(tables: Iterable[PrivateTable]) -> dict[str, tuple[str, ...]]:
         Engines show these as the source has them, since what a cast makes equal need not be one pointer:
         see `engines.base.Engine.attach`.
     """
-    found: dict[str, dict[str, None]] = {}
+    pointers: dict[str, dict[str, None]] = {}
     for table in tables:
         for here, there in table.unit.on:
-            found.setdefault(table.name, {})[here] = None
-            found.setdefault(str(table.unit.table), {})[there] = None
-    return {name: tuple(columns) for name, columns in found.items()}
+            pointers.setdefault(table.name, {})[here] = None
+            pointers.setdefault(str(table.unit.table), {})[there] = None
+    return {name: tuple(columns) for name, columns in pointers.items()}
 
 
 def _by_name(tables: Tables) -> dict[str, PrivateTable | PublicTable]:
-    return {each.name: each for each in (tables.values() if isinstance(tables, Mapping) else tables)}
+    return {table.name: table for table in (tables.values() if isinstance(tables, Mapping) else tables)}
 
 
 def _check_link(table: PrivateTable, owner: PrivateTable) -> None:
     unit = table.unit
     for here, there in unit.on:
-        for each, column in ((table, here), (owner, there)):
-            if column not in each.schema:
+        for side, column in ((table, here), (owner, there)):
+            if column not in side.schema:
                 raise InvalidParameter(
-                    f"{_unit(table)} is via {owner.name} on {here} = {there}, but the schema of {each.name} "
+                    f"{_unit(table)} is via {owner.name} on {here} = {there}, but the schema of {side.name} "
                     f"has no column {column[:60]!r}; declare it."
                 )
         kinds = table.schema[here].kind, owner.schema[there].kind

@@ -64,7 +64,7 @@ class PrivateTable:
                 'unit must be a PrivacyUnit: PrivacyUnit("user_id", max_groups=3), or .row().'
             )
         columns = _columns(schema)
-        if unit.is_via and any(each.casefold() == str(unit.column).casefold() for each in columns):
+        if unit.is_via and any(column.casefold() == str(unit.column).casefold() for column in columns):
             raise InvalidParameter(f'The name "{unit.column}" is kept for the unit; rename that column.')
         assign(self, name=_name(name), source=source, unit=unit, schema=columns, dataset=str(dataset or name))
         about = None if size is None else as_integer(size, "size")

@@ -56,9 +56,9 @@ class PrivacyUnit:
     @classmethod
     def row(cls, *, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
         """Each row is a unit: only right where nobody can have two."""
-        made = cls.__new__(cls)
-        _fill(made, None, 1, 1, adjacency)
-        return made
+        unit = cls.__new__(cls)
+        _fill(unit, None, 1, 1, adjacency)
+        return unit
 
     @classmethod
     def via(
@@ -82,9 +82,9 @@ class PrivacyUnit:
         """
         if not isinstance(table, str) or not table:
             raise InvalidParameter('PrivacyUnit.via takes the name of a table: via("orders", on={…}).')
-        made = cls.__new__(cls)
-        _fill(made, f"owner in {table}", max_groups, max_rows, adjacency, table=table, on=_pairs(on))
-        return made
+        unit = cls.__new__(cls)
+        _fill(unit, f"owner in {table}", max_groups, max_rows, adjacency, table=table, on=_pairs(on))
+        return unit
 
     @property
     def is_row(self) -> bool:
@@ -98,13 +98,13 @@ class PrivacyUnit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` reads back; `table` and `on` are there only for a unit via a table."""
-        made: dict[str, Any] = {
+        data: dict[str, Any] = {
             "column": self.column,
             "max_groups": self.max_groups,
             "max_rows": self.max_rows,
             "adjacency": self.adjacency,
         }
-        return made | {"table": self.table, "on": self.on} if self.is_via else made
+        return data | {"table": self.table, "on": self.on} if self.is_via else data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyUnit:
@@ -149,11 +149,11 @@ def _pairs(on: object) -> tuple[tuple[str, str], ...]:
         listed = list(on.items())
     elif isinstance(on, Iterable):
         listed = list(on)
-    pairs = [tuple(each) for each in listed if isinstance(each, list | tuple) and len(each) == 2]
+    pairs = [tuple(pair) for pair in listed if isinstance(pair, list | tuple) and len(pair) == 2]
     if (
         not pairs
         or len(pairs) != len(listed)
-        or not all(isinstance(name, str) and name for each in pairs for name in each)
+        or not all(isinstance(name, str) and name for pair in pairs for name in pair)
     ):
         raise InvalidParameter(
             'on says which column here equals which there: on={"l_orderkey": "o_orderkey"}.'
