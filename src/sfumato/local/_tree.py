@@ -52,8 +52,8 @@ class Tree:
             sums = best[0].reshape(-1, self.branching).sum(axis=1)
             best.insert(0, trust[level] * measured[level] + (1 - trust[level]) * sums)
         known = np.ones(1)
-        for level in best:
-            cut = level.reshape(-1, self.branching)
+        for shares in best:
+            cut = shares.reshape(-1, self.branching)
             known = (cut + ((known - cut.sum(axis=1)) / self.branching)[:, None]).reshape(-1)
         return known
 
