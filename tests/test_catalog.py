@@ -157,11 +157,24 @@ def test_flags_over_environment_over_file(tmp_path):
 
 def test_the_engine_has_a_name(tmp_path):
     catalog = read(tmp_path, SMALL)
-    assert catalog.engine.name == "duckdb"
-    catalog.engine.open().close()
-    other = read(tmp_path, SMALL.replace("[datasets.d]", "[engine]\nname = 'abacus'\n[datasets.d]"))
-    with pytest.raises(InvalidParameter, match="no engine 'abacus'; known are: duckdb"):
-        other.engine.open()
+    assert (catalog.engine.name, catalog.engine.url) == (None, None)
+    with catalog.engine.open() as opened:
+        assert opened.dialect.name == "duckdb"
+    for settings, reason in (
+        ("name = 'abacus'", "no engine 'abacus'; known are: duckdb"),
+        ("name = 'os:system'", "no engine 'os:system'; known are: duckdb"),  # nothing is imported by it
+        (
+            "name = 'duckdb'\nurl = 'abacus://secret@host'",
+            "The engine duckdb does not take url; leave it out",
+        ),
+    ):
+        other = read(tmp_path, SMALL + f"[engine]\n{settings}\n")
+        assert "secret" not in repr(other)
+        with pytest.raises(InvalidParameter, match=reason):
+            other.engine.open()
+    for wrong in ("name = 3", "url = ''"):
+        with pytest.raises(CatalogUnusable, match="must be text"):
+            read(tmp_path, SMALL + f"[engine]\n{wrong}\n")
 
 
 @pytest.mark.parametrize("limits", ["", "[engine]\nthreads = 1\nmemory = '1GB'\ntimeout = 300\n"])

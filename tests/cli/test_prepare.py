@@ -87,3 +87,12 @@ def test_a_broken_source_leaves_nothing_behind(cli, hospital):
     failed = cli("prepare")
     assert failed.code == 1
     assert not list(hospital.glob("*.duckdb*"))
+
+
+def test_another_engine_has_no_prepared_files(cli, hospital):
+    file = hospital / "sfumato.toml"
+    file.write_text(f'{file.read_text()}\n[engine]\nname = "abacus"\n')
+    refused = cli("prepare")
+    assert refused.code == 2
+    assert "Only the engine duckdb reads prepared files" in " ".join(refused.err.split())
+    assert not (hospital / "visits.prepared.duckdb").exists()

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 import random
+from importlib.metadata import EntryPoint
 
 import duckdb
 import pyarrow as pa
@@ -17,9 +18,12 @@ from neighbours import examine, examine_form
 from query_mutants import MUTANTS
 from random_calls import CALLS, SCHEMA, accepted, check, inside, nasty
 from random_shapes import FORMS
-from second_engine import DATAFUSION, DataFusion, DataFusionStore, context
+from second_engine import DATAFUSION, DataFusion, DataFusionStore, Served, context
+from sfumato.catalog import Catalog
+from sfumato.cli.opening import open_session
+from sfumato.engines import base
 from sfumato.engines.dialect import DUCKDB, Dialect
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, SourceUnusable
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Expression
 from sfumato.sql.write.expressions import lower_expression
@@ -185,6 +189,38 @@ def test_questions_are_answered_alike_before_noise(text, unit):
         with sf.Session(table, budget=sf.Budget(10), engine=engine) as session:
             found.append(exact(session.sql(text)))
     assert found[0] == found[1]
+
+
+SERVED = """
+[engine]
+name = "served"
+url = "{url}"
+[datasets.d]
+epsilon = 2
+[tables.t]
+source = "{source}"
+unit = "row"
+dataset = "d"
+columns.b = {{ type = "int", lower = 0, upper = 5 }}
+"""
+
+
+def test_a_catalog_names_it_with_its_address_and_its_sources(tmp_path, monkeypatch):
+    point = EntryPoint("served", "second_engine:Served", "sfumato.engines")
+    monkeypatch.setattr(base, "entry_points", lambda group: [point] if group == point.group else [])
+    (tmp_path / "server").mkdir()
+    pq.write_table(rows_of(2), tmp_path / "server" / "visits.parquet")
+    file = tmp_path / "sfumato.toml"
+    file.write_text(SERVED.format(url=tmp_path / "server", source="folder://visits"))
+    with open_session(Catalog.read(file, environ={}), "d") as session:
+        assert isinstance(session._engine, Served)
+        assert session.sql("SELECT SUM(b) AS s FROM t").release(epsilon=1).table.num_rows == 1
+    file.write_text(SERVED.format(url=tmp_path / "server", source="elsewhere://visits"))
+    with (
+        pytest.raises(SourceUnusable, match="is remote"),
+        open_session(Catalog.read(file, environ={}), "d"),
+    ):
+        pass
 
 
 def test_a_function_without_a_form_is_refused_before_it_is_paid():

@@ -23,7 +23,7 @@ from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.schema import Kind
 
-__all__ = ["DATAFUSION", "DataFusion", "DataFusionStore", "context"]
+__all__ = ["DATAFUSION", "DataFusion", "DataFusionStore", "Served", "context"]
 
 _TYPES = {
     "integer": "BIGINT",
@@ -197,6 +197,20 @@ class DataFusion:
         if rows is None:
             raise SourceUnusable(f"{shown} cannot be opened; give a Parquet file or an Arrow table.")
         return rows, shown
+
+
+class Served(DataFusion):
+    """DataFusion over a folder, as over a server: `folder://name` is a table there."""
+
+    schemes = frozenset({"folder"})
+
+    def __init__(self, *, url: str, threads: int = 1) -> None:
+        super().__init__(threads=threads)
+        self.url = url
+
+    def _rows(self, source: Source) -> tuple[pa.Table, str]:
+        scheme, _, name = str(source).partition("://")
+        return super()._rows(Path(self.url, f"{name}.parquet") if scheme == "folder" else source)
 
 
 class DataFusionStore:

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.engines import DuckDB
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect, Digest
-from sfumato.errors import EngineFailed
+from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.testing import check_engine
 from sfumato.testing.engines import engine_faults
 
@@ -120,6 +120,26 @@ class Open(DuckDB):
         pass
 
 
+class Ranked(DuckDB):
+    """Takes every table for a prepared one."""
+
+    def is_prepared(self, name: str) -> bool:
+        return True
+
+
+class Addressed(DuckDB):
+    """Names addresses with their colon."""
+
+    schemes = frozenset({"abacus://"})
+
+
+class Suspicious(DuckDB):
+    """Loses rows of everything."""
+
+    def check_whole(self, source: Any) -> None:
+        raise SourceUnusable("Rows are lost.")
+
+
 class Partial:
     """Has no more than a name."""
 
@@ -133,6 +153,9 @@ class Partial:
         (Chatty, "quotes the data"),
         (Merging, "the unit is"),
         (Open, "values of a table with a unit is not refused"),
+        (Ranked, "is said to have some"),
+        (Addressed, "schemes are not names"),
+        (Suspicious, "shown: SourceUnusable"),
         (Partial, "protocol:"),
     ],
 )

@@ -45,6 +45,7 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "engine": {
         "name": 'which engine reads: "duckdb" (the default), or one that an installed package adds',
+        "url": "where the engine's server is, if it has one",
         "threads": "how many threads a read may use",
         "memory": 'how much memory a read may use, such as "2GB"',
         "timeout": "after how many seconds a read is stopped; it stays charged",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,22 +38,25 @@ class EngineLimits:
         memory: How much memory, such as `2GB`.
         timeout: How many seconds.
         name: Which engine.
+        url: Where its server is, for an engine that has one.
     """
 
     threads: int | None = None
     memory: str | None = None
     timeout: float | None = None
-    name: str = "duckdb"
+    name: str | None = None
+    url: str | None = field(default=None, repr=False)  # it may hold a password
 
     def open(self) -> Engine:
         """The engine, with these limits; whoever opens it closes it.
 
         Raises:
-            InvalidParameter: if there is no engine of that name, or it does not take a limit that is set.
+            InvalidParameter: if there is no engine of that name, or it does not take what is set here.
         """
         from sfumato.engines import engine
 
-        return engine(self.name, threads=self.threads, memory=self.memory, timeout=self.timeout)
+        named = () if self.name is None else (self.name,)
+        return engine(*named, url=self.url, threads=self.threads, memory=self.memory, timeout=self.timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +308,8 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
             threads=None if threads is None else int(as_fraction(threads, "threads")),
             memory=None if memory is None else str(memory),
             timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
-            name=text_of(section, "name", "engine") if "name" in section else "duckdb",
+            name=text_of(section, "name", "engine") if "name" in section else None,
+            url=text_of(section, "url", "engine") if "url" in section else None,
         )
     except (InvalidParameter, ValueError, TypeError):
         raise CatalogUnusable('engine takes threads = 2, memory = "2GB", timeout = 60.') from None

@@ -50,6 +50,7 @@ def prepare(
     json_: JsonOption = False,
 ) -> None:
     """Write a table once, ranked within units, for quick reads."""
+    from sfumato.engines.dialect import DUCKDB
     from sfumato.engines.prepare import prepare as write
 
     catalog = read_catalog(config)
@@ -57,6 +58,10 @@ def prepare(
     folder = catalog.path.parent
     target = folder / f"{chosen.name}.prepared.duckdb" if output is None else output
     limits = catalog.engine
+    if limits.name not in (None, DUCKDB.name):
+        raise InvalidParameter(
+            f"Only the engine {DUCKDB.name} reads prepared files; {catalog.path.name} names another one."
+        )
     with spinner("preparing", quiet=json_):
         made = write(
             chosen,

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.errors import InvalidParameter, SourceUnusable
@@ -65,7 +64,7 @@ POINTER_PREFIX = "sfumato pointer "
 """How the names of columns begin under which an attached table shows its pointers: see `pointer_column`."""
 
 _GROUP = "sfumato.engines"
-_BUILT_IN = {"duckdb": ("sfumato.engines.duckdb", "DuckDB")}
+_BUILT_IN = {"duckdb": EntryPoint("duckdb", "sfumato.engines.duckdb:DuckDB", _GROUP)}
 
 
 @runtime_checkable
@@ -206,22 +205,17 @@ def engine(name: str = "duckdb", /, **options: Any) -> Engine:
     Options that are None are left out: the engine has its own defaults, and need not know them all.
 
     Raises:
-        InvalidParameter: if no engine of that name is built in or installed.
+        InvalidParameter: if no engine of that name is built in or installed, or it does not take an option.
     """
-    make: Callable[..., Engine]
     options = {key: value for key, value in options.items() if value is not None}
-    if name in _BUILT_IN:
-        module, attribute = _BUILT_IN[name]
-        make = getattr(import_module(module), attribute)
-        return make(**options)
-    found = {point.name: point for point in entry_points(group=_GROUP)}
-    if name not in found:
-        known = ", ".join(sorted({*_BUILT_IN, *found}))
-        raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; known are: {known}.")
-    make = found[name].load()
-    try:
-        inspect.signature(make).bind(**options)
-    except TypeError:
-        taken = ", ".join(sorted(options))
-        raise InvalidParameter(f"The engine {name} does not take {taken}; leave some out.") from None
+    points = [] if name in _BUILT_IN else entry_points(group=_GROUP)
+    known = {point.name: point for point in (*_BUILT_IN.values(), *points)}
+    if name not in known:
+        names = ", ".join(sorted(known))
+        raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; known are: {names}.")
+    make: Callable[..., Engine] = known[name].load()
+    taken = inspect.signature(make).parameters.values()
+    if not any(each.kind is each.VAR_KEYWORD for each in taken):
+        for option in options.keys() - {each.name for each in taken}:
+            raise InvalidParameter(f"The engine {name} does not take {option}; leave it out.")
     return make(**options)

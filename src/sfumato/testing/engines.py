@@ -43,7 +43,8 @@ def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
     """Assert what must hold of every engine.
 
     * protocol: all members are there;
-    * shown: columns have their canonical types and values, the unit and pointers those of the source;
+    * shown: columns have their canonical types and values, the unit and pointers those of the source, which
+      is whole, and no table has ranks that it was not prepared with;
     * dialect: each piece means what `Dialect` says, on values at the ends of their types;
     * digest: a function of its arguments, by which every choice is met as often as any other, whatever the
       ids are like;
@@ -126,6 +127,11 @@ def _shown(engine: Engine, given: Given) -> Iterator[str]:
         for name, mine, its in zip((*_KINDS, "the unit", "a pointer"), expected, row[1:], strict=True):
             if not _same(mine, its):
                 yield f"{name} is {its!r} where the source has {mine!r}"
+    if engine.is_prepared("t") or engine.grouping("t") != ():
+        yield "a table without ranks is said to have some"
+    if not all(isinstance(each, str) and each and "://" not in each for each in engine.schemes):
+        yield "schemes are not names of addresses"
+    engine.check_whole(source)
     engine.attach("s", source, {"small": "float", "x": "float"})
     if {row[0] for row in _fetched(engine, "s", [("small", column("small"))])} != {1.0}:
         yield "a whole number that is declared as float is not one"
