@@ -91,11 +91,11 @@ def anonymity(
     from sfumato.anonymity import measure, uniqueness
 
     with spinner("measuring", quiet=json_):
-        found = measure(file, known, hidden, population=population)
+        before = measure(file, known, hidden, population=population)
         telling = uniqueness(file, known) if sets else None
     if target is None:
-        missed, is_asked = _shortfalls(found, k, least, t), (k, least, t) != (None,) * 3
-        _tell(found, telling, missed, is_asked=is_asked, json_=json_)
+        missed, is_asked = _shortfalls(before, k, least, t), (k, least, t) != (None,) * 3
+        _tell(before, telling, missed, is_asked=is_asked, json_=json_)
         return
     from sfumato.anonymity import deidentify, generalize, mondrian
 
@@ -103,13 +103,13 @@ def anonymity(
         named = deidentify(file, keep=[*known, *hidden])
         goals: dict[str, Any] = {"l": least, "t": t, "sensitive": hidden or None}
         if anonymize == "mondrian":
-            made = mondrian(named.table, known, _needed(k), **goals)
+            result = mondrian(named.table, known, _needed(k), **goals)
         else:
             share = _SUPPRESS if suppress is None else suppress
-            made = generalize(named.table, known, _needed(k), suppress=share, **goals)
-        after = measure(made.table, known, hidden) if made.classes else None
-        _write(made.table, target, force=force)
-    _tell_made(found, after, made, named.dropped, target, json_=json_)
+            result = generalize(named.table, known, _needed(k), suppress=share, **goals)
+        after = measure(result.table, known, hidden) if result.classes else None
+        _write(result.table, target, force=force)
+    _tell_made(before, after, result, named.dropped, target, json_=json_)
 
 
 def _check_goals(k: int | None, least: int | None, t: float | None, hidden: list[str]) -> None:
@@ -165,17 +165,17 @@ def _read_from(file: str) -> set[str]:
 
     located = locate(file)
     paths = (located.path,) if isinstance(located, Database) else getattr(located, "paths", ())
-    return {os.path.realpath(each) for each in paths}
+    return {os.path.realpath(path) for path in paths}
 
 
-def _shortfalls(found: Anonymity, k: int | None, least: int | None, t: float | None) -> list[str]:
+def _shortfalls(measured: Anonymity, k: int | None, least: int | None, t: float | None) -> list[str]:
     missed = []
-    if k is not None and found.k < k:
-        missed.append(f"k is {found.k:,}, not {k:,}")
-    if least is not None and (found.l or 0) < least:
-        missed.append(f"l is {found.l:,}, not {least:,}")
-    if t is not None and (found.t is None or found.t > t):
-        missed.append(f"t is {_above(found.t, t)}, above {t:g}")
+    if k is not None and measured.k < k:
+        missed.append(f"k is {measured.k:,}, not {k:,}")
+    if least is not None and (measured.l or 0) < least:
+        missed.append(f"l is {measured.l:,}, not {least:,}")
+    if t is not None and (measured.t is None or measured.t > t):
+        missed.append(f"t is {_above(measured.t, t)}, above {t:g}")
     return missed
 
 
@@ -190,13 +190,13 @@ def _above(value: float | None, limit: float) -> str:
 
 
 def _tell(
-    found: Anonymity, telling: Uniqueness | None, missed: list[str], *, is_asked: bool, json_: bool
+    measured: Anonymity, telling: Uniqueness | None, missed: list[str], *, is_asked: bool, json_: bool
 ) -> None:
     if json_:
         more: dict[str, object] = {} if telling is None else {"sets": telling.to_dict()}
-        emit_json(found.to_dict() | more | ({"holds": not missed} if is_asked else {}))
+        emit_json(measured.to_dict() | more | ({"holds": not missed} if is_asked else {}))
     else:
-        say(spelled(str(found).rpartition("\n")[0]))
+        say(spelled(str(measured).rpartition("\n")[0]))
         say()
         if telling is not None:
             say(spelled(str(telling).rpartition("\n")[0]))
@@ -213,7 +213,7 @@ def _tell(
 def _tell_made(
     before: Anonymity,
     after: Anonymity | None,
-    made: Anonymized,
+    result: Anonymized,
     dropped: tuple[str, ...],
     target: Path,
     *,
@@ -222,15 +222,15 @@ def _tell_made(
     if json_:
         figures = {"k": 0, "l": None, "t": None} if after is None else after.to_dict()
         cost = {
-            "suppressed": made.suppressed,
-            "ncp": made.ncp,
-            "discernibility": made.discernibility,
+            "suppressed": result.suppressed,
+            "ncp": result.ncp,
+            "discernibility": result.discernibility,
         }
         written = {
             "written": str(target),
             "dropped": list(dropped),
-            "overlooked": list(made.overlooked),
-            "emptied": list(made.emptied),
+            "overlooked": list(result.overlooked),
+            "emptied": list(result.emptied),
             "before": before.to_dict(),
         }
         emit_json(figures | written | cost)
@@ -238,10 +238,10 @@ def _tell_made(
     say(f"Wrote {target}.", style="good")
     if dropped:
         paragraph(f"Left out, since their names point at one person: {', '.join(dropped)}.")
-    for warning in made.warnings:
+    for warning in result.warnings:
         paragraph(warning, style="bad")
     say()
-    say(spelled(made.figures))
+    say(spelled(result.figures))
     if after is not None and after.sensitive:
         say()
         paragraph(f"In every class at least {after.l:,} sensitive values; t is {after.t:.4g}.")

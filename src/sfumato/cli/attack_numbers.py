@@ -111,19 +111,19 @@ def differencing(
             )
             # Who is taken out has been there all along.
             words = {
-                each: getattr(compared, each).replace("the newcomer", "the person")
-                for each in ("success", "guessing")
+                field: getattr(compared, field).replace("the newcomer", "the person")
+                for field in ("success", "guessing")
             }
             return replace(compared, **words)
 
-        found = [outcome(values, lambda exact: exact, False), outcome(held, noise.release, True)]
-    each = "the person of that row, asked about again and again" if row is not None else "people at random"
+        outcomes = [outcome(values, lambda exact: exact, False), outcome(held, noise.release, True)]
+    whom = "the person of that row, asked about again and again" if row is not None else "people at random"
     note = (
-        f"Each trial takes one person out ({each}) and compares with and without. Both private answers "
+        f"Each trial takes one person out ({whom}) and compares with and without. Both private answers "
         "together cost this epsilon, with values held within the bounds and the number of people public."
     )
     title = "Whose value two answers give away"
-    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
+    tell(outcomes, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -166,10 +166,10 @@ def averaging(
                 ready.extend(np.asarray(noise.release(np.full(times, rows))).tolist())
             return ready.pop()
 
-        found = [attacks.averaging(fresh, times=times, trials=_FRESH, target="fresh noise", **given)]
+        outcomes = [attacks.averaging(fresh, times=times, trials=_FRESH, target="fresh noise", **given)]
         asker = _Asker(pa.table({"present": np.ones(rows, dtype=bool)}), cost)
         try:
-            found.append(
+            outcomes.append(
                 attacks.averaging(
                     asker.ask,
                     times=min(times, _ASKED),
@@ -185,7 +185,7 @@ def averaging(
         f"Fresh noise at this epsilon costs it at every question, {times:,} times. A session gives the same "
         "released answer again, for the price of one, however often it is asked."
     )
-    tell(found, note, title="Whether asking again wears the noise off", plot=plot, json_=json_)
+    tell(outcomes, note, title="Whether asking again wears the noise off", plot=plot, json_=json_)
 
 
 @reported
@@ -224,11 +224,13 @@ def reconstruction(
         chosen = draw.permutation(np.concatenate([draw.permutation(kind)[:half] for kind in kinds]))
         secret = bits[chosen]
         exact = attacks.hadamard_answers(secret).astype(np.int64)
-        each, shared = (Geometric(epsilon=some, sensitivity=1) for some in (cost, cost / len(exact)))
+        single, shared = (Geometric(epsilon=some, sensitivity=1) for some in (cost, cost / len(exact)))
         targets = ["exact counts", at_epsilon("each count", cost), at_epsilon("all counts", cost)]
-        found = [
+        outcomes = [
             attacks.reconstruction(told, secret, method="fourier", target=target)
-            for told, target in zip([exact, each.release(exact), shared.release(exact)], targets, strict=True)
+            for told, target in zip(
+                [exact, single.release(exact), shared.release(exact)], targets, strict=True
+            )
         ]
     note = (
         f"{len(exact):,} counts of sets of {len(secret):,} people, half of whom have each value. Where each "
@@ -236,7 +238,7 @@ def reconstruction(
         "total, the last line."
     )
     title = "Whose bit comes out of counts"
-    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
+    tell(outcomes, note, title=title, plot=plot, json_=json_, promised=Promise(cost))
 
 
 @reported
@@ -280,7 +282,7 @@ def tracing(
         # One member exchanged moves each of the means by at most 1/count: √attributes/count together.
         reach = Fraction(math.isqrt(attributes * 10**12) + 1, 10**6 * count)
         noise = Gaussian(epsilon=cost, delta=_DELTA, sensitivity=reach)
-        found = [
+        outcomes = [
             attacks.tracing(
                 told, reference, members, others, false_positives=_PRESENT, seed=seed, target=target
             )
@@ -297,7 +299,7 @@ def tracing(
         "fewer members, the more is told."
     )
     title = "Who is recognised in averages"
-    tell(found, note, title=title, plot=plot, json_=json_, promised=Promise(cost, _DELTA))
+    tell(outcomes, note, title=title, plot=plot, json_=json_, promised=Promise(cost, _DELTA))
 
 
 def _numbers(
@@ -364,7 +366,8 @@ def _once(epsilon: Fraction, near: Fraction) -> float:
         return 0.0
     # 1 − 2α^(k + 1)/(1 + α) for k = ⌊near⌋ and α = e^−ε; a power may be too small for a float, and is 0 then.
     step, reach = (
-        math.exp(-float(min(each, Fraction(700)))) for each in (epsilon, epsilon * (math.floor(near) + 1))
+        math.exp(-float(min(exponent, Fraction(700))))
+        for exponent in (epsilon, epsilon * (math.floor(near) + 1))
     )
     return 1 - 2 * reach / (1 + step)
 

@@ -101,9 +101,9 @@ def singling_out(
         if width is not None and width > len(names):
             raise InvalidParameter(f"--width is at most the number of columns, {len(names):,}; give less.")
         check_apart(original, control)
-        people, given, others = (columns_in(each, names) for each in (original, synthetic, control))
-        found, notes = _beside(attack, people, given, others, names, cost, seed)
-    tell(found, *notes, title="Whom a description fits alone", plot=plot, json_=json_)
+        people, given, others = (columns_in(source, names) for source in (original, synthetic, control))
+        outcomes, notes = _beside(attack, people, given, others, names, cost, seed)
+    tell(outcomes, *notes, title="Whom a description fits alone", plot=plot, json_=json_)
 
 
 @reported
@@ -151,10 +151,10 @@ def inference(
     with spinner("attacking", quiet=json_):
         all_ = [*names, secret]
         check_apart(original, control)
-        people, given, others = (columns_in(each, all_) for each in (original, synthetic, control))
-        found, notes = _beside(attack, people, given, others, all_, cost, seed)
+        people, given, others = (columns_in(source, all_) for source in (original, synthetic, control))
+        outcomes, notes = _beside(attack, people, given, others, all_, cost, seed)
     title, private = "Whose secret the nearest row tells", Promise(cost)
-    tell(found, *notes, title=title, plot=plot, json_=json_, promised=private)
+    tell(outcomes, *notes, title=title, plot=plot, json_=json_, promised=private)
 
 
 def _check_all_have(names: list[str], *files: str) -> None:

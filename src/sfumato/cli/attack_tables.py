@@ -143,12 +143,12 @@ def homogeneity(
         from sfumato import attacks
 
         asked: dict[str, Any] = {"quasi": names, "sensitive": sensitive, "leak": leak, "seed": seed}
-        asked["values"] = [_value(each) for each in listed(values)] if values else None
+        asked["values"] = [_value(word) for word in listed(values)] if values else None
         plain = attacks.homogeneity(rows, target=_AS_IT_IS, **asked)
         members, others = divided(rows, seed)
-        found, notes = [plain], [_certain_of(plain) if show else ""]
+        outcomes, notes = [plain], [_certain_of(plain) if show else ""]
         try:
-            found.append(
+            outcomes.append(
                 attacks.homogeneity(
                     private_rows(members, others, names=[*names, sensitive], epsilon=cost, seed=seed),
                     people=members.slice(0, _MOST),
@@ -163,26 +163,29 @@ def homogeneity(
                 raise
             notes.append("Too few rows have one of these values to attack private rows beside the table.")
     tell(
-        found if show else [_unnamed(each) for each in found],
+        outcomes if show else [_unnamed(outcome) for outcome in outcomes],
         *notes,
         title="Whose secret is certain",
         plot=plot,
         json_=json_,
-        promised=Promise(cost) if len(found) > 1 else None,
+        promised=Promise(cost) if len(outcomes) > 1 else None,
     )
 
 
-def _certain_of(found: Outcome) -> str:
+def _certain_of(outcome: Outcome) -> str:
     """Which values are certain, as a sentence."""
     sure = [
-        f"{key(value)} of {hits:,} of {all_:,}" for value, (hits, all_) in found.detail["certain of"].items()
+        f"{key(value)} of {hits:,} of {all_:,}"
+        for value, (hits, all_) in outcome.detail["certain of"].items()
     ]
     return f"Certain: {', '.join(sure)}." if sure else ""
 
 
-def _unnamed(found: Outcome) -> Outcome:
+def _unnamed(outcome: Outcome) -> Outcome:
     """The outcome without the values that are certain: they are written only if asked for."""
-    return replace(found, detail={name: each for name, each in found.detail.items() if name != "certain of"})
+    return replace(
+        outcome, detail={name: value for name, value in outcome.detail.items() if name != "certain of"}
+    )
 
 
 @reported
@@ -222,7 +225,7 @@ def intersection(
     if show and person is None:
         raise InvalidParameter("--show is about one --person; of many people, there is only a count.")
     with spinner("attacking", quiet=json_):
-        tables = [columns_in(each, [*names, sensitive]) for each in files]
+        tables = [columns_in(file, [*names, sensitive]) for file in files]
         own = [*names, *([] if truth is None else [truth])]
         who = _some(columns_in(people, own), seed) if people is not None else _person(str(person), names)
         from sfumato import attacks
@@ -230,28 +233,30 @@ def intersection(
         asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
         asked |= {"leak": leak, "seed": seed}
         plain = attacks.intersection(tables, target="the tables as they are", **asked)
-        made = [
-            private_rows(each, names=each.column_names, epsilon=cost / len(tables), seed=_after(seed, place))
-            for place, each in enumerate(tables)
+        private_tables = [
+            private_rows(
+                table, names=table.column_names, epsilon=cost / len(tables), seed=_after(seed, place)
+            )
+            for place, table in enumerate(tables)
         ]
-        private = attacks.intersection(made, target=at_epsilon("private rows", cost), **asked)
+        private = attacks.intersection(private_tables, target=at_epsilon("private rows", cost), **asked)
     note = f"{COUNTS} for all tables together. {APART} Which values there are is taken for declared."
-    found = [plain, private]
+    both = [plain, private]
     if truth is not None:
         note = f"{_alone(plain)} {note}"
     if plain.outcome.reached.trials == _ASKED:
         note = f"At most {_ASKED:,} people are looked for, a random choice. {note}"
-    words = None if person is None else [_remaining(each, show=show) for each in found]
+    words = None if person is None else [_remaining(side, show=show) for side in both]
     alone = "One person is one trial, which says nothing about a rate: --people takes many."
     tell(
-        [each.outcome for each in found],
+        [side.outcome for side in both],
         note,
         "" if person is None else alone,
         title="Of whom one value remains",
         plot=plot,
         json_=json_,
         words=words,
-        more=None if person is None else {"person": [_left(each, show=show) for each in found]},
+        more=None if person is None else {"person": [_left(side, show=show) for side in both]},
     )
 
 
@@ -267,31 +272,31 @@ def _some(people: pa.Table, seed: int | None) -> pa.Table:
     return people.take(simulation(seed).permutation(people.num_rows)[:_ASKED])
 
 
-def _alone(found: Intersection) -> str:
+def _alone(narrowed: Intersection) -> str:
     """What one table tells by itself: where that is much, it is what is wrong."""
     from sfumato.attacks._percent import percent
 
     return (
         "The most telling table alone, with its most frequent candidate, is right about "
-        f"{percent(found.outcome.detail['one table alone'])} of the people, as it is."
+        f"{percent(narrowed.outcome.detail['one table alone'])} of the people, as it is."
     )
 
 
 def _person(given: str, quasi: Sequence[str]) -> dict[str, object]:
     """What is known of a person, from `zip=19456,age=31`."""
-    found: dict[str, object] = {}
-    for each in listed([given]):
-        name, is_there, value = each.partition("=")
+    known: dict[str, object] = {}
+    for pair in listed([given]):
+        name, is_there, value = pair.partition("=")
         if not is_there or not name.strip():
             raise InvalidParameter("--person takes what is known as COLUMN=VALUE, with commas between.")
-        if name.strip() in found:
+        if name.strip() in known:
             raise InvalidParameter(f'--person says "{name.strip()[:100]}" twice.')
         if name.strip() not in quasi:
             raise InvalidParameter(
                 f'--person says "{name.strip()[:100]}", which is not among --quasi; add it.'
             )
-        found[name.strip()] = _value(value.strip())
-    return found
+        known[name.strip()] = _value(value.strip())
+    return known
 
 
 def _value(text: str) -> object:
@@ -305,23 +310,23 @@ def _value(text: str) -> object:
     return text
 
 
-def _left(found: Intersection, *, show: bool) -> dict[str, object]:
+def _left(narrowed: Intersection, *, show: bool) -> dict[str, object]:
     """What remains of one person."""
     counts: dict[str, object] = {
-        "target": found.outcome.target,
-        "alone": list(found.alone[0]),
-        "together": len(found.candidates[0]),
+        "target": narrowed.outcome.target,
+        "alone": list(narrowed.alone[0]),
+        "together": len(narrowed.candidates[0]),
     }
-    return counts | ({"values": list(found.candidates[0])} if show else {})
+    return counts | ({"values": list(narrowed.candidates[0])} if show else {})
 
 
-def _remaining(found: Intersection, *, show: bool) -> str:
-    alone = ", ".join(f"{each:,}" for each in found.alone[0][:-1])
-    left = found.candidates[0]
+def _remaining(narrowed: Intersection, *, show: bool) -> str:
+    alone = ", ".join(f"{count:,}" for count in narrowed.alone[0][:-1])
+    left = narrowed.candidates[0]
     remain = "one remains" if len(left) == 1 else f"{len(left):,} remain" if left else "none remains"
     text = (
-        f"intersection against {found.outcome.target}: each table alone leaves {alone} and "
-        f"{found.alone[0][-1]:,} values; together {remain}."
+        f"intersection against {narrowed.outcome.target}: each table alone leaves {alone} and "
+        f"{narrowed.alone[0][-1]:,} values; together {remain}."
     )
     return text if not show or not left else f"{text} Left: {', '.join(map(key, left[:20]))}."
 

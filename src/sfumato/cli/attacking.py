@@ -205,7 +205,7 @@ def binary_columns(file: str, names: list[str]) -> NDArray[np.float64]:
 
     wanted = names or names_in(file)
     table = columns_in(file, wanted)
-    found = []
+    columns = []
     for name in wanted:
         bits = None
         with suppress(InvalidParameter):  # of lists, which have no order
@@ -213,10 +213,10 @@ def binary_columns(file: str, names: list[str]) -> NDArray[np.float64]:
         if bits is None and names:
             raise InvalidParameter(f'Column "{name[:100]}" must have two values, and one in each row.')
         if bits is not None:
-            found.append(bits)
-    if not found:
+            columns.append(bits)
+    if not columns:
         raise InvalidParameter("No column has two values, and one in each row; tracing is about such.")
-    return np.stack(found, axis=1).astype(np.float64)
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def divided(table: pa.Table, seed: int | None, *, most: int | None = None) -> tuple[pa.Table, pa.Table]:
@@ -266,18 +266,18 @@ def private_rows(
     noise = Geometric(epsilon=epsilon / len(names), sensitivity=1)
     # Another stream than the one that chose the members, lest the rows depend on who they are.
     draw = simulation(None if seed is None else seed + _APART)
-    made: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     rows = 0
     for name in names:
-        coded, codes = together_coded([each.column(name) for each in (members, *others)], name)
+        coded, codes = together_coded([table.column(name) for table in (members, *others)], name)
         counts = np.bincount(codes[0], minlength=len(coded.values)).astype(np.int64)
         noisy = np.asarray(noise.release(counts), dtype=np.float64)
         rows = rows or min(max(1, int(noisy.sum())), _MOST_ROWS)
         weights = np.maximum(noisy, 0.0)
         weights = weights if weights.any() else np.ones_like(weights)
         chosen = draw.choice(len(weights), size=rows, p=weights / weights.sum())
-        made[name] = pa.array(coded.values).take(pa.array(chosen))
-    return pa.table(made)
+        by_name[name] = pa.array(coded.values).take(pa.array(chosen))
+    return pa.table(by_name)
 
 
 # ── what came out
@@ -311,16 +311,16 @@ def tell(
         with _writing(plot):
             compare(outcomes, title=title, path=plot)
     if json_:
-        told = [each.to_dict() for each in outcomes]
+        told = [outcome.to_dict() for outcome in outcomes]
         if promised is not None:
             told[-1] |= promised.to_dict(outcomes[-1])
-        found = {"outcomes": told, "note": " ".join(filter(None, notes)), "steward_only": True}
+        document = {"outcomes": told, "note": " ".join(filter(None, notes)), "steward_only": True}
         drawn = {} if plot is None else {"plot": str(plot)}
-        emit_json(found | dict(more or {}) | drawn)
+        emit_json(document | dict(more or {}) | drawn)
         return
     if words is not None:
-        for each in words:
-            paragraph(each)
+        for text in words:
+            paragraph(text)
             say()
     else:
         for outcome in outcomes:
@@ -332,8 +332,8 @@ def tell(
                 verdict, style = promised.verdict(outcome, verdict, style)
             paragraph(verdict, style=style)
             say()
-    for each in filter(None, notes):
-        paragraph(each)
+    for note in filter(None, notes):
+        paragraph(note)
         say()
     if plot is not None:
         say(f"Wrote {plot}.", style="good")

@@ -58,20 +58,20 @@ def audit(
 
     count = (_FEW if fast else _SAMPLES) if samples is None else samples
     with spinner("auditing", quiet=json_):
-        found = run(names, samples=count, confidence=confidence, processes=_processes())
-    _tell(found, json_=json_)
+        audited = run(names, samples=count, confidence=confidence, processes=_processes())
+    _tell(audited, json_=json_)
 
 
 def _processes() -> int:
     return max(1, min(_PROCESSES, os.cpu_count() or 1))
 
 
-def _tell(found: Audit, *, json_: bool) -> None:
+def _tell(audited: Audit, *, json_: bool) -> None:
     if json_:
-        emit_json(found.to_dict())
+        emit_json(audited.to_dict())
     else:
-        table(found.columns())
+        table(audited.columns())
         say()
-        paragraph(found.words, style="bad" if found.broken else "good")
-    if found.broken:
+        paragraph(audited.words, style="bad" if audited.broken else "good")
+    if audited.broken:
         raise typer.Exit(4)

@@ -11,7 +11,7 @@ __all__ = ["listed"]
 
 def listed(given: Iterable[str]) -> list[str]:
     """What stands between commas, in one text or several; what has a comma itself stands in double quotes."""
-    return [each.strip() for text in given for each in _split(text) if each.strip()]
+    return [part.strip() for text in given for part in _split(text) if part.strip()]
 
 
 def _split(text: str) -> list[str]:

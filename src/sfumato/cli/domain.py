@@ -63,7 +63,7 @@ class Values:
         if (self.lower is None) != (self.upper is None):
             raise InvalidParameter("Numbers need both --lower and --upper.")
         ways = (self.domain, self.size, self.length, self.lower)
-        if sum(each is not None for each in ways) != 1:
+        if sum(way is not None for way in ways) != 1:
             raise InvalidParameter(
                 "Say what values there can be, in one way: --domain A,B,C for texts, --size for 0 … size-1, "
                 "--length for texts that nobody can list, or --lower and --upper for numbers. They must not "
@@ -89,20 +89,20 @@ class Values:
         known = NUMBERS if self.lower is not None else ("heavy",) if self.length else FREQUENCIES
         if method not in ("auto", *known):
             raise InvalidParameter(f"--method is one of auto, {', '.join(known)} for such values.")
-        made: Randomizer[Any]
+        randomizer: Randomizer[Any]
         if self.lower is not None:
-            made = getattr(local, NUMBERS["hybrid" if method == "auto" else method])(
+            randomizer = getattr(local, NUMBERS["hybrid" if method == "auto" else method])(
                 epsilon, self.lower, self.upper
             )
         elif self.length is not None:
-            made = local.HeavyHitters(epsilon, length=self.length, alphabet=self.alphabet)
+            randomizer = local.HeavyHitters(epsilon, length=self.length, alphabet=self.alphabet)
         else:
             values = self.size if self.size is not None else list(self.domain or ())
             if method == "auto":
-                made = local.recommend(epsilon, values, max(people, 1)).randomizer
+                randomizer = local.recommend(epsilon, values, max(people, 1)).randomizer
             else:
-                made = getattr(local, FREQUENCIES[method])(epsilon, values)
-        return made
+                randomizer = getattr(local, FREQUENCIES[method])(epsilon, values)
+        return randomizer
 
 
 def texts_of(given: Sequence[str]) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def texts_of(given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidParameter: for a file that cannot be read, or a value that is listed twice.
     """
-    values = [each for text in given for each in (_lines(text[1:]) if text[:1] == "@" else listed([text]))]
+    values = [value for text in given for value in (_lines(text[1:]) if text[:1] == "@" else listed([text]))]
     if len(set(values)) < len(values):
         raise InvalidParameter("--domain lists a value more than once; list each of them once.")
     return tuple(values)
@@ -125,7 +125,7 @@ def _lines(path: str) -> list[str]:
         raise InvalidParameter(
             f"--domain @FILE needs a text file in UTF-8 with a value in each line; {path[:100]} is none."
         ) from None
-    return [line for each in text.split("\n") if (line := each.removesuffix("\r")).strip()]
+    return [line for raw in text.split("\n") if (line := raw.removesuffix("\r")).strip()]
 
 
 def column_of(file: str, column: str, kind: Kind, *, skip_missing: bool) -> tuple[pa.ChunkedArray, int]:

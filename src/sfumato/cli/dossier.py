@@ -46,10 +46,10 @@ def check(
     """
     from sfumato.dossier import check as walk
 
-    with spinner("looking", quiet=json_), _facts(dataset, config, ledger, early=True) as found:
-        steps = walk(found, audited=_audited if audit else None)
+    with spinner("looking", quiet=json_), _facts(dataset, config, ledger, early=True) as facts:
+        steps = walk(facts, audited=_audited if audit else None)
     if json_:
-        emit_json({"dataset": found.dataset, "steps": [_plain(step) for step in steps]})
+        emit_json({"dataset": facts.dataset, "steps": [_plain(step) for step in steps]})
     else:
         for step in steps:
             _tell(step)
@@ -77,10 +77,10 @@ def card(
         raise InvalidParameter(f"--form is one of {', '.join(_FORMS)}.")
     if output is not None and os.path.lexists(output):
         raise InvalidParameter(f"{output.name[:100]} is there already; give a new name.")
-    from sfumato.dossier import card as made
+    from sfumato.dossier import card as make_card
 
-    with spinner("reading the ledger", quiet=json_), _facts(dataset, config, ledger) as found:
-        dossier = made(found)
+    with spinner("reading the ledger", quiet=json_), _facts(dataset, config, ledger) as facts:
+        dossier = make_card(facts)
         text = {
             "label": lambda: str(dossier),
             "yaml": lambda: dossier.yaml,
@@ -120,7 +120,7 @@ def _facts(
         yield foreseen(catalog, name)
         return
     with book or Ledger.open(catalog.ledger, state=catalog.state, create=False) as book:
-        if early and name not in {each.name for each in book.datasets()}:
+        if early and name not in {entry.name for entry in book.datasets()}:
             yield foreseen(catalog, name, ledger=book)
             return
         engine = catalog.engine.open()
@@ -146,8 +146,8 @@ def _facts(
 def _audited() -> tuple[int, list[str]]:
     from sfumato.audit import run
 
-    found = run(samples=_SAMPLES)
-    return len(found), [each.name for each in found.broken]
+    audited = run(samples=_SAMPLES)
+    return len(audited), [finding.name for finding in audited.broken]
 
 
 def _sum_up(steps: Sequence[Step]) -> None:

@@ -19,93 +19,109 @@ __all__ = ["draw", "plain", "tell"]
 _QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
 
 
-def plain(found: Frequencies | Mean | Distribution) -> dict[str, Any]:
+def plain(estimate: Frequencies | Mean | Distribution) -> dict[str, Any]:
     """Estimates in the types that JSON has."""
     from sfumato.local import Found, Frequencies, Mean
 
-    if isinstance(found, Mean):
-        return {"mean": {"value": found.value, "low": found.low, "high": found.high}}
-    if isinstance(found, Frequencies):
-        rows = zip(found.values, found.counts.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    if isinstance(estimate, Mean):
+        return {"mean": {"value": estimate.value, "low": estimate.low, "high": estimate.high}}
+    if isinstance(estimate, Frequencies):
+        rows = zip(
+            estimate.values,
+            estimate.counts.tolist(),
+            estimate.low.tolist(),
+            estimate.high.tolist(),
+            strict=True,
+        )
         listed = [dict(zip(("value", "count", "low", "high"), row, strict=True)) for row in rows]
-        return {"values": listed} | ({"resolution": found.resolution} if isinstance(found, Found) else {})
-    quantiles = [found.quantile(each) for each in _QUANTILES]
+        return {"values": listed} | (
+            {"resolution": estimate.resolution} if isinstance(estimate, Found) else {}
+        )
+    quantiles = [estimate.quantile(share) for share in _QUANTILES]
     rows = zip(
-        found.edges.tolist(), found.shares.tolist(), found.low.tolist(), found.high.tolist(), strict=True
+        estimate.edges.tolist(),
+        estimate.shares.tolist(),
+        estimate.low.tolist(),
+        estimate.high.tolist(),
+        strict=True,
     )
     return {
         "quantiles": [
-            {"share": float(share), "value": each.value, "low": each.low, "high": each.high}
-            for share, each in zip(_QUANTILES, quantiles, strict=True)
+            {"share": float(share), "value": quantile.value, "low": quantile.low, "high": quantile.high}
+            for share, quantile in zip(_QUANTILES, quantiles, strict=True)
         ],
         "below": [dict(zip(("edge", "share", "low", "high"), row, strict=True)) for row in rows],
     }
 
 
-def tell(total: Aggregate[Any], found: Frequencies | Mean | Distribution, top: int) -> None:
+def tell(total: Aggregate[Any], estimate: Frequencies | Mean | Distribution, top: int) -> None:
     """Write estimates as text: a table of counts or quantiles, or the mean in a line."""
     from sfumato.local import Frequencies, Mean
 
-    made = total.randomizer
-    say(f"{total.count:,} reports of {type(made).__name__}, epsilon {key(made.epsilon)} each", style="bold")
+    randomizer = total.randomizer
+    say(
+        f"{total.count:,} reports of {type(randomizer).__name__}, epsilon {key(randomizer.epsilon)} each",
+        style="bold",
+    )
     say()
-    percent = f"{100 * found.confidence:g} %"
-    if isinstance(found, Mean):
-        _tell_mean(found, percent)
+    percent = f"{100 * estimate.confidence:g} %"
+    if isinstance(estimate, Mean):
+        _tell_mean(estimate, percent)
         return
-    if isinstance(found, Frequencies):
-        _tell_counts(found, top, percent)
+    if isinstance(estimate, Frequencies):
+        _tell_counts(estimate, top, percent)
         return
-    quantiles = [found.quantile(each) for each in _QUANTILES]
-    step = float(found.edges[1] - found.edges[0])
+    quantiles = [estimate.quantile(share) for share in _QUANTILES]
+    step = float(estimate.edges[1] - estimate.edges[0])
     table(
         {
-            "not above this": [f"{100 * float(each):g} %" for each in _QUANTILES],
-            "number": [shown(each.value, step) for each in quantiles],
-            "from": [shown(each.low, step) for each in quantiles],
-            "to": [shown(each.high, step) for each in quantiles],
+            "not above this": [f"{100 * float(share):g} %" for share in _QUANTILES],
+            "number": [shown(quantile.value, step) for quantile in quantiles],
+            "from": [shown(quantile.low, step) for quantile in quantiles],
+            "to": [shown(quantile.high, step) for quantile in quantiles],
         }
     )
     say()
     paragraph(f"Each interval holds by itself with confidence {percent}, for those who reported.")
 
 
-def _tell_mean(found: Mean, percent: str) -> None:
+def _tell_mean(estimate: Mean, percent: str) -> None:
     """The mean and its interval, in two digits of the half-width; the ends are rounded outwards."""
-    width = (found.high - found.low) / 2
+    width = (estimate.high - estimate.low) / 2
     step = 10.0 ** min(math.floor(math.log10(width)) - 1, 0) if width > 0 else 0.0
-    low, high = found.low, found.high
+    low, high = estimate.low, estimate.high
     if step:
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    table({"mean": [shown(found.value, width)], "from": [shown(low, width)], "to": [shown(high, width)]})
+    table({"mean": [shown(estimate.value, width)], "from": [shown(low, width)], "to": [shown(high, width)]})
     say()
-    outside = not found.low <= found.value <= found.high
+    outside = not estimate.low <= estimate.value <= estimate.high
     beyond = " The mean is unbiased, and so may come out beyond the bounds." if outside else ""
     paragraph(f"With confidence {percent}, for the mean of those who reported.{beyond}")
 
 
-def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
+def _tell_counts(estimate: Frequencies, top: int, percent: str) -> None:
     import numpy as np
 
     from sfumato.local.heavy import Found
 
-    order = np.argsort(-found.counts, kind="stable")[:top]
+    order = np.argsort(-estimate.counts, kind="stable")[:top]
     table(
         {
-            "value": [key(found.values[place]) for place in order],
-            "people": [round(float(found.counts[place])) for place in order],
-            "from": [math.floor(found.low[place]) for place in order],
-            "to": [math.ceil(found.high[place]) for place in order],
-            "share": [f"{100 * found.shares[place]:.1f} %" for place in order],
+            "value": [key(estimate.values[place]) for place in order],
+            "people": [round(float(estimate.counts[place])) for place in order],
+            "from": [math.floor(estimate.low[place]) for place in order],
+            "to": [math.ceil(estimate.high[place]) for place in order],
+            "share": [f"{100 * estimate.shares[place]:.1f} %" for place in order],
         }
     )
     say()
-    rest = len(found.values) - len(order)
+    rest = len(estimate.values) - len(order)
     more = f"{rest:,} more values are listed by --top or --json. " if rest > 0 else ""
-    if isinstance(found, Found):
+    if isinstance(estimate, Found):
         paragraph(
             f"{more}All this holds together with confidence {percent}: the intervals, that each value listed "
-            f"is somebody's, and that none is missing that {100 * found.resolution:.2g} % of the people have."
+            f"is somebody's, and that none is missing that {100 * estimate.resolution:.2g} % of the people "
+            "have."
         )
         return
     paragraph(
@@ -114,7 +130,7 @@ def _tell_counts(found: Frequencies, top: int, percent: str) -> None:
     )
 
 
-def draw(found: Frequencies | Mean | Distribution, path: Path, *, label: str = "") -> None:
+def draw(estimate: Frequencies | Mean | Distribution, path: Path, *, label: str = "") -> None:
     """Write estimates as a picture; `label` says what the values are.
 
     An unbiased estimate that no people can have, such as a negative count, is drawn at the end of its band.
@@ -127,16 +143,20 @@ def draw(found: Frequencies | Mean | Distribution, path: Path, *, label: str = "
     from sfumato.local import Frequencies, Mean
     from sfumato.plots import noise_bands
 
-    if isinstance(found, Frequencies) and not found.values:
+    if isinstance(estimate, Frequencies) and not estimate.values:
         raise InvalidParameter("No value was found that could be drawn.")
     keys: Sequence[object]
-    if isinstance(found, Mean):
-        keys, values, names = ["mean"], np.array([found.value]), ("", label or "number")
-    elif isinstance(found, Frequencies):
-        keys, values, names = found.values, found.counts, (label or "value", "people")
+    if isinstance(estimate, Mean):
+        keys, values, names = ["mean"], np.array([estimate.value]), ("", label or "number")
+    elif isinstance(estimate, Frequencies):
+        keys, values, names = estimate.values, estimate.counts, (label or "value", "people")
     else:
-        keys, values, names = found.edges.tolist(), found.shares, (label or "number", "share of people below")
-    low, high = np.atleast_1d(found.low), np.atleast_1d(found.high)
+        keys, values, names = (
+            estimate.edges.tolist(),
+            estimate.shares,
+            (label or "number", "share of people below"),
+        )
+    low, high = np.atleast_1d(estimate.low), np.atleast_1d(estimate.high)
     inside = np.clip(values, low, high)
     moved = (
         " An estimate beyond what can be is drawn at the end of its band." if np.any(inside != values) else ""
@@ -146,10 +166,10 @@ def draw(found: Frequencies | Mean | Distribution, path: Path, *, label: str = "
         inside,
         low,
         high,
-        title=f"Estimated from {found.people:,} randomised report{'s' * (found.people != 1)}",
+        title=f"Estimated from {estimate.people:,} randomised report{'s' * (estimate.people != 1)}",
         xlabel=names[0],
         ylabel=names[1],
-        note=f"The estimate within its band; each holds the truth with {100 * found.confidence:g} % "
+        note=f"The estimate within its band; each holds the truth with {100 * estimate.confidence:g} % "
         f"confidence.{moved}",
         path=path,
     )

@@ -43,18 +43,18 @@ def lab(
         return
     chosen = scenes() if names == ["all"] else tuple(scene(name) for name in names)
     if notebook:
-        _write(list(dict.fromkeys(each.name for each in chosen)), folder, json_=json_)
+        _write(list(dict.fromkeys(page.name for page in chosen)), folder, json_=json_)
         return
     if folder is not None:
         _make(folder)
     told = []
-    for place, each in enumerate(chosen):
+    for place, page in enumerate(chosen):
         lines: list[str] = []
         if place and not json_:
             say()
-        pictures = play(each.name, folder=folder, code=code, say=lines.append if json_ else say)
+        pictures = play(page.name, folder=folder, code=code, say=lines.append if json_ else say)
         told.append(
-            {"name": each.name, "text": "\n".join(lines), "pictures": [str(path) for path in pictures]}
+            {"name": page.name, "text": "\n".join(lines), "pictures": [str(path) for path in pictures]}
         )
     if json_:
         emit_json({"scenes": told})
@@ -66,10 +66,10 @@ def _list(*, json_: bool) -> None:
     if json_:
         emit_json({"scenes": [{"name": s.name, "title": s.title, "summary": s.summary} for s in scenes()]})
         return
-    widest = max(len(each.name) for each in scenes())
-    for each in scenes():
-        text = textwrap.wrap(each.summary, 78 - widest)
-        say(f"{each.name:<{widest}}  {each.title}", style="bold")
+    widest = max(len(scene.name) for scene in scenes())
+    for scene in scenes():
+        text = textwrap.wrap(scene.summary, 78 - widest)
+        say(f"{scene.name:<{widest}}  {scene.title}", style="bold")
         for line in text:
             say(f"{'':<{widest}}  {line}")
     say()

@@ -86,16 +86,16 @@ def functions(
 
     wanted = (word or "").lower()
     listed = [
-        (spelling(each), each)
-        for each in FUNCTIONS.values()
-        if wanted in " ".join((spelling(each), each.name, *each.names, each.doc)).lower()
+        (spelling(function), function)
+        for function in FUNCTIONS.values()
+        if wanted in " ".join((spelling(function), function.name, *function.names, function.doc)).lower()
     ]
     if json_:
         emit_json(
             {
                 "functions": [
-                    {"sql": sql, "name": each.name, "also": list(each.names), "gives": each.doc}
-                    for sql, each in listed
+                    {"sql": sql, "name": function.name, "also": list(function.names), "gives": function.doc}
+                    for sql, function in listed
                 ]
             }
         )
@@ -105,8 +105,8 @@ def functions(
         return
     room = max(24, width() - 3 - max(len(sql) for sql, _ in listed))
     rows = []
-    for sql, each in listed:
-        first, *more = textwrap.wrap(each.doc, room)
+    for sql, function in listed:
+        first, *more = textwrap.wrap(function.doc, room)
         rows += [(sql, first), *(("", line) for line in more)]
     table({"in SQL": [sql for sql, _ in rows], "gives": [line for _, line in rows]})
     if not wanted:

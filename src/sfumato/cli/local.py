@@ -94,14 +94,14 @@ def encode(
     values_of = Values(listed, size, length, alphabet, lower, upper)
     with spinner("randomising", quiet=json_):
         values, missing = column_of(file, column, values_of.kind, skip_missing=skip_missing)
-        made = values_of.randomizer(method, epsilon, len(values))
+        randomizer = values_of.randomizer(method, epsilon, len(values))
         if append and method == "auto":
-            made = _as_before(output, made)
+            randomizer = _as_before(output, randomizer)
         try:
-            people = write_reports(output, made, _reports(made, values), append=append)
+            people = write_reports(output, randomizer, _reports(randomizer, values), append=append)
         except InvalidValue as error:
             raise NotEncoded(f"{error}{values_of.hint}") from None
-    bytes_ = made.report_dtype.itemsize * math.prod(made.report_shape)
+    bytes_ = randomizer.report_dtype.itemsize * math.prod(randomizer.report_shape)
     if json_:
         emit_json(
             {
@@ -110,7 +110,7 @@ def encode(
                 "people": people,
                 "missing": missing,
                 "bytes_per_report": bytes_,
-                "randomizer": _brief(made),
+                "randomizer": _brief(randomizer),
             }
         )
         return
@@ -118,9 +118,9 @@ def encode(
     say()
     total = f", {people:,} in all" if people != len(values) else ""
     paragraph(
-        f"{type(made).__name__}, {bytes_:,} byte{'s' * (bytes_ != 1)} a report{total}. Whoever reads one "
-        f"learns at most epsilon {key(made.epsilon)} about the value behind it. Each row counts as another "
-        "person: who has several rows pays for each."
+        f"{type(randomizer).__name__}, {bytes_:,} byte{'s' * (bytes_ != 1)} a report{total}. Whoever reads "
+        f"one learns at most epsilon {key(randomizer.epsilon)} about the value behind it. Each row counts as "
+        "another person: who has several rows pays for each."
     )
     if missing:
         say()
@@ -164,26 +164,26 @@ def aggregate(
         raise InvalidParameter(f"{save} exists and is not a file of sums: --save would destroy it.")
     with spinner("adding up", quiet=json_):
         total = _sums(files)
-        found = total.estimate(confidence)
+        estimate = total.estimate(confidence)
         central = None if delta is None else _central(total, delta)
     # The picture first: a wrong ending is noticed before anything is written.
     if plot is not None:
-        estimates.draw(found, plot, label=label)
+        estimates.draw(estimate, plot, label=label)
     if save is not None:
         _keep(save, aggregate_to_json(total))
     if json_:
         document: dict[str, Any] = {"people": total.count, "confidence": confidence}
-        document |= {"randomizer": _brief(total.randomizer), **estimates.plain(found)}
+        document |= {"randomizer": _brief(total.randomizer), **estimates.plain(estimate)}
         emit_json(document | ({} if central is None else {"central": central}))
         return
-    estimates.tell(total, found, top)
+    estimates.tell(total, estimate, top)
     if central is not None:
         say()
         paragraph(
             f"If a shuffler forgets who sent what, all reports together are ({central['epsilon']:.3g}, "
             f"{central['delta']:g})-DP towards whoever sees what it passes on."
         )
-    for path in (each for each in (save, plot) if each is not None):
+    for path in (target for target in (save, plot) if target is not None):
         say()
         say(f"Wrote {path}.", style="good")
 
@@ -203,29 +203,29 @@ def recommend(
     from sfumato.local.recommend import percent
     from sfumato.mechanisms import Geometric
 
-    found = compare(epsilon, size, people)
+    comparison = compare(epsilon, size, people)
     trusted = Geometric(epsilon, 1).error(0.95)
     if json_:
         emit_json(
             {
-                "randomizer": _brief(found.randomizer),
-                "why": found.why,
-                "alternatives": found.table.to_pylist(),
+                "randomizer": _brief(comparison.randomizer),
+                "why": comparison.why,
+                "alternatives": comparison.table.to_pylist(),
                 "error_with_a_steward": trusted,
             }
         )
         return
     table(
         {
-            "randomizer": [each.name for each in found.alternatives],
-            "error": [f"± {_figure(each.error)}" for each in found.alternatives],
-            "of all": [percent(each.error / people) for each in found.alternatives],
-            "bytes": [each.bytes for each in found.alternatives],
-            "server": [_seconds(each.seconds) for each in found.alternatives],
+            "randomizer": [alternative.name for alternative in comparison.alternatives],
+            "error": [f"± {_figure(alternative.error)}" for alternative in comparison.alternatives],
+            "of all": [percent(alternative.error / people) for alternative in comparison.alternatives],
+            "bytes": [alternative.bytes for alternative in comparison.alternatives],
+            "server": [_seconds(alternative.seconds) for alternative in comparison.alternatives],
         }
     )
     say()
-    paragraph(found.why.replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
+    paragraph(comparison.why.replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
     say()
     paragraph(
         f"A steward who sees the values would count to ± {_figure(trusted)} at this epsilon: that is what it "
@@ -272,22 +272,22 @@ def design(
         )
     if (size is None) == (lower is None) or (lower is None) != (upper is None):
         raise InvalidParameter("Give --size, how many values there are, or --lower and --upper of numbers.")
-    found = designed(
+    plan = designed(
         error, epsilon=epsilon, people=people, domain=size, lower=lower, upper=upper, confidence=confidence
     )
     if json_:
         emit_json(
             {
-                "epsilon": float(found.epsilon),
-                "people": found.people,
-                "error": found.error,
-                "confidence": found.confidence,
-                "randomizer": _brief(found.randomizer),
-                "error_with_a_steward": found.steward,
+                "epsilon": float(plan.epsilon),
+                "people": plan.people,
+                "error": plan.error,
+                "confidence": plan.confidence,
+                "randomizer": _brief(plan.randomizer),
+                "error_with_a_steward": plan.steward,
             }
         )
         return
-    paragraph(str(found).replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
+    paragraph(str(plan).replace(" %", f"{HARD}%").replace("± ", f"±{HARD}"))
 
 
 def _figure(value: float) -> str:
@@ -300,7 +300,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f} s" if value < 100 else f"{value / 60:,.0f} min"
 
 
-def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
+def _as_before(output: Path, randomizer: Randomizer[Any]) -> Randomizer[Any]:
     """The randomizer of an existing file, if it has the same epsilon and domain.
 
     Which one is the best depends on how many report: more people on another day must not split a file in two.
@@ -308,15 +308,18 @@ def _as_before(output: Path, made: Randomizer[Any]) -> Randomizer[Any]:
     from sfumato.local.wire import read_reports
 
     if not output.exists():
-        return made
+        return randomizer
     kept = read_reports(output).randomizer
-    same = getattr(kept, "domain", None) == getattr(made, "domain", made) and kept.epsilon == made.epsilon
-    return kept if same else made
+    same = (
+        getattr(kept, "domain", None) == getattr(randomizer, "domain", randomizer)
+        and kept.epsilon == randomizer.epsilon
+    )
+    return kept if same else randomizer
 
 
-def _reports(made: Randomizer[Any], values: pa.ChunkedArray) -> Iterator[NDArray[Any]]:
+def _reports(randomizer: Randomizer[Any], values: pa.ChunkedArray) -> Iterator[NDArray[Any]]:
     for start in range(0, len(values), _CHUNK):
-        yield made.encode(values.slice(start, _CHUNK).to_numpy())
+        yield randomizer.encode(values.slice(start, _CHUNK).to_numpy())
 
 
 def _sums(files: Sequence[Path]) -> Aggregate[Any]:
@@ -325,10 +328,10 @@ def _sums(files: Sequence[Path]) -> Aggregate[Any]:
 
     total: Aggregate[Any] | None = None
     paths = distinct(files)
-    reports = [each for each in paths if not _is_json(each)]
+    reports = [source for source in paths if not _is_json(source)]
     if reports:
         total = aggregate_reports(reports)
-    for path in (each for each in paths if _is_json(each)):
+    for path in (source for source in paths if _is_json(source)):
         try:
             sums = aggregate_from_json(path.read_bytes())
         except (InvalidValue, InvalidParameter) as error:
@@ -372,7 +375,7 @@ def _keep(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _brief(made: Randomizer[Any]) -> dict[str, Any]:
+def _brief(randomizer: Randomizer[Any]) -> dict[str, Any]:
     """What made the reports, but for a long list of values."""
-    data = made.to_dict()
-    return {name: data[name] for name in ("kind", "epsilon")} | {"name": type(made).__name__}
+    data = randomizer.to_dict()
+    return {name: data[name] for name in ("kind", "epsilon")} | {"name": type(randomizer).__name__}

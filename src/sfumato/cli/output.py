@@ -127,9 +127,9 @@ def spelled(text: str) -> str:
 def plain_json(value: Any) -> Any:
     """The value in types that JSON has: exact numbers as the nearest float, days as 2024-05-31."""
     if isinstance(value, Mapping):
-        return {str(key): plain_json(each) for key, each in value.items()}
+        return {str(key): plain_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_json(each) for each in value]
+        return [plain_json(entry) for entry in value]
     if isinstance(value, Fraction | Decimal):
         return int(value) if Fraction(value).denominator == 1 else float(value)
     if isinstance(value, date):

@@ -70,7 +70,7 @@ def init(
             if not columns:
                 raise InvalidParameter(f"{file} has no columns.")
             untyped = file.partition("::")[0].lower().endswith(_UNTYPED)
-            name = table_name(file, [each.name for each in tables])
+            name = table_name(file, [drafted.name for drafted in tables])
             tables.append(DraftTable(name, _relative(file, output), columns, untyped=untyped))
     text = draft(tables, unit=unit, epsilon=epsilon, delta=delta)
     write_new(output, text, force=force)
@@ -79,21 +79,21 @@ def init(
         emit_json(
             {
                 "path": str(output),
-                "tables": [each.name for each in tables],
+                "tables": [drafted.name for drafted in tables],
                 "decisions": marks,
-                "roles": {each.name: _roles(each) for each in tables},
+                "roles": {drafted.name: _roles(drafted) for drafted in tables},
             }
         )
         return
     say(f"Wrote {output}.", style="good")
-    for each in tables:
+    for drafted in tables:
         say()
-        roles = _roles(each)
+        roles = _roles(drafted)
         table(
             {
-                f"columns of {each.name}": list(each.columns),
-                "type": [each.type(name) or "cannot be asked" for name in each.columns],
-                "looks like": [roles[name] for name in each.columns],
+                f"columns of {drafted.name}": list(drafted.columns),
+                "type": [drafted.type(name) or "cannot be asked" for name in drafted.columns],
+                "looks like": [roles[name] for name in drafted.columns],
             }
         )
     say()
@@ -102,7 +102,7 @@ def init(
         if unit is None or epsilon is None
         else "bounds are needed before sums and means"
     )
-    source = "names" if all(each.untyped for each in tables) else "names and types"
+    source = "names" if all(drafted.untyped for drafted in tables) else "names and types"
     paragraph(
         f"From {source} alone; no value of a row was used. {marks} places are marked DECIDE in it: {needed}."
     )
@@ -114,8 +114,8 @@ def init(
     say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
 
 
-def _roles(each: DraftTable) -> dict[str, str]:
-    return {name: each.role(name) for name in each.columns}
+def _roles(draft: DraftTable) -> dict[str, str]:
+    return {name: draft.role(name) for name in draft.columns}
 
 
 def _relative(file: str, output: Path) -> str:
@@ -135,30 +135,30 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
                 "path": str(catalog.path),
                 "tables": [
                     {
-                        **each.declaration(),
-                        "dataset": each.dataset,
-                        "size": each.size,
-                        "rows": each.rows,
-                        "roles": catalog.roles[each.name],
+                        **declared.declaration(),
+                        "dataset": declared.dataset,
+                        "size": declared.size,
+                        "rows": declared.rows,
+                        "roles": catalog.roles[declared.name],
                     }
-                    for each in catalog.tables
+                    for declared in catalog.tables
                 ],
-                "public": [each.declaration() for each in catalog.public],
+                "public": [declared.declaration() for declared in catalog.public],
                 "budgets": {name: budget.to_dict() for name, budget in catalog.budgets.items()},
                 "analysts": {name: sorted(limits) for name, limits in catalog.limits.items()},
             }
         )
         return
-    for number, each in enumerate(catalog.tables):
+    for number, declared in enumerate(catalog.tables):
         if number:
             say()
-        say(each.name, style="bold")
-        paragraph(_promise(each))
+        say(declared.name, style="bold")
+        paragraph(_promise(declared))
         say()
         rows = [
             row
-            for name, kind in each.schema.items()
-            for row in _lines(name, kind, catalog.roles[each.name][name])
+            for name, kind in declared.schema.items()
+            for row in _lines(name, kind, catalog.roles[declared.name][name])
         ]
         heads = ("column", "type", "role", "values")
         table(dict(zip(heads, zip(*rows, strict=True), strict=True)))
@@ -174,8 +174,8 @@ def schema(config: ConfigOption = None, json_: JsonOption = False) -> None:
         paragraph(f"Budget of {name}: {budget}{who}.")
 
 
-def _promise(each: PrivateTable) -> str:
-    unit = each.unit
+def _promise(declared: PrivateTable) -> str:
+    unit = declared.unit
     what = "one row" if unit.is_row else f"all rows with one {unit.column}"
     if unit.is_via:
         what = f"all rows that lead to one owner in {unit.table}"
@@ -186,8 +186,8 @@ def _promise(each: PrivateTable) -> str:
         f"{unit.max_rows} row{'s' * (unit.max_rows > 1)}"
     )
     neighbours = "" if unit.adjacency == "add-remove" else ", exchanged for another"
-    exactly = "" if each.rows is None else f" It has exactly {each.rows:,} rows, which is public."
-    budget = f"Draws on the budget of {each.dataset}; version {each.version}."
+    exactly = "" if declared.rows is None else f" It has exactly {declared.rows:,} rows, which is public."
+    budget = f"Draws on the budget of {declared.dataset}; version {declared.version}."
     return f"Protects {what}{count}{neighbours}.{exactly} {budget}"
 
 
