@@ -161,7 +161,7 @@ def test_the_engine_has_a_name(tmp_path):
     with catalog.engine.open() as opened:
         assert opened.dialect.name == "duckdb"
     for settings, reason in (
-        ("name = 'abacus'", "no engine 'abacus'; known are: duckdb"),
+        ("name = 'abacus'", "no engine 'abacus'; engines: duckdb"),
         ("name = 'os:system'", "no engine 'os:system'; known are: duckdb"),  # nothing is imported by it
         (
             "name = 'duckdb'\nurl = 'abacus://secret@host'",

@@ -63,7 +63,7 @@ _SPELLED = {
 
 
 def is_text(value: str) -> bool:
-    """Whether a text can be written down at all: half of a pair of surrogates is no character."""
+    """Whether a text can be written down at all: half of a pair of surrogates is not a character."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
@@ -195,7 +195,7 @@ def _spelled(character: str, encoding: str) -> str:
 
 
 class Column:
-    """A column of finished cells, whether they stand on the right, and how wide they are."""
+    """A column of finished cells, whether they are set on the right, and how wide they are."""
 
     __slots__ = ("cells", "more", "name", "right", "width")
 
@@ -215,7 +215,7 @@ class Column:
 
 
 def cells_of(columns: Mapping[str, Sequence[object]]) -> list[Column]:
-    """The columns as finished text, numbers marked to stand on the right."""
+    """The columns as finished text, numbers marked to be set on the right."""
     if len({len(values) for values in columns.values()}) > 1:
         raise InvalidParameter("The columns of a table must have the same length.")
     finished = []
@@ -235,7 +235,7 @@ def _has_bar(value: object) -> bool:
 
 
 def _aligned(cells: list[str]) -> list[str]:
-    """The cells with their error bars padded to one length, so that the ± signs stand in one line."""
+    """The cells with their error bars padded to one length, so that the ± signs are in one line."""
     bars = [len(cell.partition(" ± ")[2]) for cell in cells]
     longest = max(bars, default=0)
     return [

@@ -169,7 +169,7 @@ def test_a_folder_is_not_written_over(cli, people):
     for more in ((), ("--force",)):
         found = cli(*ASK, "-k", "2", *MAKE, *more)
         assert found.code == 2
-        assert "no file to write over" in " ".join(found.err.split())
+        assert "exists and is not a file" in " ".join(found.err.split())
 
 
 MAKE = ("--anonymize", "mondrian", "-o", "out.csv")

@@ -322,7 +322,7 @@ def test_the_columns_share_the_price():
         (("linkage", "people.csv", "rows.csv", "--on", "zip,agee"), 'did you mean "age"?'),
         (("linkage", "people.csv", "rows.csv", "--on", " , "), "at least one column"),
         (("linkage", "people.csv", "nothing.csv", "--on", "zip"), "does not exist"),
-        (("linkage", "people.csv", "notes.txt", "--on", "zip"), "no known format"),
+        (("linkage", "people.csv", "notes.txt", "--on", "zip"), "unknown format"),
         (("linkage", "people.csv", "one.csv", "--on", "zip"), "at least two"),
         (
             ("linkage", "people.csv", "rows.csv", "--on", "zip", "--truth", "id", "--control", "one.csv"),

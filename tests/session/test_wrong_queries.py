@@ -316,7 +316,7 @@ WRONG = [
     (
         "SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' AS g, COUNT(*) FROM visits GROUP BY g",
         "near",
-        "CASE is closed with END.",
+        "Close CASE with END.",
         "SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' END AS g, COUNT(*) FROM visits GROUP BY g",
     ),
     ("SELECT AVG amount FROM visits", "column 'AVG'", "Write AVG(x)", "SELECT AVG(amount) FROM visits"),

@@ -288,7 +288,7 @@ class GaussianFilter(_Admits):
         Claim: while Σμ² stays within the budget, the whole interaction is μ-GDP, whatever is chosen by
         earlier answers.
         Source: Koskela, Tobaben, Honkela 2022; Smith, Thakurta 2022. Condition: a loss
-        without a μ (a *discrete* Gaussian, a sampled one) is refused: its ρ is no μ.
+        without a μ (a *discrete* Gaussian, a sampled one) is refused: its ρ is not a μ.
     """
 
     budget: Fraction

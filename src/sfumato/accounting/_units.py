@@ -41,7 +41,7 @@ def unit_loss(loss: PrivacyLoss, share: Rational) -> PrivacyLoss:
         Laplace noise at a shift of s sensitivities is the law at sε, Gaussian noise at s²ρ, and smaller
         shifts are dominated (the docstrings of the losses). Nothing is claimed for who is not in the table,
         nor under exchange, where the newcomer counts as well. **The figure is itself a function of the unit's
-        rows: steward-only.** It is no budget either: who spends by such figures must drop units unseen as
+        rows: steward-only.** It is not a budget either: who spends by such figures must drop units unseen as
         theirs run out (Feldman, Zrnic 2021).
 
     Raises:

@@ -139,7 +139,7 @@ def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
 
 
 def _via(unit: Mapping[str, Any], beside: Mapping[str, Any], where: str) -> PrivacyUnit:
-    """A unit that is reached through another table; its limits stand with it or beside it, not both."""
+    """A unit that is reached through another table; its limits are with it or beside it, not both."""
     check_known("tables.NAME.unit", unit, where)
     if "via" not in unit or "on" not in unit:
         raise CatalogUnusable(
@@ -172,7 +172,7 @@ def _columns(section: Mapping[str, Any], where: str) -> tuple[dict[str, ColumnTy
             raise CatalogUnusable(f"{place}: nullable is true or false.")
         if settings.get("values", UNDECIDED) != UNDECIDED and not isinstance(settings["values"], list):
             raise CatalogUnusable(f'{place}: values is a list, such as ["Lyon", "Nice"].')
-        # An undecided bound is no bound: the column can be filtered on and counted, not summed.
+        # An undecided bound does not count: the column can be filtered on and counted, not summed.
         decided = {key: value for key, value in settings.items() if key != "role" and value != UNDECIDED}
         try:
             columns[name] = column_from_dict(decided)

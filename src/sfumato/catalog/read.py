@@ -192,7 +192,7 @@ class Catalog:
         """Check that this catalog's analyst may ask about the dataset.
 
         Raises:
-            AccessDenied: if the dataset lists its analysts and this is none of them.
+            AccessDenied: if the dataset lists its analysts and this is not one of them.
         """
         listed = self.limits.get(dataset, {})
         if not listed or (self.analyst is not None and spelled(self.analyst, listed) is not None):

@@ -46,7 +46,7 @@ class DraftTable:
 
     Attributes:
         name: What queries will call it.
-        source: As it is to stand in the file.
+        source: As the file will say it.
         columns: Each column's kind, as an engine tells it.
         untyped: Whether the file has no types of its own (CSV), so that names must suggest them.
     """

@@ -114,9 +114,9 @@ def anonymity(
 
 def _check_goals(k: int | None, least: int | None, t: float | None, hidden: list[str]) -> None:
     if k is not None and k < 1:
-        raise InvalidParameter("--k must be a whole number from 1 on.")
+        raise InvalidParameter("--k must be a whole number of at least 1.")
     if least is not None and least < 1:
-        raise InvalidParameter("--l must be a whole number from 1 on.")
+        raise InvalidParameter("--l must be a whole number of at least 1.")
     if t is not None and not 0 <= t <= 1:
         raise InvalidParameter("--t must be a number from 0 to 1.")
     if (least, t) != (None, None) and not hidden:
@@ -154,7 +154,7 @@ def _target(
     if os.path.realpath(target) in _read_from(file):
         raise InvalidParameter("The table is read from that file; name another one.")
     if os.path.lexists(target) and not target.is_file():
-        raise InvalidParameter(f"{output.name[:100]} is there and no file to write over; name another one.")
+        raise InvalidParameter(f"{output.name[:100]} exists and is not a file; name another one.")
     if target.is_file() and not force:
         raise InvalidParameter(f"{output.name[:100]} is there already; --force writes over it.")
     return target

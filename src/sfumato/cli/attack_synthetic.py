@@ -164,7 +164,7 @@ def _check_all_have(names: list[str], *files: str) -> None:
         if not wanted <= {name.strip().casefold() for name in names_in(file)}:
             raise InvalidParameter(
                 "A table has no column for some of those of SYNTHETIC; with --columns name those that all "
-                "three have, and see whether names stand in the first row of each."
+                "three have, and check that the first row of each holds the names."
             )
 
 

@@ -87,7 +87,7 @@ def price(epsilon: str) -> Fraction:
     """The epsilon of the private side.
 
     Raises:
-        InvalidParameter: if it is no number above 0.
+        InvalidParameter: if it is not a number above 0.
     """
     from sfumato.numeric.exact import positive
 

@@ -10,7 +10,7 @@ __all__ = ["listed"]
 
 
 def listed(given: Iterable[str]) -> list[str]:
-    """What stands between commas, in one text or several; what has a comma itself stands in double quotes."""
+    """What is between commas, in one text or several; what has a comma itself is in double quotes."""
     return [part.strip() for text in given for part in _split(text) if part.strip()]
 
 

@@ -79,7 +79,7 @@ class Values:
 
     @property
     def hint(self) -> str:
-        """What an option could do about a value that is none of them; begins with a space, or is empty."""
+        """What an option could do about a value that is not one of them; begins with a space, or is empty."""
         return " Other characters are allowed by --alphabet." if self.length is not None else ""
 
     def randomizer(self, method: str, epsilon: str, people: int) -> Randomizer[Any]:
@@ -118,12 +118,12 @@ def texts_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(path: str) -> list[str]:
-    """The lines of a file as they stand; those that have nothing but blanks are none."""
+    """The lines of a file as they are, without those that have nothing but blanks."""
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, ValueError):
         raise InvalidParameter(
-            f"--domain @FILE needs a text file in UTF-8 with a value in each line; {path[:100]} is none."
+            f"--domain @FILE needs a text file in UTF-8 with a value in each line; {path[:100]} is not one."
         ) from None
     return [line for raw in text.split("\n") if (line := raw.removesuffix("\r")).strip()]
 

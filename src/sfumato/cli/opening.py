@@ -273,7 +273,7 @@ def dataset_named(name: str | None, known: list[str]) -> str:
         if len(known) == 1:
             return known[0]
         raise UnknownDataset(
-            f"Say which dataset: one of {', '.join(sorted(known))}." if known else "There is none."
+            f"Say which dataset: one of {', '.join(sorted(known))}." if known else "There are no datasets."
         )
     if name not in known:
         raise UnknownDataset(f"There is no dataset {name[:40]!r}.{nearest(name, known)}")

@@ -52,7 +52,7 @@ SqlArgument = Annotated[
 ]
 EpsilonOption = Annotated[
     str | None,
-    typer.Option("--epsilon", metavar="NUMBER", help="What to pay; may stand in GoogleSQL's text instead."),
+    typer.Option("--epsilon", metavar="NUMBER", help="What to pay; GoogleSQL's text may say it instead."),
 ]
 DeltaOption = Annotated[
     str | None,

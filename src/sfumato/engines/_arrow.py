@@ -100,7 +100,7 @@ def has_runs(native: Any) -> bool:
 
 
 def _inside(native: Any) -> Any:
-    """The type that a dictionary, runs or an extension hold; None for a type that is no such wrapper."""
+    """The type that a dictionary, runs or an extension hold; None for a type that is not such a wrapper."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(native) or pa.types.is_run_end_encoded(native):
@@ -115,7 +115,7 @@ def _made(chunk: Any, target: Any) -> Any:
 
 
 def _opened(chunk: Any) -> Any:
-    """The values that a dictionary, runs or an extension stand for, one for each row."""
+    """The values that a dictionary, runs or an extension mean, one for each row."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(chunk.type):

@@ -28,14 +28,14 @@ def texts_of(cells: Iterable[Any]) -> list[str | None]:
 
 
 def ids_of(cells: Iterable[Any]) -> list[bytes | None]:
-    """The cells as ids; None for what is no id.
+    """The cells as ids; None for what is not an id.
 
     Privacy:
         Claim: two cells give the same bytes only if they are equal and of one sort: numbers that are the same
         number, or texts, days, times, bytes or UUIDs alike. 7 and "7" are two ids. Reason: the first byte is
         the sort, and the rest is a form of the value from which it can be read back: times have all digits of
-        their seconds, and a year of any length. A float from 2**53 on may stand for several whole numbers and
-        is no id; neither are NaN, spans of time, nor objects of other types.
+        their seconds, and a year of any length. A float from 2**53 on may mean several whole numbers and
+        is not an id; neither are NaN, spans of time, nor objects of other types.
     """
     return [_id(_plain(cell)) for cell in cells]
 
@@ -45,7 +45,7 @@ def _plain(cell: Any) -> Any:
     is_number = isinstance(cell, np.generic) and not isinstance(cell, str | bytes | float | _TIMES)
     try:
         return cell.item() if is_number else cell
-    except Exception:  # an odd cell is no value; its text may hold data
+    except Exception:  # an odd cell has no value; its text may hold data
         return None
 
 

@@ -71,7 +71,7 @@ def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
     if isinstance(dataset, ds.InMemoryDataset):
         return frame_of(dataset.to_table())
     if not isinstance(dataset, ds.FileSystemDataset):
-        raise SourceUnusable(f"{shown} is a dataset of no known kind; give the paths of its files.")
+        raise SourceUnusable(f"{shown} is an unknown kind of dataset; give the paths of its files.")
     form = dataset.format.default_extname
     if form in _ROWS_DECIDE:
         raise SourceUnusable(f"{shown} takes its types from rows of {form} files; give the paths instead.")

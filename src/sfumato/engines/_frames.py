@@ -67,7 +67,7 @@ def frame_of(source: object) -> Frame:
     """A frame as named Arrow columns.
 
     Raises:
-        SourceUnusable: if it is no frame that can be read more than once.
+        SourceUnusable: if it is not a frame that can be read more than once.
     """
     family = type(source).__module__.partition(".")[0]
     reader = _READERS.get(family)
@@ -222,7 +222,7 @@ def _table(columns: list[Any]) -> tuple[Any, list[int]]:
 
 
 def is_text_valid(scannable: Any, position: int) -> bool:
-    """Whether a column in memory is no text, or text in UTF-8: functions of text fail on anything else."""
+    """Whether a column in memory is not text, or text in UTF-8: functions of text fail on anything else."""
     import pyarrow as pa
 
     if not isinstance(scannable, pa.Table):

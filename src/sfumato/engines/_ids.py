@@ -4,7 +4,7 @@
 | --- | --- |
 | whole numbers, DECIMAL, text, UUID, JSON, ENUM, BLOB, BIT, BOOLEAN, DATE | as it is |
 | timestamps | as it is; one with a zone never equals one without |
-| FLOAT, DOUBLE | as it is, but NaN is no id; 0.0 and -0.0 are one number and one id |
+| FLOAT, DOUBLE | as it is, but NaN is not an id; 0.0 and -0.0 are one number and one id |
 | BIGNUM | as it is; 0 and -0 are one number and one id |
 | INTERVAL | refused: a month equals 30 days, two ids would be one |
 | TIME, TIME_NS, TIME WITH TIME ZONE | refused: an hour past 24 makes a read of Parquet fail |
@@ -39,7 +39,7 @@ _APART = {native: f'STRUCT("{field}" {inner})' for native, (field, inner) in _FI
 
 _ALSO = {"BLOB", "BIT", *_APART, *_APART.values()}
 _EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}
-"""Below these a whole number is itself in the type; from there on it may stand for a neighbour, too."""
+"""Below these a whole number is itself in the type; from there on it may also mean a neighbour."""
 _SIGNED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _WIDE = {"UBIGINT", "HUGEINT"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),0\)")
@@ -88,12 +88,12 @@ def keeps_apart(natives: set[str], kind: Kind) -> bool:
 
 
 def as_id(column: str, native: str, form: str) -> str:
-    """SQL for an id or a pointer in the common type of its columns, NULL where it is none.
+    """SQL for an id or a pointer in the common type of its columns, NULL where there is none.
 
     Privacy:
         Claim: two values of the source give the same result only if they are the same number or the same
         text, whatever types the columns have; and a row's result is a function of its own value. Reason:
-        each cast here is exact where it is made. A float that could stand for two whole numbers gives NULL,
+        each cast here is exact where it is made. A float that could mean two whole numbers gives NULL,
         and the row belongs to nobody.
     """
     if native in ALL_NULL:

@@ -20,7 +20,7 @@ from sfumato.schema import Kind
 
 __all__ = ["Origin", "columns_of", "describe", "native_of", "origins_of", "scan_of"]
 
-_VAGUE = "VAGUE"  # stands for a type that DuckDB does not keep apart
+_VAGUE = "VAGUE"  # marks a type that DuckDB does not keep apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Origin:
     """Rows of a source that have the same types, with the columns that are wanted; None: it has no such one.
 
     Attributes:
-        scan: What stands after FROM.
+        scan: What follows FROM.
         values: The columns that are read as values.
         ids: The columns that are compared as they are: the unit, then pointers.
     """

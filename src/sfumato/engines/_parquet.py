@@ -72,7 +72,7 @@ def _footers(connection: Any, files: Files) -> dict[str, Fields]:
             held.setdefault(path, []).append(tuple(map(str, field)))
     except Exception:  # its text may hold data
         return {}
-    return {path: tuple(fields[1:]) for path, fields in held.items()}  # the first stands for the whole file
+    return {path: tuple(fields[1:]) for path, fields in held.items()}  # the first describes the whole file
 
 
 def _scan(files: Files, paths: tuple[str, ...], fields: Fields) -> Scan:
@@ -97,7 +97,7 @@ def _with_keys(
 ) -> tuple[str, tuple[str, ...]]:
     """A read and its columns, with the keys of folders, each in place of a column of its name.
 
-    The columns have other names inside, so that none can stand for the place of a file in the list.
+    The columns have other names inside, so that none can be taken for the place of a file in the list.
     """
     taken = {key.casefold() for key in keys}
     kept = [i for i, name in enumerate(names) if name.casefold() not in taken]

@@ -1,4 +1,4 @@
-r"""Paths as names, never as patterns, and the values that the folders of partitioned files stand for.
+r"""Paths as names, never as patterns, and the values that the folders of partitioned files mean.
 
 DuckDB expands `*`, `?` and `[` in every path that it is given. A folder such as `city=*` is a value that one
 row can bring about, so that this row alone would make a reader read everybody's files again. So each path
@@ -42,7 +42,7 @@ def listed(paths: Iterable[str]) -> str:
 def key_values(path: str, count: int) -> tuple[str | None, ...]:
     """The values of the last `count` folders `key=value` of a path, which Hive writes as parts of a URI.
 
-    None for what is missing, and for what is no text in UTF-8 or has a zero in it.
+    None for what is missing, and for what is not text in UTF-8 or has a zero in it.
     """
     folders = [part for part in Path(path).parts[:-1] if "=" in part]
     return tuple(_value(part.partition("=")[2]) for part in folders[len(folders) - count :])

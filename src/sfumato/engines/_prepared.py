@@ -95,9 +95,9 @@ def read_note(connection: Any, database: str, shown: str) -> Note:
 
 
 def _typed(connection: Any, database: str, note: Note) -> Note | None:
-    """The note with the type of the ids; None where ranks are no numbers, or a column is worked out anew.
+    """The note with the type of the ids; None where ranks are not numbers, or a column is worked out anew.
 
-    A generated column may give another value in each read (`random()`); its expression stands where a default
+    A generated column may give another value in each read (`random()`); its expression is where a default
     would, and a prepared table has none.
     """
     found = connection.execute(

@@ -54,7 +54,7 @@ def in_order(values: list[Any]) -> list[Any]:
 
 def _whole(limit: int) -> int:
     if type(limit) is not int or limit < 0:
-        raise InvalidParameter("limit must be a whole number from 0 on.")
+        raise InvalidParameter("limit must be a whole number of at least 0.")
     return limit
 
 

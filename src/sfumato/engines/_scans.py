@@ -1,4 +1,4 @@
-"""What stands after FROM in DuckDB: files, a table of a DuckDB file, or something that Arrow scans."""
+"""What follows FROM in DuckDB: files, a table of a DuckDB file, or something that Arrow scans."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Part:
     """Rows of a table that are read in one way.
 
     Attributes:
-        scan: What stands after FROM.
+        scan: What follows FROM.
         select: The columns of the view.
         inner: What DuckDB calls the columns of the source that it uses.
     """

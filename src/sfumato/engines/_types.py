@@ -82,9 +82,9 @@ def cast(column: str, native: str, kind: Kind) -> str | None:
         return f"CAST({column} AS {target})"
     if native == "BIGNUM":  # DuckDB's own TRY_CAST raises on more than 64 bits, and the instance is lost
         column, native, found = f"CAST({column} AS VARCHAR)", "VARCHAR", "text"
-    if kind == "boolean" and found == "float":  # NaN is no truth value
+    if kind == "boolean" and found == "float":  # NaN is not a truth value
         return f"TRY_CAST(TRY_CAST({column} AS BIGINT) AS BOOLEAN)"
-    if kind == "date":  # text and timestamps can say "infinity", which is no day
+    if kind == "date":  # text and timestamps can say "infinity", which is not a day
         day = f"TRY_CAST({column} AS DATE)"
         return f"CASE WHEN isfinite({day}) THEN {day} END"
     if found == "text" and native != "VARCHAR":

@@ -212,7 +212,7 @@ def engine(name: str = "duckdb", /, **options: Any) -> Engine:
     known = {point.name: point for point in (*_BUILT_IN.values(), *points)}
     if name not in known:
         names = ", ".join(sorted(known))
-        raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; known are: {names}.")
+        raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; engines: {names}.")
     make: Callable[..., Engine] = known[name].load()
     taken = inspect.signature(make).parameters.values()
     if not any(each.kind is each.VAR_KEYWORD for each in taken):

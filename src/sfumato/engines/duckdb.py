@@ -117,7 +117,7 @@ class DuckDB:
             InvalidParameter: if a limit is invalid.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
-            raise InvalidParameter("threads must be a whole number from 1 on, or None.")
+            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
         if memory is not None and not (isinstance(memory, str) and _SIZE.fullmatch(memory)):
             raise InvalidParameter('memory must be a size like "4GB", or None.')
         if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):

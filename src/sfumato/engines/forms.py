@@ -1,7 +1,7 @@
 """One form for values that are equal: the one place that makes it, for statements and prepared files alike.
 
 An engine's orders, hashes, groups and joins take 0.0 and -0.0 for one value, and all NaN for one. Expressions
-need not: `POWER(x, -1)` and `CAST(x AS TEXT)` see the sign. Which of two such rows comes first, or stands for
+need not: `POWER(x, -1)` and `CAST(x AS TEXT)` see the sign. Which of two such rows comes first, or represents
 both, would be decided by arrival, and so by threads and by the rows of others. Where equal values have one
 form, rows that an order cannot tell apart are the same row.
 

@@ -116,7 +116,7 @@ def prepare(
 
     Raises:
         InvalidParameter: for a path of another kind or in use, a table whose units are rows or are named in
-            another table, or a grouping by what is no declared column of it.
+            another table, or a grouping by what is not a declared column of it.
         SourceUnusable: if the rows cannot be read, or the file cannot be written.
         Cancelled: on Ctrl-C; nothing is written.
     """

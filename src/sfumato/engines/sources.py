@@ -56,7 +56,7 @@ class Files:
         paths: Absolute paths, sorted.
         partitions: The keys of `key=value` folders, which are columns too.
         shown: The source as the steward wrote it, for messages.
-        above: The keys of `key=value` folders above a partitioned source, which are no columns of it though
+        above: The keys of `key=value` folders above a partitioned source, which are not columns of it though
             readers take them for such.
     """
 
@@ -156,7 +156,7 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
         raise SourceUnusable(f"{shown} mixes file formats; name one kind, as in folder/*.parquet.")
     (only,) = formats
     if only is None:
-        raise SourceUnusable(f"{shown} is of no known format; {_known()}.")
+        raise SourceUnusable(f"{shown} has an unknown format; {_known()}.")
     absolute = _each_once(paths)
     keys = {_partition_keys(os.path.relpath(path, os.path.abspath(root))) for path in absolute}
     if len(keys) > 1:

@@ -10,7 +10,7 @@ __all__ = ["given", "number_down", "number_up", "percent_down", "percent_given",
 
 
 def given(value: float) -> str:
-    """A parameter as it was given, to the last digit: 0.1234567 stays that, and 1e-06 is no 0.000001."""
+    """A parameter as it was given, to the last digit: 0.1234567 stays that, and 1e-06 is not 0.000001."""
     if not math.isfinite(value):
         return f"{value:g}"
     exact = Decimal(repr(value)).normalize()

@@ -22,7 +22,7 @@ __all__ = ["Posterior", "advantage", "posterior", "tradeoff"]
 # rates, and never so many that a curve that is slow to compute takes minutes. A rate is done when several
 # rounds in turn have brought it nothing that matters.
 _ROUNDS, _MOST_POINTS, _MATTERS, _IDLE = 26, 320, 1e-8, 5
-_FARTHEST = 700.0  # beyond, e^ε is no float
+_FARTHEST = 700.0  # beyond, e^ε is not a float
 _TOLD = 40.0  # beyond, e^−ε is lost beside 1
 # Many curves are slow to certify at exact multiples of their parameters, such as 0, where they have kinks.
 # Points are placed beside those, which costs nothing that can be seen.

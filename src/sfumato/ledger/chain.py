@@ -57,7 +57,7 @@ class Chain:
         self._key, self.ledger = key, ledger
 
     def seal(self, purpose: str, content: str) -> str:
-        """A mac for something that is no receipt: the ledger's identity, its anchor."""
+        """A mac for something that is not a receipt: the ledger's identity, its anchor."""
         return self._mac(f"{purpose}\n{self.ledger}\n{content}".encode()).hex()
 
     @property

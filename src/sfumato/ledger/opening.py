@@ -128,7 +128,7 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
 
 
 def _is_path(where: str | Path) -> bool:
-    """Whether the system can write this name; bytes that are no UTF-8 arrive as halves of characters."""
+    """Whether the system can write this name; bytes that are not UTF-8 arrive as halves of characters."""
     try:
         os.fsencode(where)
     except UnicodeEncodeError:
@@ -152,7 +152,7 @@ def _in_postgres(address: str, folder: Path, wish: Wish) -> Opened:
             write_new(known, f"{parts.chain.ledger}\n".encode())
         elif known.read_text().strip() != parts.chain.ledger:
             raise LedgerTampered(
-                f"{store.name} is another one than {known} remembers: restore the latest copy of the "
+                f"{store.name} is not the one that {known} remembers: restore the latest copy of the "
                 "database."
             )
     except BaseException:

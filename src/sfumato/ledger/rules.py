@@ -61,7 +61,7 @@ def account_of(book: Book, dataset: str) -> Account:
     """The account of a dataset by its name."""
     found = book.accounts.get(text(dataset, "dataset"))
     if found is None:
-        raise LedgerMismatch(f"The ledger knows no dataset {dataset!r}: register it first.")
+        raise LedgerMismatch(f"The ledger has no dataset {dataset!r}: register it first.")
     return found
 
 

@@ -201,7 +201,7 @@ class Store(ABC):
 
 
 def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
-    # A mac of another type than bytes is no mac: such a row is read, and then refused like any forged one.
+    # A mac of another type than bytes is not valid: such a row is read, and then refused like any forged one.
     return [
         Row(
             int(number),

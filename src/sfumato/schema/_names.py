@@ -41,7 +41,7 @@ PEOPLE = _words(
     顧客 会員 社員
     """
 )
-# What marks a number that stands for one thing.
+# What marks a number as the name of one thing.
 IDS = _words(
     """
     guid hash id ident identifiant identificador identificativo identifier ids kennung pseudonym token
@@ -122,7 +122,7 @@ COUNTED = _words(
     年龄 年齢
     """
 )
-# What says when, and as the last word of a name makes it a time: the year of a loan is no loan.
+# What says when, and as the last word of a name makes it a time: the year of a loan is not a loan.
 PERIODS = _words(
     """
     year jahr annee ano anno jaar rok month monat mois mes mese maand quarter quartal trimestre week woche

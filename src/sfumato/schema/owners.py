@@ -104,7 +104,7 @@ def _check_link(table: PrivateTable, owner: PrivateTable) -> None:
         if "float" in kinds or kinds[0] != kinds[1]:
             raise InvalidParameter(
                 f"{_unit(table)} is via {owner.name} on {here} ({kinds[0]}) = {there} ({kinds[1]}); "
-                "both must be of one kind, and no float."
+                "both must be of one kind, and not floats."
             )
     if owner.unit.is_row:
         raise InvalidParameter(

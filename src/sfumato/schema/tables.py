@@ -93,7 +93,7 @@ class PublicTable:
     """A table about no one, such as the regions of a country: free to read, paid for by no budget.
 
     Privacy:
-        Nothing protects its rows: its values may stand in answers and in errors, and choose the keys of
+        Nothing protects its rows: its values may appear in answers and in errors, and choose the keys of
         groups. Only the steward can know that nobody's data is in it.
 
     Attributes:
@@ -202,7 +202,7 @@ def _key(key: str | Iterable[str] | None, columns: Mapping[str, ColumnType]) -> 
         if column not in columns:
             raise InvalidParameter(f"key: {str(column)[:60]!r} is not a column of the schema.")
         if columns[column].kind == "float":
-            raise InvalidParameter(f"key: {column!r} is a float, which no join can compare for sure.")
+            raise InvalidParameter(f"key: {column!r} is a float, which a join cannot compare exactly.")
     return listed
 
 

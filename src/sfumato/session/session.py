@@ -230,7 +230,7 @@ def _unambiguous(ledger: Ledger, names: set[str]) -> None:
 
 
 def _salt(minted: bytes) -> int:
-    """63 bits that belong to a dataset and are no part of its fingerprints."""
+    """63 bits that belong to a dataset and are not part of its fingerprints."""
     return int.from_bytes(hashlib.sha256(b"choice of groups" + minted).digest()[:8], "big") >> 1
 
 

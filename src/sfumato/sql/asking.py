@@ -108,7 +108,7 @@ def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
     spelt = {each.name.lower(): each.name for each in report.columns}
     if column.lower() not in spelt:
         raise refuse(
-            f"DP_INTERVAL_{end.upper()} takes the alias of a column, and {column[:40]!r} is none here.",
+            f"DP_INTERVAL_{end.upper()} takes the alias of a column, which {column[:40]!r} is not.",
             nearest(column, list(spelt.values()), "Columns") or "Give the aggregate an alias: COUNT(*) AS n.",
         )
     return Bar(position, name, spelt[column.lower()], end == "high", level)

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Example(str):
-    """A word that stands in a slot until a better one is known."""
+    """A word that fills a slot until a better one is known."""
 
 
 ANY_UNIT = _Example("user_id")
@@ -55,7 +55,7 @@ TABLE_PARTS: dict[str, tuple[str, str]] = {
     "db": ("Tables have no schema or catalog name here.", "Write the table's own name."),
     "catalog": ("Tables have no schema or catalog name here.", "Write the table's own name."),
 }
-"""What may not stand with a table's name."""
+"""What a table's name may not have."""
 
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Window: (
@@ -74,7 +74,7 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Cube: ("CUBE is not supported.", _ROLLUP),
     exp.GroupingSets: ("GROUPING SETS are not supported.", _ROLLUP),
 }
-"""The parts of expressions that are refused wherever they stand."""
+"""The parts of expressions that are refused wherever they are."""
 
 _DISTINCT = "Write COUNT(DISTINCT {x})."
 _ONE_VALUE = "It would show a single row's value."

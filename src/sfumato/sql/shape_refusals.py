@@ -71,7 +71,7 @@ SUBQUERIES: dict[str, tuple[str, str]] = {
     ),
     "on": ("DISTINCT ON is not supported.", "QUALIFY ROW_NUMBER() OVER (PARTITION BY {unit} …) = 1 works."),
 }
-"""Subqueries, where they may not stand or have parts that they may not have."""
+"""Subqueries in places where none may be, or with parts that they may not have."""
 
 PER_UNIT: dict[str, tuple[str, str]] = {
     "public": (

@@ -50,7 +50,7 @@ def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
       ids are like;
     * answers: whole questions, against Python, for every order of the rows;
     * public: values and keys of public tables, and of no other;
-    * refusal: what is no SELECT over attached tables, a column that is missing, a name that is kept, a closed
+    * refusal: what is not a SELECT over attached tables, a missing column, a name that is kept, a closed
       engine: an error of its class, with an empty chain and no value of the data.
 
     Args:
@@ -225,7 +225,7 @@ def _whole_numbers(engine: Engine, given: Given) -> Iterator[str]:
 
 
 def _casts(engine: Engine, given: Given) -> Iterator[str]:
-    """Text that is no number, and numbers that do not fit, give NULL and never an error."""
+    """Text that is not a number, and numbers that do not fit, give NULL and never an error."""
     rows = {
         "t": ["x", "", "1e", None],
         "b": [2**63 - 1, -(2**63), 0, None],
@@ -238,7 +238,7 @@ def _casts(engine: Engine, given: Given) -> Iterator[str]:
             row[0] for row in _fetched(engine, "c", [("t", engine.dialect.attempt(column("t"), kind))])
         ]:
             if value is not None:
-                yield f"text that is none is {value!r} as {kind}"
+                yield f"text that is not one is {value!r} as {kind}"
     for value in [
         row[0] for row in _fetched(engine, "c", [("z", engine.dialect.attempt(column("z"), "integer"))])
     ]:
@@ -368,7 +368,7 @@ def _refusal(engine: Engine, given: Given) -> Iterator[str]:
     strange = {
         "a table that is not attached": select([("a", column("a"))], table("other")),
         "a column that is not there": select([("c", column("c"))], table("t")),
-        "a statement that is no SELECT": exp.Drop(this=table("t"), kind="TABLE"),
+        "a statement that is not a SELECT": exp.Drop(this=table("t"), kind="TABLE"),
         "a cast that fails": select([("a", exp.cast(column("a"), "BIGINT"))], table("t")),
     }
     for what, statement in strange.items():

@@ -209,7 +209,7 @@ def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArr
     """All rows in the report's own order: by its first key, then its second; level after level.
 
     Found groups and levels are measured in the order of the question, which knows no first key; found groups
-    of several levels stand in the right order already.
+    of several levels are in the right order already.
     """
     measured = recipe.measured
     if recipe.lines or not (measured.is_open or measured.levels):
@@ -224,7 +224,7 @@ def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArr
 
 
 def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
-    """Where each value stands: in the declared list, or by itself; NULL is last."""
+    """The place of each value: in the declared list, or by itself; NULL is last."""
     if listed is None:
         return _code(values, OrderItem(Column("")))
     places = {value: place for place, value in enumerate(dict.fromkeys(listed))}

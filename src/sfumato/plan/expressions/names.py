@@ -7,7 +7,7 @@ import re
 __all__ = ["in_sql", "unused"]
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Words that stand for something else where a column is meant.
+# Words that mean something else where a column is meant.
 _RESERVED = """
     all analyse analyze and any array as asc asymmetric between both case cast check collate column constraint
     create current_date current_user default deferrable desc describe distinct do else end except false fetch

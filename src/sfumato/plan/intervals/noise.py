@@ -58,7 +58,7 @@ class Noise:
 
         Args:
             mechanism: What draws it, on the integers.
-            unit: What one integer step stands for: 2**-bits, and 2**-30 of that where rows are weighted.
+            unit: What one integer step means: 2**-bits, and 2**-30 of that where rows are weighted.
             rounded: Whether answers are rounded to whole numbers afterwards.
 
         Raises:
@@ -138,7 +138,7 @@ class Noise:
         return Noise(self.law, self.scale, max(0.0, self.slack - self.rounding) * _WIDER)
 
     def continuous(self, *, alone: bool = False) -> Noise:
-        """A continuous law that can stand for this one in any sum, with the slack that makes up for it.
+        """A continuous law that can replace this one in any sum, with the slack that makes up for it.
 
         Geometric noise X and Laplace noise Y of the same b can be drawn together so that X − Y lies within
         [c − 1, c] where they are positive, and mirrored below: c = b·ln(2/(1 + q)), q = exp(−1/b). Proof:

@@ -310,7 +310,7 @@ def clamped_share(
     edges; numbers below 2**lowest count as zero).
 
     Raises:
-        InvalidParameter: for a histogram of another grid, or a confidence that is none.
+        InvalidParameter: for a histogram of another grid, or an invalid confidence.
     """
     y = _histogram(noisy, grid.cells)
     _positive(scale=scale)

@@ -47,7 +47,7 @@ class Grid:
         return call("floor", call("multiply", distance, Constant(float(1 / self.width), "float")))
 
     def value(self, cell: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The number that stands for a cell: itself, or its middle."""
+        """The number that represents a cell: itself, or its middle."""
         shift = 0.0 if self.whole else 0.5
         return np.asarray(float(self.lower) + (cell + shift) * float(self.width), np.float64)
 

@@ -74,7 +74,7 @@ def _full_stage(lists: Sequence[tuple[Any, ...]], level: Level) -> Stage:
 
 
 def _stage(lists: Sequence[tuple[Any, ...]], codes: NDArray[np.int64], level: Level) -> Stage:
-    """A level of the cells of which this is known: where each key's value stands in its list."""
+    """A level of the cells of which this is known: the place of each key's value in its list."""
     if not level:
         return Stage(((None,) * len(lists),), np.zeros(len(codes), dtype=np.int64))
     index, first = np.zeros(len(codes), dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -149,7 +149,7 @@ class Bar:
     """A column of the result that holds one end of another column's intervals.
 
     Attributes:
-        position: Where it stands among all columns.
+        position: Its place among all columns.
         name: What it is called.
         column: Whose intervals they are.
         upper: Whether it is the upper end.
@@ -230,7 +230,7 @@ class Measured:
         source: Where the rows come from; None: they are those of the table itself.
         bounding: How units are held within their limits.
         levels: Which of the keys each grouping set has; empty: all, in one level. A combination has None for
-            the keys that its level leaves out. Where keys are not public, they stand in the order of GROUP
+            the keys that its level leaves out. Where keys are not public, they are in the order of GROUP
             BY, which decides what rows of other keys there are (`plan.questions.others`).
         together: On several levels, which combinations of the values of public keys there are; None: all.
     """

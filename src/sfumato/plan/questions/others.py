@@ -1,7 +1,7 @@
 """The rows of ROLLUP, CUBE and GROUPING SETS where keys are not public: found groups, and "other keys" rows.
 
 Groups are selected on each level that has such a key, so that one made of many small parts is found where its
-parts are not. What stands on each level follows from that public list alone:
+parts are not. What is on each level follows from that public list alone:
 
 ```
 selected (FR, Paris), (FR, Lyon), and (IT) by itself
@@ -87,7 +87,7 @@ class Line:
 
 
 Shelf: TypeAlias = Mapping[Level, Mapping[Group, int]]
-"""Where the line of each level and its values stands."""
+"""The place of the line of each level and its values."""
 
 
 def searched_of(measured: Measured) -> tuple[tuple[Level, ...], ...]:
@@ -186,7 +186,7 @@ def least_lines(keys: Sequence[Key], levels: Iterable[Level], together: Sequence
 
 
 def shelf_of(lines: Sequence[Line]) -> Shelf:
-    """Where each line stands."""
+    """The place of each line."""
     shelf: dict[Level, dict[Group, int]] = {}
     for place, line in enumerate(lines):
         shelf.setdefault(line.level, {})[line.values] = place
@@ -208,7 +208,7 @@ def places_in(shelf: Shelf, group: Group) -> list[int]:
 def labels(lines: Iterable[Line], names: Sequence[str]) -> list[str]:
     """What each line is about, in words: `country, city`, `country, other city`, or `all rows`.
 
-    A key that is not mentioned is left out on that level; one that is "other" stands for all values that have
+    A key that is not mentioned is left out on that level; one that is "other" means all values that have
     no row of their own. Either has no value in its column, and NULL is a value like others elsewhere.
     """
     told = [in_sql(name) for name in names]

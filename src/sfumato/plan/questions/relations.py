@@ -155,7 +155,7 @@ def _check_units(source: Source, private: list[PrivateTable], tables: Mapping[st
     for each in private:
         if each.unit.is_row and not _looks_up(source):
             raise QueryRefused(
-                f"Each row of {each.name} is protected by itself, so that its rows cannot be put together.",
+                f"Each row of {each.name} is protected by itself, so its rows cannot be put together.",
                 'Declare the column that names its units, such as PrivacyUnit("user_id").',
             )
         if each is first:
@@ -165,7 +165,7 @@ def _check_units(source: Source, private: list[PrivateTable], tables: Mapping[st
         ):
             raise QueryRefused(
                 f"{first.name} and {each.name} are not declared to be about the same units.",
-                "Give them the same dataset and adjacency, or the one an owner in the other.",
+                "Give them the same dataset and adjacency, or make one the owner of the other.",
             )
 
 
@@ -298,7 +298,7 @@ def argument_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts:
     """What is known about the values that a unit's own aggregate is over, once its bounds are enforced.
 
     Raises:
-        QueryRefused: if it needs numbers and they are none.
+        QueryRefused: if it needs numbers and gets something else.
         InvalidParameter: for bounds of groups, which a unit's own rows have none of.
     """
     assert call.argument is not None

@@ -129,7 +129,7 @@ def in_one_group(measurement: Measurement, measured: Measured) -> int:
         numbers, at most the sum of both ends.
 
     Raises:
-        InvalidParameter: for distinct values and cells, which are no numbers of one group.
+        InvalidParameter: for distinct values and cells, which are not one number for each group.
     """
     unit = measured.unit
     if measurement.kind in ("values", "cells"):

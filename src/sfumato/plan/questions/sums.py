@@ -124,7 +124,7 @@ def held(argument: Expression, lower: Fraction, upper: Fraction, columns: Mappin
     """The argument held within bounds that the question gives; what is missing stays missing.
 
     Raises:
-        QueryRefused: if it is not a number, or the bounds are none.
+        QueryRefused: if it is not a number, or the bounds are invalid.
     """
     facts = facts_of(argument, columns)
     if facts.kind not in ("integer", "float"):

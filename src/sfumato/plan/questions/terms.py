@@ -129,11 +129,11 @@ def col(name: str) -> Col:
 def _expression(value: object) -> Expression:
     if isinstance(value, Col):
         return value.expression
-    return literal(value)  # type: ignore[arg-type]  # refused there if it is no constant
+    return literal(value)  # type: ignore[arg-type]  # refused there if it is not a constant
 
 
 def expression_of(value: str | Col) -> Expression:
-    """The expression that a name or a column stands for."""
+    """The expression that a name or a column means."""
     return Column(value) if isinstance(value, str) else _expression(value)
 
 

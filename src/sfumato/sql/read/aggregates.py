@@ -219,7 +219,7 @@ def _level(node: exp.Expr) -> Fraction:
 
 
 def _number(node: exp.Expr) -> Fraction | None:
-    """The exact value of a constant as it is written; None where it is none."""
+    """The exact value of a constant as it is written; None for anything else."""
     if isinstance(node, exp.Paren):
         return _number(node.this)
     if isinstance(node, exp.Neg):

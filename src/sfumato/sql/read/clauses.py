@@ -25,7 +25,7 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
     Args:
         select: The query or subquery.
         read: The clauses that it may have, by sqlglot's names.
-        windows: Whether window functions may stand in it.
+        windows: Whether it may hold window functions.
     """
     for name, value in select.args.items():
         if value and name not in read:
@@ -78,7 +78,7 @@ def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tu
     Args:
         select: The query.
         scope: What names mean; learns the aliases.
-        star: Whether `*` stands for all columns.
+        star: Whether `*` means all columns.
     """
     columns: list[tuple[str, exp.Expr]] = []
     taken: set[str] = set()
@@ -98,7 +98,7 @@ def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tu
 
 
 def _starred(node: exp.Expr) -> str | None:
-    """The table whose columns `table.*` stands for, '' for all of them; None for anything else."""
+    """The table whose columns `table.*` means, '' for all of them; None for anything else."""
     if isinstance(node, exp.Star):
         return ""
     return node.table if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
@@ -177,7 +177,7 @@ def _key(node: exp.Expr, columns: list[exp.Expr], scope: Scope) -> exp.Expr:
 
 
 def by_ordinal(node: exp.Expr, columns: list[exp.Expr], clause: str) -> exp.Expr | None:
-    """The column of SELECT that a number stands for; None if this is no number."""
+    """The column of SELECT that a number means; None if this is not a number."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not (isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()):

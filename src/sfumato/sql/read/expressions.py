@@ -39,5 +39,5 @@ def parse_expression(
 
 
 def unknown_function(node: exp.Expr) -> QueryRefused | None:
-    """The refusal of a function without a rule that a node stands in; None where there is none."""
+    """The refusal of a function without a rule around a node; None where there is none."""
     return unknown_around(node, HANDLERS.keys() | SPECIAL.keys())

@@ -359,7 +359,7 @@ def _looked_up(left: Relation, right: Relation, moved: Relation, asked: _Asked, 
         case ((here, Column(name)),) if len(named) == 1 and named[0].meaning == Column(name):
             values = moved.facts[name].values
             used = set(columns_of(moved.predicate)) if moved.predicate is not None else set()
-            # Only texts are listed as they stand in the table; bounds of others say what could be there.
+            # Only texts are listed as the table has them; bounds of others say what could be there.
             if values is not None and moved.facts[name].kind == "text" and used <= {name} and not outer:
                 listed = [literal(value) for value in values if value is not None]
                 among = normal(Call("in", (here, *listed))) if listed else Literal(False, "boolean")

@@ -30,7 +30,7 @@ def take_levels(select: exp.Select) -> tuple[Levels, exp.Select]:
     nodes: list[exp.Expr] = []
     sets: list[list[tuple[int, ...]]] = []
     plain = not any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
-    if not plain:  # GROUP BY a, b WITH ROLLUP: the clause stands for all that is listed before it
+    if not plain:  # GROUP BY a, b WITH ROLLUP: the clause is about all that is listed before it
         kinds = [each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or ()]
         if len(kinds) > 1 or kinds[0].expressions or isinstance(kinds[0], exp.GroupingSets):
             raise refuse("This form of GROUP BY is not supported.", "Write GROUP BY ROLLUP (a, b).")

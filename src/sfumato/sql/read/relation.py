@@ -1,4 +1,4 @@
-"""What a query finds in FROM: names, each with the expression over a source's columns that it stands for."""
+"""What a query finds in FROM: names, each with the expression over a source's columns that it means."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Named:
         table: What FROM calls the table or subquery that it comes from.
         meaning: The expression over the source's columns; None: it has no value to compute with.
         is_unit: Whether it says whose the rows are.
-        hidden: Whether it is found only with its table's name, since another column stands for both (USING).
+        hidden: Whether it is found only with its table's name, since one column serves for both (USING).
     """
 
     name: str
@@ -122,7 +122,7 @@ class Relation:
 
     @property
     def own_units(self) -> tuple[Named, ...]:
-        """Those of them that stand in the tables: the words for an owner elsewhere are no column."""
+        """Those of them that tables have: the words for an owner elsewhere are not a column."""
         tables = (each.unit for each in self.known.values() if isinstance(each, PrivateTable))
         words = {unit.column for unit in tables if unit.is_via}
         return tuple(each for each in self.units if each.name not in words)
@@ -249,13 +249,13 @@ def facts_within(source: Source | Public, names: Iterable[str], known: Mapping[s
 
 
 def both(first: Expression | None, second: Expression | None) -> Expression | None:
-    """The condition that both hold, where None is none."""
+    """The condition that both hold; None is no condition."""
     given = [each for each in (first, second) if each is not None]
     return conjunction(given) if given else None
 
 
 def called_after(word: str, content: Any) -> str:
-    """A name for a column that follows from what it holds: the same whatever stands beside it."""
+    """A name for a column that follows from what it holds: the same whatever is beside it."""
     return f"{word} {hashlib.sha256(json.dumps(content).encode()).hexdigest()[:10]}"
 
 

@@ -21,7 +21,7 @@ _LONGEST = 240
 
 
 def inside(node: exp.Expr) -> QueryRefused | None:
-    """The refusal of a subquery in an expression; None where this node is none.
+    """The refusal of a subquery in an expression; None for any other node.
 
     Args:
         node: EXISTS, IN, or a query, in its place in the tree.

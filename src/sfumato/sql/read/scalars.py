@@ -149,7 +149,7 @@ def unknown(node: Any) -> QueryRefused:
 
 
 def unknown_around(node: exp.Expr, handlers: Collection[str]) -> QueryRefused | None:
-    """The refusal of the innermost unknown function that a node stands in, if it stands in one.
+    """The refusal of the innermost unknown function around a node, if there is one.
 
     Args:
         node: A part of a tree.

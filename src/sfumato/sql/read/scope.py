@@ -1,4 +1,4 @@
-"""What names mean in a query: columns of what stands in FROM, aliases of the result."""
+"""What names mean in a query: columns of FROM, aliases of the result."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Scope:
         return self.columns.get(node.name) if isinstance(node, exp.Column) else None
 
     def node(self, column: Named) -> exp.Column:
-        """A column as it stands in resolved trees."""
+        """A column as resolved trees have it."""
         return exp.column(exp.to_identifier(self._ids[id(column)], quoted=True))
 
     def resolved(self, tree: exp.Expr, *, alias_first: bool = False) -> exp.Expr:
@@ -119,7 +119,7 @@ class Scope:
         return tree
 
     def scalar(self, tree: exp.Expr, also: Mapping[str, Facts] | None = None) -> Expression:
-        """The expression over the source's columns that a resolved tree stands for, in normal form.
+        """The expression over the source's columns that a resolved tree means, in normal form.
 
         Args:
             tree: Resolved.
@@ -234,7 +234,7 @@ def _bare(name: str) -> str:
 
 
 def _is_compared(column: exp.Column) -> bool:
-    """Whether a name stands where a text often does: behind a sign of comparison, or in a list."""
+    """Whether a name is where a text often is: after a comparison operator, or in a list."""
     above = column.parent
     if isinstance(above, exp.In):
         return above.this is not column

@@ -93,7 +93,7 @@ def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str
     end = tokens[0].end + 1
     rest = "".join(each if each == "\n" else " " for each in text[:end]) + text[end:]
     if not rest.strip():
-        raise refuse("EXPLAIN is followed by a SELECT.", FORM)
+        raise refuse("EXPLAIN needs a SELECT after it.", FORM)
     tokens = tokenized(rest)
     word = word_at(tokens, 0)
     options = is_kind(tokens, 0, TokenType.L_PAREN) and word_at(tokens, 1) in (
@@ -107,5 +107,5 @@ def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str
     if word == "privacy":
         tokens = tokens[1:]
     if not is_kind(tokens, 0, TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
-        raise refuse("EXPLAIN is followed by a SELECT.", FORM)
+        raise refuse("EXPLAIN needs a SELECT after it.", FORM)
     return True, tokens, rest

@@ -40,7 +40,7 @@ _PLACE = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…) country, COUNT(*) 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What stands in the clause; None where it says nothing.
+    """What the clause says; None where it says nothing.
 
     Attributes:
         epsilon: The epsilon of the query.
@@ -71,7 +71,7 @@ _Parameter = Callable[[str], Constant]
 
 
 def is_google(tokens: Sequence[Token]) -> bool:
-    """Whether the clause stands somewhere in these tokens."""
+    """Whether the clause is somewhere in these tokens."""
     return any(_begins(tokens, at) for at in range(len(tokens) - 2))
 
 
@@ -108,7 +108,7 @@ def take_clause(tokens: list[Token], parameter: _Parameter) -> tuple[Options | N
 
 
 def _place(tokens: Sequence[Token]) -> int | None:
-    """Where the SELECT with the clause stands."""
+    """Where the SELECT with the clause begins."""
     found: int | None = None
     depth = 0
     for at, token in enumerate(tokens):
@@ -169,7 +169,7 @@ def _options(
         if is_kind(tokens, at, TokenType.R_PAREN):
             return options, at + 1
         if not is_kind(tokens, at, TokenType.COMMA):
-            raise refuse(f"{typed} takes one literal or parameter, and no expression.", _EXAMPLE)
+            raise refuse(f"{typed} takes one literal or parameter, not an expression.", _EXAMPLE)
         at += 1
 
 
@@ -204,7 +204,7 @@ def _option(
 
 
 def _no_literal(name: str) -> QueryRefused:
-    return refuse(f"{name} takes a number: a literal or a parameter, and no expression.", _EXAMPLE)
+    return refuse(f"{name} takes a number: a literal or a parameter, not an expression.", _EXAMPLE)
 
 
 def _path(tokens: Sequence[Token], at: int) -> tuple[str | None, str, int]:

@@ -62,7 +62,7 @@ def _typeset(token: Token) -> tuple[str, str] | None:
 
 
 def _left_open(tokens: Sequence[Token], at: int) -> str:
-    """The mark of an f-string, of format or of a driver that stands here."""
+    """The mark of an f-string, of format or of a driver, if one is here."""
     token = tokens[at]
     if token.token_type == TokenType.STRING and _BLANK.fullmatch(token.text):
         return token.text
@@ -93,7 +93,7 @@ def unreadable(tokens: Sequence[Token], place: tuple[int, int] | None, near: str
     Args:
         tokens: Those of the statement.
         place: The line and the column, from 1, where it gave up.
-        near: What stands there.
+        near: What is there.
     """
     if place is None:
         return refuse("The text cannot be read as SQL.", FORM)
@@ -115,7 +115,7 @@ def _guess(tokens: Sequence[Token], at: int) -> str:
             else "A parenthesis is closed that was not opened."
         )
     if kinds.count(TokenType.CASE) > kinds.count(TokenType.END):
-        return "CASE is closed with END."
+        return "Close CASE with END."
     for each in range(max(0, at - 3), min(len(tokens), at + 1)):
         if is_kind(tokens, each, TokenType.FARROW):
             return "Write >= for at least."

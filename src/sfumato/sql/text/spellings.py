@@ -21,7 +21,7 @@ _PARTS = {"day", "week", "isoweek", "month", "quarter", "year"}
 
 
 def named(tokens: Sequence[Token], text: str) -> list[Token]:
-    """The tokens with names for what stands between backticks.
+    """The tokens with names for what is between backticks.
 
     Args:
         tokens: As DuckDB's tokenizer gives them, to which a backtick is nothing.
@@ -99,7 +99,7 @@ def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int
 
 
 def _part(argument: Sequence[Token]) -> str:
-    """The part of a date that an argument names; '' if it is none."""
+    """The part of a date that an argument names; '' if it names none."""
     words = [each.text.lower() for each in argument]
     if words == ["week", "(", "monday", ")"]:
         return "isoweek"

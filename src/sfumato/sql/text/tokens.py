@@ -1,4 +1,4 @@
-"""Small readings of tokens: is this a name, does an operand end here, which constant stands here."""
+"""Small readings of tokens: is this a name, does an operand end here, which constant is here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Constant: TypeAlias = Fraction | str | bool | datetime.date | None
-"""What may stand as a constant in an option or a bound; the number is exact."""
+"""What may be a constant in an option or a bound; the number is exact."""
 
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**400)
 _WORDS = {TokenType.NULL: None, TokenType.TRUE: True, TokenType.FALSE: False}
@@ -59,7 +59,7 @@ _OPERANDS = frozenset(
 
 
 def is_kind(tokens: Sequence[Token], at: int, *kinds: TokenType) -> bool:
-    """Whether a token of one of these kinds stands at this place."""
+    """Whether the token at this place is of one of these kinds."""
     return 0 <= at < len(tokens) and tokens[at].token_type in kinds
 
 
@@ -74,7 +74,7 @@ def word_at(tokens: Sequence[Token], at: int) -> str:
 
 
 def adjacent(left: Token, right: Token) -> bool:
-    """Whether nothing stands between the two."""
+    """Whether there is nothing between the two."""
     return left.end + 1 == right.start
 
 

@@ -39,7 +39,7 @@ def where(predicate: Expression | None, columns: Mapping[str, Facts], dialect: D
 def select_per_unit(
     source: PerUnit, inner: exp.Expr, tables: Mapping[str, Any], dialect: Dialect
 ) -> exp.Select:
-    """The SELECT, from what stands in FROM for the rows that are aggregated.
+    """The SELECT, given what FROM holds for the rows that are aggregated.
 
     Privacy:
         A group holds rows of one unit only, since the unit is what is grouped by first; rows without one are

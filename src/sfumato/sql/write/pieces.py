@@ -58,7 +58,7 @@ def select(
 
 
 def subquery(query: exp.Query, alias: str) -> exp.Subquery:
-    """A query that stands in FROM."""
+    """A query inside FROM."""
     return query.subquery(quoted(alias), copy=False)
 
 

@@ -44,7 +44,7 @@ _PLACE = "sfumato place"
 
 
 def lower_source(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
-    """What stands in FROM: it has the source's columns, and `UNIT_COLUMN` unless each row is a unit.
+    """What FROM holds: it has the source's columns, and `UNIT_COLUMN` unless each row is a unit.
 
     Args:
         source: Where the rows come from.
@@ -190,7 +190,7 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: Dialect) -> exp.
     Privacy:
         Private partners have the same unit, whatever else is asked: the pairs of a unit are pairs of its own
         rows. A public table is the same for all neighbours, and a row has at most one partner in it, since
-        it is grouped by what is compared. So one row stays one, also if a declared key is none.
+        it is grouped by what is compared. So one row stays one, even if a declared key is not unique.
     """
     source_facts(source, tables)  # checks names and kinds
     private = _has_units(_rows(source.left), tables)

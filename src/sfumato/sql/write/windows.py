@@ -38,7 +38,7 @@ _COPY = "copy"
 def select_windowed(
     source: Windowed, inner: exp.Expr, tables: Mapping[str, Any], dialect: Dialect
 ) -> exp.Select:
-    """The SELECT, from what stands in FROM for the rows that see one another.
+    """The SELECT, given what FROM holds for the rows that see one another.
 
     Privacy:
         Every window is partitioned by the unit first, and rows without one are left out: a row sees rows of
@@ -152,7 +152,7 @@ def _check(call: WindowCall) -> None:
         if not call.order:
             raise InvalidParameter(f"{call.function.upper()} needs an order.")
         if (call.argument is None) != (call.function in _RANKS) or not 0 <= call.offset < _FAR:
-            raise InvalidParameter(f"{call.function.upper()} has an unfitting argument or offset.")
+            raise InvalidParameter(f"{call.function.upper()} has an argument or offset that does not fit.")
     elif call.order:
         raise InvalidParameter("An aggregate over a window is over the whole partition and has no order.")
     elif call.argument is None and call.function != "count":

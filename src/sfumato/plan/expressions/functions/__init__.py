@@ -3,7 +3,7 @@
 One meaning for all engines:
 
 - Numbers are computed in doubles, so whole numbers are exact up to 2**53; a result is BIGINT or DOUBLE.
-- What is undefined is NULL: division by zero, the logarithm of zero, a text that is no date, a date beyond
+- What is undefined is NULL: division by zero, the logarithm of zero, a text that is not a date, a date beyond
   the years 1 to 9999. What is too large is infinite, and is clamped where it is measured.
 - What makes a text of others reads their first 10,000 characters.
 - NaN comes only from NaN (or infinities) in the data. Comparisons take it as equal to itself and greater than

@@ -155,11 +155,11 @@ _TEXT = f"CASE WHEN isnan({_X}) THEN 'nan' ELSE CAST({_X} + {_ZERO} AS TEXT) END
 CASTS: tuple[Function, ...] = (
     Function(
         "to_integer", (1, 1), _to_integer, "TRY_CAST({0} AS BIGINT)", _compute_integer, listed=False,
-        doc="The nearest whole number, halves to even; NULL if it is none or needs more than 64 bits.",
+        doc="The nearest whole number, halves to even; NULL for other text and beyond 64 bits.",
     ),
     Function(
         "to_float", (1, 1), _to_float, "TRY_CAST({0} AS DOUBLE)", _numbers, listed=False,
-        doc="As a number; NULL if the text is none.",
+        doc="As a number; NULL for text that is not a number.",
     ),
     Function(
         "to_text", (1, 1), _to_text, "CAST({0} AS TEXT)", _compute_text, listed=False, doc="As text.",
@@ -174,10 +174,10 @@ CASTS: tuple[Function, ...] = (
     ),
     Function(
         "to_date", (1, 1), _to_date, "TRY_CAST({0} AS DATE)", _compute_date, listed=False,
-        doc="As a date; NULL if the text is none.",
+        doc="As a date; NULL for text that is not a date.",
     ),
     Function(
         "to_boolean", (1, 1), _to_boolean, "TRY_CAST({0} AS BOOLEAN)", _compute_boolean, listed=False,
-        doc="As a truth value: whether a number is not 0; NULL if the text is none.",
+        doc="As a truth value: whether a number is not 0; NULL for text that is not one.",
     ),
 )  # fmt: skip

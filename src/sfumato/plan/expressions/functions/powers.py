@@ -120,7 +120,7 @@ def _rounded(value: Array, digits: int) -> Array:
 def _round(facts: Facts, digits: Facts | None = None) -> Facts:
     numbers("ROUND", facts)
     places = 0 if digits is None else digits.single
-    whole = digits is None or digits.kind == "integer"  # a truth value is none
+    whole = digits is None or digits.kind == "integer"  # a truth value is not
     if not whole or not isinstance(places, int) or abs(places) > _DIGITS:
         raise QueryRefused(f"ROUND takes a constant number of digits, up to {_DIGITS}.", "Write ROUND(x, 2).")
     if facts.kind == "integer" and places == 0:
@@ -150,7 +150,7 @@ def _width_bucket(value: Facts, low: Facts, high: Facts, count: Facts) -> Facts:
     if not isinstance(buckets, int) or not 1 <= buckets <= 100_000 or None in (low.single, high.single):
         raise QueryRefused("WIDTH_BUCKET takes a constant number of buckets from 1 to 100000.")
     if low.single >= high.single:
-        raise QueryRefused("WIDTH_BUCKET needs a low end below its high end.", "Exchange them.")
+        raise QueryRefused("WIDTH_BUCKET needs a low end below its high end.", "Swap them.")
     first = Fraction(0) if value.low < low.low else Fraction(1)
     last = Fraction(buckets + 1) if value.high >= high.low else Fraction(buckets)
     if value.low >= high.low:

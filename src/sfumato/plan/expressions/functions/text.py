@@ -59,7 +59,7 @@ def _part(name: str, least: tuple[int, ...]) -> Callable[..., Facts]:
         need(name, ("text",), facts)
         for place, bound in zip(places, least, strict=False):
             if place.kind != "integer" or not bound <= place.single <= 2**31 - 1:
-                raise QueryRefused(f"{name} takes constant whole numbers from {bound} on.", _PART_FIX)
+                raise QueryRefused(f"{name} takes constant whole numbers of at least {bound}.", _PART_FIX)
         return Facts("text", facts.nullable)
 
     return rule
@@ -81,7 +81,8 @@ def _replaced(facts: Facts, search: Facts, replacement: Facts) -> Facts:
     if old is None or new is None or len(new.encode()) > len(old.encode()):
         # Else nested calls could make one row fill the memory.
         raise QueryRefused(
-            "REPLACE takes constants, the new text no longer than the old.", "Replace by something shorter."
+            "REPLACE takes constants, and the new text must be no longer than the old.",
+            "Use a shorter new text.",
         )
     return Facts("text", facts.nullable)
 
@@ -106,7 +107,7 @@ def _like(name: str) -> Callable[..., Facts]:
         if read is None:
             raise QueryRefused(f"The pattern of {name} ends with its escape character.", "Double it.")
         if sum(wild and character == "%" for character, wild in read) > _WILDCARDS:
-            raise QueryRefused(f"{name} takes at most {_WILDCARDS} times %.", "Shorten the pattern.")
+            raise QueryRefused(f"{name} takes % at most {_WILDCARDS} times.", "Shorten the pattern.")
         return truth(nullable=facts.nullable)
 
     return rule
@@ -126,7 +127,7 @@ def _read(pattern: str, mark: str | None) -> list[tuple[str, bool]] | None:
 
 
 def _pattern(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """A pattern that has an escape character only where a wildcard stands for itself, and then always `!`.
+    """A pattern that has an escape character only where a wildcard means itself, and then always `!`.
 
     Privacy:
         An engine that meets an escape character at the end of a pattern raises, but only for a row that has

@@ -90,7 +90,7 @@ class Linear(Estimator):
     Attributes:
         constant: What is added.
         weights: The coefficients of the parts.
-        rows: The number of rows where that is public and stands in place of a measured count.
+        rows: The number of rows where that is public and replaces a measured count.
         rounds: Whether the parts are rounded to whole numbers first, as sums of whole numbers are released.
         averages: Whether the aggregate takes a number of rows: sums and averages do, counts do not.
     """
@@ -213,12 +213,12 @@ def argument_of(call: AggregateCall, columns: Mapping[str, Facts]) -> Expression
     """What an aggregate is over: its argument, held within the bounds that the question gives for each row.
 
     Raises:
-        QueryRefused: if the bounds are none, or for another aggregate.
+        QueryRefused: if the bounds are invalid, or for another aggregate.
     """
     if call.bounds is None or call.bounds[0] != "row":
         return call.argument
     if call.argument is None or call.function in ("count", "count_distinct", "count_values"):
-        raise QueryRefused("A count has no bounds for each row.", "Leave them out, or bound each group.")
+        raise QueryRefused("A count takes no bounds for each row.", "Leave them out, or bound each group.")
     return held(call.argument, *call.bounds[1:], columns)
 
 

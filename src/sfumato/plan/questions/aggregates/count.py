@@ -58,7 +58,7 @@ def _counted(call: AggregateCall, columns: Mapping[str, Facts]) -> Measurement:
 def _whole(bound: Fraction) -> int:
     if bound.denominator != 1 or not 0 <= bound <= _MOST:
         raise QueryRefused(
-            "The bounds of a COUNT are whole numbers from 0 on.",
+            "The bounds of a COUNT are whole numbers of at least 0.",
             "Write contribution_bounds_per_group => (0, 5).",
         )
     return int(bound)
