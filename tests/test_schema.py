@@ -159,7 +159,7 @@ REGIONS = PublicTable("regions", source="x", schema={"k": sf.Int(), "name": sf.T
         (
             linked("orders", "f", schema={"up": sf.Float()}),
             [PrivateTable("f", source="x", unit=PrivacyUnit("k"), schema={"k": sf.Float()})],
-            "no float",
+            "not floats",
         ),
         (
             linked("orders", "f"),
