@@ -92,18 +92,18 @@ def careless(ratings: Ratings, epsilon: str) -> tuple[sf.Exponential, NDArray[np
 def attack(epsilon: str, rounds: int = 200) -> dict[str, float]:
     """How often one choice tells whether viewer 0 is in the data: half is a guess."""
     ratings = viewers()
-    found = {}
+    rates = {}
     for name, choice in (
         ("careless average", lambda r: careless(r, epsilon)),
         ("sum of likes", lambda r: by_likes(r, epsilon)),
         ("average with a floor", lambda r: by_average(r, epsilon, 200)),
     ):
-        there, gone = (choice(each) for each in (ratings, ratings.without(0)))
+        there, gone = (choice(data) for data in (ratings, ratings.without(0)))
         # Somebody loved the film that only viewer 0 can have seen: then they are there.
         right = sum(there[0].select(there[1]) == RARE for _ in range(rounds))
         right += sum(gone[0].select(gone[1]) != RARE for _ in range(rounds))
-        found[name] = right / (2 * rounds)
-    return found
+        rates[name] = right / (2 * rounds)
+    return rates
 
 
 def main() -> None:

@@ -34,10 +34,10 @@ def values(size: int) -> np.ndarray:
 
 def noisy_bids(bids: np.ndarray, auction: PriceAuction, rounds: int = 20) -> float:
     """The mean revenue of the price that is best for bids with Laplace noise of the same epsilon each."""
-    made, total = random.simulation(1), 0.0
+    chance, total = random.simulation(1), 0.0
     revenue = auction.revenue(bids)
     for _ in range(rounds):
-        noisy = bids + made.laplace(scale=TOP / EPSILON, size=len(bids))
+        noisy = bids + chance.laplace(scale=TOP / EPSILON, size=len(bids))
         total += revenue[np.argmax(auction.revenue(np.clip(noisy, 0, None)))]
     return total / rounds
 
@@ -54,17 +54,19 @@ def market(sizes: Sequence[int], path: str | None) -> None:
         order = np.argsort(revenue)
         chances = np.cumsum(law[order])
         low, high = (revenue[order[np.searchsorted(chances, q)]] for q in (0.05, 0.95))
-        found = {
+        of_best = {
             "private": float(law @ revenue) / optimum,
             "promised": np.nan if promise.vacuous else promise.least / optimum,
             "noisy": noisy_bids(bids, auction) / optimum,
             "low": low / optimum,
             "high": high / optimum,
         }
-        for name, share in found.items():
+        for name, share in of_best.items():
             shares[name].append(share)
-        said = "nothing" if promise.vacuous else f"{found['promised']:.1%}"
-        print(f"   {size:>8,} {optimum:>12,.0f} {found['private']:>9.1%} {said:>9} {found['noisy']:>11.1%}")
+        said = "nothing" if promise.vacuous else f"{of_best['promised']:.1%}"
+        print(
+            f"   {size:>8,} {optimum:>12,.0f} {of_best['private']:>9.1%} {said:>9} {of_best['noisy']:>11.1%}"
+        )
     print(f"\nepsilon {EPSILON:g}, prices up to {TOP}; shares of what the best single price earns.")
     print("What is lost to privacy grows with the logarithm of the market, not with it.")
     if path is None:

@@ -45,20 +45,20 @@ def measure(sizes: Sequence[int] = SIZES, repeats: int = 60, seed: int = 1) -> d
 
 def learning_curve(path: str | None, sizes: Sequence[int], repeats: int) -> None:
     """The table, and the picture of the same."""
-    found = measure(sizes, repeats)
+    curves = measure(sizes, repeats)
     print(f"Learning a threshold among {CUTS + 1:,d}, ε = {EPSILON}: error above the best rule's,")
     print(f"{1 - BETA:.0%} of runs are below, against what is promised for any world.\n")
     print("examples   private   promised    without privacy   promised")
     for i, n in enumerate(sizes):
-        left = f"{n:8,d}   {found['private'][i]:7.5f}   {found['promise'][i]:8.4f}"
-        print(f"{left}    {found['plain'][i]:15.5f}   {found['plain promise'][i]:8.4f}")
+        left = f"{n:8,d}   {curves['private'][i]:7.5f}   {curves['promise'][i]:8.4f}"
+        print(f"{left}    {curves['plain'][i]:15.5f}   {curves['plain promise'][i]:8.4f}")
     if path is None:
         print("\n(Give a path, such as curve.png, to get this as a picture.)")
         return
     sf.plots.against_bound(
         sizes,
-        {"private learner, ε = 0.2": found["private"], "best on the sample": found["plain"]},
-        {"promised, private": found["promise"], "promised without privacy": found["plain promise"]},
+        {"private learner, ε = 0.2": curves["private"], "best on the sample": curves["plain"]},
+        {"promised, private": curves["promise"], "promised without privacy": curves["plain promise"]},
         of="examples",
         value="error above the best rule's, 95th percentile",
         logarithmic="xy",

@@ -22,11 +22,11 @@ START = datetime.date(2026, 3, 1)
 
 def bids_of_day(day: int, auctions: int = AUCTIONS) -> BidLog:
     """Two or three bidders an auction; what they would pay drifts upwards over the month."""
-    made = random.simulation(day)
-    sizes = made.integers(2, 4, auctions)
+    chance = random.simulation(day)
+    sizes = chance.integers(2, 4, auctions)
     rows = int(sizes.sum())
-    worth = made.uniform(0, 60 + day, rows).round(2)
-    return BidLog(np.repeat(np.arange(auctions), sizes), made.integers(0, BIDDERS, rows), worth)
+    worth = chance.uniform(0, 60 + day, rows).round(2)
+    return BidLog(np.repeat(np.arange(auctions), sizes), chance.integers(0, BIDDERS, rows), worth)
 
 
 def main(arguments: Sequence[str] = (), days: int = DAYS, auctions: int = AUCTIONS) -> None:

@@ -33,7 +33,7 @@ def town(drivers):
 
 def chicken():
     game = NormalForm([[[6, 2], [7, 0]], [[6, 7], [2, 0]]], high=7)
-    mixed = max(each.welfare for each in nash(game) if not each.pure)
+    mixed = max(point.welfare for point in nash(game) if not point.pure)
     print("Two drivers at a crossing (the game of chicken): together they get")
     print(f"{best_correlated(game).welfare:.2f} with good advice, and {mixed:.2f} when each draws alone.\n")
 

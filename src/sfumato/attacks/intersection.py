@@ -78,8 +78,8 @@ def intersection(
     ```python
     from sfumato.attacks.printed import company_z, table_2
 
-    found = intersection([table_2(), company_z()], people={"age": 31}, quasi="age", sensitive="score")
-    found.candidates                                                                # ((613,),)
+    both = intersection([table_2(), company_z()], people={"age": 31}, quasi="age", sensitive="score")
+    both.candidates                                                                 # ((613,),)
     ```
 
     Steward-only: the outcome counts real people, and the candidates are values of rows.
