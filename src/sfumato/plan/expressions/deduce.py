@@ -108,7 +108,7 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if isinstance(expression, Column):
         if expression.name not in columns:
-            fix = _nearest(expression.name, {in_sql(each): None for each in columns}, "Columns")
+            fix = _nearest(expression.name, {in_sql(column): None for column in columns}, "Columns")
             raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
         return expression, columns[expression.name]
     if isinstance(expression, Literal):
@@ -117,7 +117,7 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     if expression.function not in FUNCTIONS:
         fix = _nearest(expression.function, FUNCTIONS, "Functions")
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
-    parts = [_typed(each, columns) for each in expression.arguments]
+    parts = [_typed(argument, columns) for argument in expression.arguments]
     kinds = {facts.kind for _, facts in parts}
     if "date" in kinds and "text" in kinds and expression.function in _COMPARING:
         parts = [_as_day(part, facts) for part, facts in parts]
@@ -145,11 +145,11 @@ def _sorting(option: tuple[Expression, Facts]) -> tuple[str, Any]:
 
 
 def _flat(expression: Call) -> Iterator[Expression]:
-    for each in expression.arguments:
-        if isinstance(each, Call) and each.function == expression.function:
-            yield from each.arguments  # flat already
+    for argument in expression.arguments:
+        if isinstance(argument, Call) and argument.function == expression.function:
+            yield from argument.arguments  # flat already
         else:
-            yield each
+            yield argument
 
 
 def _as_day(part: Expression, facts: Facts) -> tuple[Expression, Facts]:
@@ -189,10 +189,10 @@ def _check(constant: Literal) -> None:
 
 
 def _nearest(name: str, known: Mapping[str, Any], what: str) -> str:
-    found = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1)
-    spelt = {each.lower(): each for each in known}
-    if found:
-        return f"Did you mean {spelt[found[0]]}?"
+    close = difflib.get_close_matches(name.lower(), [word.lower() for word in known], 1)
+    spelt = {word.lower(): word for word in known}
+    if close:
+        return f"Did you mean {spelt[close[0]]}?"
     return f"{what}: {', '.join(sorted(known)[:20])}{', …' if len(known) > 20 else ''}."
 
 
@@ -204,9 +204,11 @@ def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:
         return facts
     if facts.values is not None and facts.kind != "boolean":
         return facts
-    if function.compute is None or any(each.values is None or each.kind is None for each in arguments):
+    if function.compute is None or any(
+        argument.values is None or argument.kind is None for argument in arguments
+    ):
         return facts
-    lists = [(*(each.values or ()), *((None,) if each.nullable else ())) for each in arguments]
+    lists = [(*(argument.values or ()), *((None,) if argument.nullable else ())) for argument in arguments]
     if not 0 < math.prod(map(len, lists)) <= _PRODUCT or (function.ascii and not _ascii(lists)):
         return facts
     if _written(lists) > _LETTERS:
@@ -218,17 +220,17 @@ def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:
     results = result.compressed()
     if not len(results) or (facts.kind == "integer" and not np.isfinite(results).all()):
         return facts
-    found = tuple(dict.fromkeys(_python(each, facts) for each in results))
-    bounded = replace(facts, values=found, nullable=bool(np.ma.getmaskarray(result).any()))
+    distinct = tuple(dict.fromkeys(_python(value, facts) for value in results))
+    bounded = replace(facts, values=distinct, nullable=bool(np.ma.getmaskarray(result).any()))
     if facts.kind in (None, "text"):
         return bounded
-    places = [days_of(each) if isinstance(each, datetime.date) else Fraction(each) for each in found]
+    places = [days_of(value) if isinstance(value, datetime.date) else Fraction(value) for value in distinct]
     return replace(bounded, lower=min(places), upper=max(places), step=Fraction(1))
 
 
 def _written(lists: list[tuple[Any, ...]]) -> int:
     """How many characters there are at most in all combinations together."""
-    longest = sum(max(len(each) if isinstance(each, str) else 0 for each in values) for values in lists)
+    longest = sum(max(len(value) if isinstance(value, str) else 0 for value in values) for values in lists)
     return longest * math.prod(map(len, lists))
 
 
@@ -236,12 +238,12 @@ def _column(values: list[Any], facts: Facts) -> Any:
     fillers: dict[Any, Any] = {"text": "", "boolean": False, "date": datetime.date(1970, 1, 1)}
     dtypes: dict[Any, Any] = {"text": object, "boolean": bool, "date": "datetime64[D]"}
     filler, dtype = fillers.get(facts.kind, 0), dtypes.get(facts.kind, np.float64)
-    filled = np.array([filler if each is None else each for each in values], dtype=dtype)
-    return np.ma.MaskedArray(filled, mask=[each is None for each in values])
+    filled = np.array([filler if value is None else value for value in values], dtype=dtype)
+    return np.ma.MaskedArray(filled, mask=[value is None for value in values])
 
 
 def _ascii(lists: list[tuple[Any, ...]]) -> bool:
-    return all(each.isascii() for values in lists for each in values if isinstance(each, str))
+    return all(value.isascii() for values in lists for value in values if isinstance(value, str))
 
 
 def _python(value: Any, facts: Facts) -> Any:
@@ -264,7 +266,7 @@ def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
         QueryRefused: for whole numbers beyond 64 bits, which no key can be.
     """
     listed = facts.values or ()
-    if facts.kind == "integer" and any(abs(each) >= 2**63 for each in listed):
+    if facts.kind == "integer" and any(abs(value) >= 2**63 for value in listed):
         raise QueryRefused("A key is a whole number beyond 64 bits.", "Divide it by a constant.")
     if facts.values is not None:
         return facts.values if len(facts.values) <= limit else None
@@ -276,9 +278,9 @@ def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
     places = (facts.lower + i * facts.step for i in range(count))
     match facts.kind:
         case "date":
-            return tuple(day_of(each) for each in places)
+            return tuple(day_of(place) for place in places)
         case "boolean":
-            return tuple(bool(each) for each in places)
+            return tuple(bool(place) for place in places)
         case "integer":
-            return tuple(int(each) for each in places)
-    return tuple(float(each) for each in places)
+            return tuple(int(place) for place in places)
+    return tuple(float(place) for place in places)

@@ -46,10 +46,10 @@ def _narrow(predicate: Expression, known: Known, holds: bool) -> Known:
             return _narrow(arguments[0], known, not holds)
         case "and" | "or" as word:
             if (word == "and") == holds:
-                for each in (*arguments, *arguments):  # twice: what one says may help another
-                    known = _narrow(each, known, holds)
+                for argument in (*arguments, *arguments):  # twice: what one says may help another
+                    known = _narrow(argument, known, holds)
                 return known
-            return _either([_narrow(each, known, holds) for each in arguments], known)
+            return _either([_narrow(argument, known, holds) for argument in arguments], known)
         case "is_null":
             return known if holds else _present(arguments[0], known)
         case "in":
@@ -76,7 +76,7 @@ def _compare(word: str, left: Expression, right: Expression, known: Known) -> Kn
     if word == "equal":
         return _only(left.name, known, other)
     if facts.values is not None and other.single is not None:
-        kept = tuple(each for each in facts.values if _TESTS[word](each, other.single))
+        kept = tuple(value for value in facts.values if _TESTS[word](value, other.single))
         return {**known, left.name: _relisted(facts, kept)}
     if facts.kind in ("text", "boolean") or word == "not_equal":
         return known
@@ -108,10 +108,10 @@ def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: 
         upper = anchor + step * (math.ceil(place) - 1 if strictly else math.floor(place))
     if lower > upper:
         return facts
-    low_, high_ = (None if isinstance(each, float) else each for each in (lower, upper))
+    low_, high_ = (None if isinstance(bound, float) else bound for bound in (lower, upper))
     values = facts.values
     if values is not None:
-        kept = tuple(each for each in values if lower <= _place(each) <= upper)
+        kept = tuple(value for value in values if lower <= _place(value) <= upper)
         values = kept or values
     return replace(facts, lower=low_, upper=high_, step=None if low_ is None else step, values=values)
 
@@ -125,7 +125,7 @@ def _relisted(facts: Facts, kept: tuple[Any, ...]) -> Facts:
         return facts
     if facts.kind == "text":
         return replace(facts, values=kept)
-    places = [_place(each) for each in kept]
+    places = [_place(value) for value in kept]
     return replace(facts, values=kept, lower=min(places), upper=max(places))
 
 
@@ -134,8 +134,11 @@ def _only(name: str, known: Known, other: Facts) -> Known:
     if other.values is not None and other.values:
         allowed = set(other.values)
         if facts.values is not None:
-            return {**known, name: _relisted(facts, tuple(each for each in facts.values if each in allowed))}
-        kept = tuple(dict.fromkeys(_as(each, facts) for each in other.values if _possible(each, facts)))
+            return {
+                **known,
+                name: _relisted(facts, tuple(value for value in facts.values if value in allowed)),
+            }
+        kept = tuple(dict.fromkeys(_as(value, facts) for value in other.values if _possible(value, facts)))
         return {**known, name: _relisted(facts, kept)}
     if facts.kind in ("text", "boolean"):
         return {**known, name: facts}
@@ -160,28 +163,28 @@ def _narrow_in(arguments: tuple[Expression, ...], known: Known, holds: bool) -> 
     known = _present(value, known)
     if not isinstance(value, Column):
         return known
-    listed = [each.value for each in options if isinstance(each, Literal) and each.value is not None]
+    listed = [option.value for option in options if isinstance(option, Literal) and option.value is not None]
     facts = known[value.name]
     if holds:
         kind = facts.kind
         return _only(value.name, known, Facts(kind, False, values=tuple(listed)))
     if facts.values is None:
         return known
-    return {**known, value.name: _relisted(facts, tuple(each for each in facts.values if each not in listed))}
+    return {**known, value.name: _relisted(facts, tuple(own for own in facts.values if own not in listed))}
 
 
 def _either(options: list[Known], before: Known) -> Known:
-    return {name: _union([each[name] for each in options], facts) for name, facts in before.items()}
+    return {name: _union([option[name] for option in options], facts) for name, facts in before.items()}
 
 
 def _union(options: list[Facts], before: Facts) -> Facts:
-    facts = hull(options, before.kind, nullable=any(each.nullable for each in options))
+    facts = hull(options, before.kind, nullable=any(option.nullable for option in options))
     if facts.values is None:
         return facts
     # In the declared order, if there is one.
     ordered = (
         sorted(facts.values)
         if before.values is None
-        else [each for each in before.values if each in facts.values]
+        else [value for value in before.values if value in facts.values]
     )
     return replace(facts, values=tuple(ordered))

@@ -20,15 +20,15 @@ def normal(expression: Expression) -> Expression:
     """
     if not isinstance(expression, Call):
         return expression
-    made = Call(expression.function, tuple(normal(each) for each in expression.arguments))
-    rule = _RULES.get(made.function)
-    return made if rule is None else rule(made)
+    call = Call(expression.function, tuple(normal(argument) for argument in expression.arguments))
+    rule = _RULES.get(call.function)
+    return call if rule is None else rule(call)
 
 
 def conjunction(predicates: Iterable[Expression]) -> Expression | None:
     """The one condition that all of these hold; None if nothing is asked for."""
-    made = normal(Call("and", tuple(predicates)))
-    return None if made == _TRUE else made
+    both = normal(Call("and", tuple(predicates)))
+    return None if both == _TRUE else both
 
 
 _TRUE = Literal(True, "boolean")
@@ -45,7 +45,7 @@ def _sorted(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
 def _listed(options: Iterable[Expression]) -> tuple[Expression, ...]:
     """Constants in their own order where they have one: keys that a query lists are reported so."""
     constants = tuple(options)
-    kinds = {each.kind for each in constants if isinstance(each, Literal)}
+    kinds = {constant.kind for constant in constants if isinstance(constant, Literal)}
     if len(kinds) == 1 and None not in kinds:
         return tuple(sorted(constants, key=_value))
     return _sorted(constants)
@@ -55,74 +55,74 @@ def _value(constant: Expression) -> Any:
     return constant.value if isinstance(constant, Literal) else None
 
 
-def _commutative(made: Call) -> Expression:
-    return Call(made.function, _sorted(made.arguments))
+def _commutative(call: Call) -> Expression:
+    return Call(call.function, _sorted(call.arguments))
 
 
-def _flat(made: Call) -> tuple[Expression, ...]:
+def _flat(call: Call) -> tuple[Expression, ...]:
     terms: list[Expression] = []
-    for each in made.arguments:
-        same = isinstance(each, Call) and each.function == made.function
-        terms += each.arguments if same and isinstance(each, Call) else [each]
+    for argument in call.arguments:
+        same = isinstance(argument, Call) and argument.function == call.function
+        terms += argument.arguments if same and isinstance(argument, Call) else [argument]
     return tuple(dict.fromkeys(terms))
 
 
-def _and(made: Call) -> Expression:
-    terms = [each for each in _flat(made) if each != _TRUE]
+def _and(call: Call) -> Expression:
+    terms = [term for term in _flat(call) if term != _TRUE]
     if not terms:
         return _TRUE
     return terms[0] if len(terms) == 1 else Call("and", _sorted(terms))
 
 
-def _or(made: Call) -> Expression:
+def _or(call: Call) -> Expression:
     """Equalities of one expression with constants are one IN."""
     listed: dict[Expression, list[Expression]] = {}
     terms: list[Expression] = []
-    for each in _flat(made):
-        match each:
+    for term in _flat(call):
+        match term:
             case Call("equal", (value, Literal() as option)) if option.value is not None:
                 listed.setdefault(value, []).append(option)
             case Call("in", (value, *options)):
                 listed.setdefault(value, []).extend(options)
             case _:
-                terms.append(each)
+                terms.append(term)
     terms += [_in(Call("in", (value, *options))) for value, options in listed.items()]
     return terms[0] if len(terms) == 1 else Call("or", _sorted(terms))
 
 
-def _in(made: Call) -> Expression:
-    value, *options = made.arguments
+def _in(call: Call) -> Expression:
+    value, *options = call.arguments
     listed = _listed(dict.fromkeys(options))
     if len(listed) == 1:
         return Call("equal", (value, listed[0]))
     return Call("in", (value, *listed))
 
 
-def _not(made: Call) -> Expression:
-    match made.arguments[0]:
+def _not(call: Call) -> Expression:
+    match call.arguments[0]:
         case Call("not", (inner,)):
             return inner
         case Call(function, arguments) if function in NEGATED and len(arguments) == 2:
             return normal(Call(NEGATED[function], arguments))
-    return made
+    return call
 
 
-def _compared(made: Call) -> Expression:
-    left, right = made.arguments
+def _compared(call: Call) -> Expression:
+    left, right = call.arguments
     constant = isinstance(left, Literal), isinstance(right, Literal)
-    if constant == (True, False) or (constant == (False, False) and made.function.startswith("greater")):
-        return Call(FLIPPED[made.function], (right, left))
-    return made
+    if constant == (True, False) or (constant == (False, False) and call.function.startswith("greater")):
+        return Call(FLIPPED[call.function], (right, left))
+    return call
 
 
-def _equal(made: Call) -> Expression:
-    left, right = made.arguments
+def _equal(call: Call) -> Expression:
+    left, right = call.arguments
     if isinstance(left, Literal) and isinstance(right, Literal):
-        sure = left == right and left.value is not None and made.function == "equal"
-        return _TRUE if sure else made
+        sure = left == right and left.value is not None and call.function == "equal"
+        return _TRUE if sure else call
     if isinstance(left, Literal) or (not isinstance(right, Literal) and _order(right) < _order(left)):
-        return Call(made.function, (right, left))
-    return made
+        return Call(call.function, (right, left))
+    return call
 
 
 _RULES: dict[str, Callable[[Call], Expression]] = {

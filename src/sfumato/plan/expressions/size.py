@@ -66,19 +66,19 @@ def check_sizes(expressions: Iterable[Expression]) -> None:
     Raises:
         QueryRefused: if they are too large.
     """
-    sizes = [size_of(each) for each in expressions]
-    if sum(each.nodes for each in sizes) > 2 * _NODES or sum(each.texts for each in sizes) > 2 * _TEXTS:
+    sizes = [size_of(expression) for expression in expressions]
+    if sum(size.nodes for size in sizes) > 2 * _NODES or sum(size.texts for size in sizes) > 2 * _TEXTS:
         raise QueryRefused("The question is too large.", _FIX)
 
 
 def size_of(expression: Expression) -> Size:
     """Its size; parts that occur several times are looked at once, however often they occur."""
     known: dict[int, Size] = {}
-    for each in _bottom_up(expression):
-        if isinstance(each, Call):
-            known[id(each)] = _called(each, [known[id(part)] for part in each.arguments])
+    for node in _bottom_up(expression):
+        if isinstance(node, Call):
+            known[id(node)] = _called(node, [known[id(part)] for part in node.arguments])
         else:
-            known[id(each)] = Size(nodes=0 if isinstance(each, Literal) else 1)
+            known[id(node)] = Size(nodes=0 if isinstance(node, Literal) else 1)
     return known[id(expression)]
 
 
@@ -86,30 +86,32 @@ def _bottom_up(expression: Expression) -> Iterator[Expression]:
     seen: set[int] = set()
     waiting: list[tuple[Expression, bool]] = [(expression, False)]
     while waiting:
-        each, ready = waiting.pop()
+        node, ready = waiting.pop()
         if ready:
-            yield each
-        elif id(each) not in seen:
-            seen.add(id(each))
-            waiting.append((each, True))
-            if isinstance(each, Call):
-                waiting += [(part, False) for part in each.arguments]
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting.append((node, True))
+            if isinstance(node, Call):
+                waiting += [(part, False) for part in node.arguments]
 
 
 def _called(expression: Call, parts: list[Size]) -> Size:
     function = FUNCTIONS.get(expression.function)
     chain = expression.function in ("and", "or")
-    depth = max((part.depth + _deeper(chain, each, expression) for part, each in _pairs(parts, expression)),
-                default=0)  # fmt: skip
+    depth = max(
+        (part.depth + _deeper(chain, argument, expression) for part, argument in _pairs(parts, expression)),
+        default=0,
+    )
     if function is None:
         return Size(1 + sum(part.nodes for part in parts), sum(part.texts for part in parts), depth)
     if expression.function == "in" and parts:  # constants in a list take little
         return Size(2 + parts[0].nodes + len(parts) // 8, parts[0].texts, depth)
     own, uses = _template(function.common(len(parts)))
     nodes, texts = own, 1 if function.guarded and not function.guard else 0
-    for position, (part, each) in enumerate(_pairs(parts, expression)):
+    for position, (part, argument) in enumerate(_pairs(parts, expression)):
         times = uses.get(position, 0)
-        if guard := guard_of(function, position, each):
+        if guard := guard_of(function, position, argument):
             more, inner = _template(guard)
             part = Size(more + inner[0] * part.nodes, inner[0] * part.texts)
         nodes += times * part.nodes

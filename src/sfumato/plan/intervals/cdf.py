@@ -311,8 +311,8 @@ def _laplace_widths(sizes: Floats, counts: Floats, risk: float) -> Floats:
 def _few_widths(sizes: Floats, counts: Floats, risk: float) -> Floats:
     form = np.zeros((_FEW, sizes.shape[1]))
     for column in range(sizes.shape[1]):
-        each = np.repeat(sizes[:, column], counts[:, column].astype(np.intp))
-        form[: each.size, column] = each
+        widths = np.repeat(sizes[:, column], counts[:, column].astype(np.intp))
+        form[: widths.size, column] = widths
     used = max(1, int(np.count_nonzero(form, axis=0).max(initial=1)))
     return Blend((Noise("laplace", 1.0),) * used).width(form[:used], 2 * risk)
 

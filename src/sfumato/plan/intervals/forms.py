@@ -102,8 +102,8 @@ class Blend:
     noises: tuple[Noise, ...]
 
     def __post_init__(self) -> None:
-        alone = sum(each.law == "geometric" for each in self.noises) == 1
-        object.__setattr__(self, "noises", tuple(each.continuous(alone=alone) for each in self.noises))
+        alone = sum(noise.law == "geometric" for noise in self.noises) == 1
+        object.__setattr__(self, "noises", tuple(noise.continuous(alone=alone) for noise in self.noises))
 
     def tail(self, form: Floats, width: Floats) -> Floats:
         """A bound on P(|Σ a_i·X_i| > width), slack included; exact but for the slack where that is known.
@@ -112,9 +112,9 @@ class Blend:
         fractions). More, or both laws at once: Chernoff's bound.
         """
         size = np.abs(form)
-        slack = sum((size[i] * each.slack for i, each in enumerate(self.noises)), np.zeros(size.shape[1:]))
+        slack = sum((size[i] * noise.slack for i, noise in enumerate(self.noises)), np.zeros(size.shape[1:]))
         t = (width - slack) * (1 - _EPS)
-        laplace = [size[i] * each.scale for i, each in enumerate(self.noises) if each.law != "gaussian"]
+        laplace = [size[i] * noise.scale for i, noise in enumerate(self.noises) if noise.law != "gaussian"]
         squares = [np.square(size[i] * n.scale) for i, n in enumerate(self.noises) if n.law == "gaussian"]
         if not laplace:
             sigma = np.sqrt(sum(squares, np.zeros(size.shape[1:])))
@@ -130,7 +130,7 @@ class Blend:
         """Σ |a_i|·(the width of X_i alone): about how wide the form is, to start a search from."""
         size = np.abs(form)
         return sum(
-            (size[i] * each.width(risk) for i, each in enumerate(self.noises)), np.zeros(size.shape[1:])
+            (size[i] * noise.width(risk) for i, noise in enumerate(self.noises)), np.zeros(size.shape[1:])
         )
 
     def width(self, form: Floats, risk: float) -> Floats:

@@ -33,7 +33,7 @@ from sfumato.schema import Kind
 __all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "guard_of", "overload"]
 
 FUNCTIONS: dict[str, Function] = {
-    each.name: each for each in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *CASTS)
+    function.name: function for function in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *CASTS)
 }
 """Every function that a plan may call, by name."""
 
@@ -89,8 +89,8 @@ def _evaluate(expression: Expression, vectors: Mapping[str, Vector], count: int)
         return vectors[expression.name]
     if isinstance(expression, Literal):
         return _repeated(expression, count)
-    arguments = [_evaluate(each, vectors, count) for each in expression.arguments]
-    kinds = tuple(_KINDS.get(each.values.dtype.kind, "float") for each in arguments)
+    arguments = [_evaluate(argument, vectors, count) for argument in expression.arguments]
+    kinds = tuple(_KINDS.get(argument.values.dtype.kind, "float") for argument in arguments)
     name, order = overload(expression.function, kinds)
     function = FUNCTIONS.get(name)
     if function is None or function.compute is None:
@@ -115,7 +115,7 @@ _DTYPES: dict[str, Any] = {"boolean": bool, "text": object, "date": "datetime64[
 def _vector(column: np.ma.MaskedArray[Any, Any]) -> Vector:
     values, valid = column.data, ~np.ma.getmaskarray(column)
     if values.dtype.kind == "O":
-        valid = valid & np.array([each is not None and each == each for each in values], dtype=bool)
+        valid = valid & np.array([value is not None and value == value for value in values], dtype=bool)
         values = _from_objects(values, valid)
     elif values.dtype.kind in "iuf":
         values = values.astype(np.float64)

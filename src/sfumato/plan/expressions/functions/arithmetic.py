@@ -20,12 +20,12 @@ Bound = Fraction | float  # a float only for the infinities
 def numbers(name: str, *arguments: Facts) -> Kind:
     """Refuse what is not a number; whole if all are."""
     need(name, ("integer", "float"), *arguments)
-    return "float" if any(each.kind == "float" for each in arguments) else "integer"
+    return "float" if any(argument.kind == "float" for argument in arguments) else "integer"
 
 
 def some_null(*arguments: Facts) -> bool:
     """Whether any can be NULL."""
-    return any(each.nullable for each in arguments)
+    return any(argument.nullable for argument in arguments)
 
 
 def times(first: Bound, second: Bound) -> Bound:
@@ -113,9 +113,9 @@ def _divide(first: Facts, second: Facts) -> Facts:
 
 
 def _whole_only(name: str, *arguments: Facts) -> None:
-    for each in arguments:
-        if each.kind not in ("integer", None):
-            raise refused(name, "whole numbers", each, "FLOOR(a / b) works on any numbers.")
+    for argument in arguments:
+        if argument.kind not in ("integer", None):
+            raise refused(name, "whole numbers", argument, "FLOOR(a / b) works on any numbers.")
 
 
 def _int_divide(first: Facts, second: Facts) -> Facts:

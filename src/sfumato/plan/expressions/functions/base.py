@@ -110,19 +110,19 @@ def refused(name: str, wanted: str, facts: Facts, fix: str = "") -> QueryRefused
 
 def need(name: str, kinds: tuple[Kind, ...], *arguments: Facts) -> None:
     """Refuse arguments that are of none of these kinds; NULL passes."""
-    for each in arguments:
-        if each.kind is not None and each.kind not in kinds:
+    for argument in arguments:
+        if argument.kind is not None and argument.kind not in kinds:
             wanted = (
                 "numbers" if kinds == ("integer", "float") else " or ".join(_WORDS[kind] for kind in kinds)
             )
             to = "DOUBLE" if "float" in kinds else {"text": "TEXT", "date": "DATE"}.get(kinds[0], "")
             choice = "OR is written out; " if name == "||" else ""
-            raise refused(name, wanted, each, f"{choice}CAST(… AS {to}) may help." if to else "")
+            raise refused(name, wanted, argument, f"{choice}CAST(… AS {to}) may help." if to else "")
 
 
 def unify(name: str, *arguments: Facts) -> Kind | None:
     """The kind that all of them share; whole numbers among numbers count as numbers."""
-    kinds = {each.kind for each in arguments} - {None}
+    kinds = {argument.kind for argument in arguments} - {None}
     if len(kinds) <= 1:
         return next(iter(kinds), None)
     if kinds == {"integer", "float"}:
@@ -144,13 +144,13 @@ def _to_one(kinds: Collection[Kind | None]) -> str:
 
 def aligned(*vectors: Vector) -> list[Vector]:
     """The same with one dtype: a bare NULL has none of its own and takes that of the others."""
-    typed = [each for each in vectors if each.valid.any()]
+    typed = [vector for vector in vectors if vector.valid.any()]
     dtype = (typed or list(vectors))[0].values.dtype
-    if any(each.values.dtype != dtype for each in typed):
+    if any(vector.values.dtype != dtype for vector in typed):
         raise QueryRefused("An expression over results mixes types.", "Cast them to one type.")
     return [
-        each if each.values.dtype == dtype else Vector(np.zeros(len(each.values), dtype), each.valid)
-        for each in vectors
+        vector if vector.values.dtype == dtype else Vector(np.zeros(len(vector.values), dtype), vector.valid)
+        for vector in vectors
     ]
 
 
@@ -161,9 +161,9 @@ def strict(operation: Callable[..., Any]) -> Callable[..., Vector]:
     """
 
     def compute(*vectors: Vector) -> Vector:
-        valid = np.logical_and.reduce([each.valid for each in vectors])
+        valid = np.logical_and.reduce([vector.valid for vector in vectors])
         with np.errstate(all="ignore"):
-            values = operation(*(each.values for each in vectors))
+            values = operation(*(vector.values for vector in vectors))
         if isinstance(values, tuple):
             values, sound = values
             valid = valid & sound

@@ -31,8 +31,8 @@ def _to_integer(facts: Facts) -> Facts:
         return facts
     if facts.kind == "text":
         values = facts.values
-        if values and all(_PLAIN.fullmatch(each) for each in values):
-            whole = tuple(dict.fromkeys(int(each) for each in values))
+        if values and all(_PLAIN.fullmatch(value) for value in values):
+            whole = tuple(dict.fromkeys(int(value) for value in values))
             bounds = Fraction(min(whole)), Fraction(max(whole))
             return Facts("integer", facts.nullable, *bounds, Fraction(1), whole)
         return Facts("integer", True)
@@ -57,7 +57,7 @@ def _spelt(facts: Facts) -> tuple[str, ...] | None:
     if facts.kind == "float":
         return None
     if facts.values is not None:
-        return tuple(_shown(each) for each in facts.values)
+        return tuple(_shown(value) for value in facts.values)
     if facts.lower is None or facts.upper is None or facts.step is None:
         return None
     if (facts.upper - facts.lower) / facts.step >= _LISTED:
@@ -113,9 +113,9 @@ def _numbers(vector: Vector) -> Vector:
 
 
 def _compute_integer(vector: Vector) -> Vector:
-    found = _numbers(vector)
-    fits = np.abs(found.values) < 2.0**63
-    return Vector(np.rint(np.where(fits, found.values, 0.0)), found.valid & fits)
+    numbers = _numbers(vector)
+    fits = np.abs(numbers.values) < 2.0**63
+    return Vector(np.rint(np.where(fits, numbers.values, 0.0)), numbers.valid & fits)
 
 
 def _compute_text(vector: Vector) -> Vector:
@@ -143,9 +143,9 @@ _TRUTHS = {"true": True, "t": True, "yes": True, "y": True, "1": True} | {
 def _compute_boolean(vector: Vector) -> Vector:
     if vector.values.dtype.kind != "O":
         return Vector(vector.values != 0, vector.valid)
-    found = [_TRUTHS.get(str(text).lower()) for text in vector.values]
-    known = np.array([truth is not None for truth in found], dtype=bool)
-    return Vector(np.array([bool(truth) for truth in found], dtype=bool), vector.valid & known)
+    truths = [_TRUTHS.get(str(text).lower()) for text in vector.values]
+    known = np.array([truth is not None for truth in truths], dtype=bool)
+    return Vector(np.array([bool(truth) for truth in truths], dtype=bool), vector.valid & known)
 
 
 # Equal values are written alike: an order does not tell zeros of two signs apart, or one NaN from another.

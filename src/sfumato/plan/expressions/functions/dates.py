@@ -71,7 +71,7 @@ def _field(
     def rule(facts: Facts) -> Facts:
         need(name.upper(), ("date",), facts)
         ends = _ends(facts)
-        low, high = (Fraction(each) for each in bounds) if bounds else (-float("inf"), float("inf"))
+        low, high = (Fraction(bound) for bound in bounds) if bounds else (-float("inf"), float("inf"))
         if ends is not None and (bounds is None or (name in _YEARLY and ends[0].year == ends[1].year)):
             low, high = Fraction(take(ends[0])), Fraction(take(ends[1]))
         return number("integer", low, high, nullable=facts.nullable or ends is None)
@@ -173,7 +173,7 @@ def _folded(sign: int) -> Callable[[tuple[Expression, ...]], tuple[Expression, .
         date, more = arguments
         if not isinstance(date, Call) or date.function not in _SIGNS or len(date.arguments) != 2:
             return arguments
-        counts = [_count(each) for each in (date.arguments[1], more)]
+        counts = [_count(term) for term in (date.arguments[1], more)]
         if counts[0] is None or counts[1] is None:
             return arguments
         days = sign * _SIGNS[date.function] * counts[0] + counts[1]
@@ -211,7 +211,7 @@ def _add_months(date: Facts, months: Facts) -> Facts:
     if ends is None:
         return Facts("date", True)
     epoch = np.datetime64("1970-01-01", "D")
-    low, high = (Fraction(int((_later(each, months.single) - epoch).astype(int))) for each in ends)
+    low, high = (Fraction(int((_later(end, months.single) - epoch).astype(int))) for end in ends)
     return _dated(low, high, date.nullable)
 
 

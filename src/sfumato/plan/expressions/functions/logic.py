@@ -25,7 +25,7 @@ def _listed(count: int, start: int = 0) -> str:
 def _compared(name: str) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         unify(name, *arguments)
-        return truth(nullable=any(each.nullable for each in arguments))
+        return truth(nullable=any(argument.nullable for argument in arguments))
 
     return rule
 
@@ -38,7 +38,7 @@ def _distinct(*arguments: Facts) -> Facts:
 def _logical(name: str) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         need(name, ("boolean",), *arguments)
-        return truth(nullable=any(each.nullable for each in arguments))
+        return truth(nullable=any(argument.nullable for argument in arguments))
 
     return rule
 
@@ -48,17 +48,17 @@ def _case(*arguments: Facts) -> Facts:
         raise QueryRefused("CASE takes pairs of condition and value, and a default.", "Write ELSE NULL.")
     need("CASE WHEN", ("boolean",), *arguments[:-1:2])
     results = (*arguments[1::2], arguments[-1])
-    return hull(results, unify("CASE", *results), nullable=any(each.nullable for each in results))
+    return hull(results, unify("CASE", *results), nullable=any(result.nullable for result in results))
 
 
 def _coalesce(*arguments: Facts) -> Facts:
     kind = unify("COALESCE", *arguments)
     used: list[Facts] = []
-    for each in arguments:
-        used.append(each)
-        if not each.nullable:
+    for argument in arguments:
+        used.append(argument)
+        if not argument.nullable:
             break
-    return hull(used, kind, nullable=all(each.nullable for each in used))
+    return hull(used, kind, nullable=all(argument.nullable for argument in used))
 
 
 def _nullif(first: Facts, second: Facts) -> Facts:
@@ -70,16 +70,16 @@ def _extreme(name: str, sign: int) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         kind = unify(name, *arguments)
         need(name, ("integer", "float", "date"), *arguments)
-        real = [each for each in arguments if each.values != ()]
-        facts = hull(real, kind, nullable=all(each.nullable for each in arguments))
-        sure = [each for each in real if not each.nullable]
+        real = [argument for argument in arguments if argument.values != ()]
+        facts = hull(real, kind, nullable=all(argument.nullable for argument in arguments))
+        sure = [argument for argument in real if not argument.nullable]
         if not sure:  # NULLs are skipped, so only what is never NULL holds the result
             return replace(facts, values=None)
         if sign > 0:
-            low = max([facts.low, *(each.low for each in sure)])
+            low = max([facts.low, *(argument.low for argument in sure)])
             facts = replace(facts, lower=None if isinstance(low, float) else low)
         else:
-            high = min([facts.high, *(each.high for each in sure)])
+            high = min([facts.high, *(argument.high for argument in sure)])
             facts = replace(facts, upper=None if isinstance(high, float) else high)
         return replace(facts, step=_regrid(facts, hull(real, kind, nullable=False).lower), values=None)
 
@@ -97,13 +97,13 @@ def _is_null(facts: Facts) -> Facts:
 
 
 def _compute_and(*vectors: Vector) -> Vector:
-    no = np.logical_or.reduce([each.valid & ~each.values.astype(bool) for each in vectors])
-    return Vector(~no, np.logical_and.reduce([each.valid for each in vectors]) | no)
+    no = np.logical_or.reduce([vector.valid & ~vector.values.astype(bool) for vector in vectors])
+    return Vector(~no, np.logical_and.reduce([vector.valid for vector in vectors]) | no)
 
 
 def _compute_or(*vectors: Vector) -> Vector:
-    yes = np.logical_or.reduce([each.valid & each.values.astype(bool) for each in vectors])
-    return Vector(yes, np.logical_and.reduce([each.valid for each in vectors]) | yes)
+    yes = np.logical_or.reduce([vector.valid & vector.values.astype(bool) for vector in vectors])
+    return Vector(yes, np.logical_and.reduce([vector.valid for vector in vectors]) | yes)
 
 
 def _choose(masks: list[Array], results: list[Vector]) -> Vector:
@@ -117,12 +117,12 @@ def _choose(masks: list[Array], results: list[Vector]) -> Vector:
 
 
 def _compute_case(*vectors: Vector) -> Vector:
-    masks = [each.valid & each.values.astype(bool) for each in vectors[:-1:2]]
+    masks = [vector.valid & vector.values.astype(bool) for vector in vectors[:-1:2]]
     return _choose(masks, [*vectors[1::2], vectors[-1]])
 
 
 def _compute_coalesce(*vectors: Vector) -> Vector:
-    return _choose([each.valid for each in vectors[:-1]], list(vectors))
+    return _choose([vector.valid for vector in vectors[:-1]], list(vectors))
 
 
 def _same(first: Vector, second: Vector) -> Array:
@@ -147,9 +147,9 @@ def _compute_distinct(first: Vector, second: Vector) -> Vector:
 def _compute_extreme(better: Callable[[Array, Array], Array]) -> Callable[..., Vector]:
     def compute(*vectors: Vector) -> Vector:
         best, *others = aligned(*vectors)
-        for each in others:
-            take = each.valid & (~best.valid | better(each.values, best.values))
-            best = Vector(np.where(take, each.values, best.values), best.valid | each.valid)
+        for other in others:
+            take = other.valid & (~best.valid | better(other.values, best.values))
+            best = Vector(np.where(take, other.values, best.values), best.valid | other.valid)
         return best
 
     return compute
@@ -160,8 +160,8 @@ def _compute_is_null(vector: Vector) -> Vector:
 
 
 def _member(value: Vector, *options: Vector) -> Vector:
-    found = np.logical_or.reduce([_same(value, each) for each in options])
-    return Vector(found, value.valid.copy())
+    hits = np.logical_or.reduce([_same(value, option) for option in options])
+    return Vector(hits, value.valid.copy())
 
 
 def _comparison(name: str, operator: str, ufunc: Any, node: str) -> Function:

@@ -90,11 +90,11 @@ def _power(base: Facts, exponent: Facts) -> Facts:
         return -value if x < 0 and not even else value
 
     if (even and base.low < 0) or by < 0:
-        ends = [_monotone(raised, each, each) for each in (base.low, base.high)]
-        low = min(each[0] for each in ends)
+        ends = [_monotone(raised, end, end) for end in (base.low, base.high)]
+        low = min(end[0] for end in ends)
         if even and base.low <= 0 <= base.high:
             low = Fraction(0)
-        return number("float", *_signed(low, max(each[1] for each in ends), base, even), nullable=nullable)
+        return number("float", *_signed(low, max(end[1] for end in ends), base, even), nullable=nullable)
     return number("float", *_signed(*_monotone(raised, base.low, base.high), base, even), nullable=nullable)
 
 

@@ -32,7 +32,7 @@ _PARTS = 16
 def _text(name: str) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         need(name, ("text",), *arguments)
-        return Facts("text", any(each.nullable for each in arguments))
+        return Facts("text", any(argument.nullable for argument in arguments))
 
     return rule
 
@@ -40,7 +40,7 @@ def _text(name: str) -> Callable[..., Facts]:
 def _test(name: str) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         need(name, ("text",), *arguments)
-        return truth(nullable=any(each.nullable for each in arguments))
+        return truth(nullable=any(argument.nullable for argument in arguments))
 
     return rule
 
@@ -48,7 +48,7 @@ def _test(name: str) -> Callable[..., Facts]:
 def _count(name: str) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         need(name, ("text",), *arguments)
-        nullable = any(each.nullable for each in arguments)
+        nullable = any(argument.nullable for argument in arguments)
         return number("integer", Fraction(0), float("inf"), nullable=nullable)
 
     return rule
@@ -137,7 +137,7 @@ def _pattern(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
     if len(arguments) != 3:
         return arguments
     value, pattern, escape = arguments
-    text, mark = (each.value if isinstance(each, Literal) else None for each in (pattern, escape))
+    text, mark = (part.value if isinstance(part, Literal) else None for part in (pattern, escape))
     read = _read(text, mark) if isinstance(text, str) and isinstance(mark, str) else None
     if read is None:
         raise QueryRefused("A pattern and its ESCAPE must be constants.", "Write x LIKE 'A!%' ESCAPE '!'.")
