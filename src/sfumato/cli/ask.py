@@ -89,16 +89,16 @@ def quote(
     )
     catalog = read_catalog(config, ledger, analyst)
     with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
-        made = session.sql(asked.text, asked.parameters).quote(**asked.pricing)
-        balance = session.balance(session.dataset_of(made.report).name)
-    _say_quote(made, balance, json_=json_)
+        priced = session.sql(asked.text, asked.parameters).quote(**asked.pricing)
+        balance = session.balance(session.dataset_of(priced.report).name)
+    _say_quote(priced, balance, json_=json_)
 
 
-def _say_quote(made: Quote, balance: Balance, *, json_: bool) -> None:
+def _say_quote(priced: Quote, balance: Balance, *, json_: bool) -> None:
     if json_:
-        emit_json({"quote": made.to_dict(), "left": _left(balance)})
+        emit_json({"quote": priced.to_dict(), "left": _left(balance)})
         return
-    say(made.text(width(), spelled))
+    say(priced.text(width(), spelled))
     say()
     paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {_remainder(balance)}.")
 
@@ -148,13 +148,13 @@ def query(
         query = session.sql(asked.text, asked.parameters)
         balance = session.balance(session.dataset_of(query.report).name)
         if query.explain:
-            made = query.quote(**asked.pricing)
+            priced = query.quote(**asked.pricing)
         else:
             release = query.release(**asked.pricing)
             balance = session.balance(session.dataset_of(query.report).name)
             answer = _Answer(release, balance, confidence)
     if query.explain:
-        _say_quote(made, balance, json_=json_)
+        _say_quote(priced, balance, json_=json_)
         return
     _WRITERS[wanted](answer, output)
     if wanted in (Format.CSV, Format.PARQUET) or (output is not None and not json_):

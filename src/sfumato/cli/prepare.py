@@ -63,7 +63,7 @@ def prepare(
             f"Only the engine {DUCKDB.name} reads prepared files; {catalog.path.name} names another one."
         )
     with spinner("preparing", quiet=json_):
-        made = write(
+        prepared = write(
             chosen,
             target,
             group_by=_columns(group_by or []),
@@ -72,21 +72,21 @@ def prepare(
             memory=limits.memory,
             timeout=limits.timeout,
         )
-    source = os.path.relpath(made.path, folder.absolute())
+    source = os.path.relpath(prepared.path, folder.absolute())
     if json_:
         emit_json(
             {
-                "path": str(made.path),
-                "table": made.table,
-                "unit": made.unit,
-                "columns": list(made.columns),
-                "groups": list(made.groups),
-                "bytes": made.bytes,
+                "path": str(prepared.path),
+                "table": prepared.table,
+                "unit": prepared.unit,
+                "columns": list(prepared.columns),
+                "groups": list(prepared.groups),
+                "bytes": prepared.bytes,
                 "source": source,
             }
         )
         return
-    say(f"Wrote {made.path}.", style="good")
+    say(f"Wrote {prepared.path}.", style="good")
     say()
     paragraph(
         "It has the rows of the table, readable by you alone, and is for the steward's eyes like its source. "
@@ -99,17 +99,17 @@ def prepare(
         f"Prepare it again when the data or the declared columns change. A unit counts with {_few(chosen)} "
         "chosen as if by lot before any WHERE: a selective question finds fewer rows than it could."
     )
-    if made.groups:
+    if prepared.groups:
         say()
         paragraph(
-            f"Questions that group by {_listed(made.groups)} and nothing else take {_groups(chosen)}, chosen "
-            "likewise; all others are answered as if it had not been prepared for any grouping."
+            f"Questions that group by {_listed(prepared.groups)} and nothing else take {_groups(chosen)}, "
+            "chosen likewise; all others are answered as if it had not been prepared for any grouping."
         )
 
 
 def _columns(written: list[str]) -> list[str]:
     """The names in what was given, repeated or with commas."""
-    return [name.strip() for each in written for name in each.split(",") if name.strip()]
+    return [name.strip() for text in written for name in text.split(",") if name.strip()]
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -136,4 +136,4 @@ def _chosen(catalog: Catalog, name: str | None) -> PrivateTable:
         return catalog.table(name)
     if len(catalog.tables) == 1:
         return catalog.tables[0]
-    raise _WhichTable(f"Say which table: one of {', '.join(sorted(each.name for each in catalog.tables))}.")
+    raise _WhichTable(f"Say which table: one of {', '.join(sorted(table.name for table in catalog.tables))}.")

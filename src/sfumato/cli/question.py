@@ -119,9 +119,9 @@ class Question:
         if self.pricing["epsilon"] is None and self.pricing["error"] is None and asked.epsilon is None:
             raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
         known = {table.name.lower(): table.dataset for table in catalog.tables}
-        for each in asked.select.find_all(exp.Table):
-            if each.name.lower() in known:
-                return known[each.name.lower()]
+        for source in asked.select.find_all(exp.Table):
+            if source.name.lower() in known:
+                return known[source.name.lower()]
         tables: dict[str, Any] = {table.name: table for table in catalog.tables}
         tables |= {table.name: table for table in catalog.public}
         ask(self.text, tables, self.parameters)  # refuses, with the nearest table
