@@ -162,7 +162,7 @@ def test_the_engine_has_a_name(tmp_path):
         assert opened.dialect.name == "duckdb"
     for settings, reason in (
         ("name = 'abacus'", "no engine 'abacus'; engines: duckdb"),
-        ("name = 'os:system'", "no engine 'os:system'; known are: duckdb"),  # nothing is imported by it
+        ("name = 'os:system'", "no engine 'os:system'; engines: duckdb"),  # nothing is imported by it
         (
             "name = 'duckdb'\nurl = 'abacus://secret@host'",
             "The engine duckdb does not take url; leave it out",

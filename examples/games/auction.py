@@ -19,7 +19,7 @@ def three_buyers() -> None:
     print("Three buyers bid 1.00, 1.01 and 3.01 for a song. What should it cost?")
     for price in (1.00, 1.01, 1.02, 3.01, 3.02):
         print(f"   at {price:.2f} it earns {price * sum(bid >= price for bid in bids):.2f}")
-    print("A cent too much costs everything: noise on bids is no way to be private.\n")
+    print("A cent too much costs everything: noise on bids is not a way to privacy.\n")
     auction = PriceAuction(1, price_grid(top="3.01", step="0.01"))
     expected = float(auction.law(bids) @ auction.revenue(bids))
     print(f"A price chosen privately (epsilon 1) earns {expected:.2f} on average. As a promise:")

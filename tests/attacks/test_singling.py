@@ -203,7 +203,7 @@ def test_numbers_beside_text_are_refused_and_a_column_without_values_is_not():
         (lambda: singling_out(PEOPLE, COPY, OTHERS, columns=["sex"], width=1), "No description"),
         (lambda: singling_out(PEOPLE.drop_columns(["zip"]), COPY, OTHERS), 'no column "zip"'),
         (lambda: singling_out(PEOPLE, COPY, OTHERS.slice(0, 0)), "no rows"),
-        (lambda: inference(PEOPLE, COPY, OTHERS, known="age", secret="age"), "what is known is no secret"),
+        (lambda: inference(PEOPLE, COPY, OTHERS, known="age", secret="age"), "what is known is not a secret"),
         (lambda: inference(PEOPLE, COPY, OTHERS, known="age", secret="ill", tolerance=2), "from 0 to 1"),
         (lambda: linkability(PEOPLE, COPY, OTHERS, left="age", right=["age", "zip"]), "no column in common"),
         (lambda: linkability(PEOPLE, COPY, OTHERS, left="age", right="zip", neighbours=0), "at least 1"),

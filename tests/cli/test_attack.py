@@ -402,7 +402,7 @@ def test_the_columns_share_the_price():
         ),
         (
             ("differencing", "mixed.csv", "-c", "cost", "--lower", "0", "--upper", "9"),
-            "1 of its 9 values is none",
+            "1 of its 9 values is not a number",
         ),
         (("averaging", "empty.csv"), "give one with somebody in it."),
         (("inference", *THREE, "--known", "zip", "--secret", "pay"), "has no column"),

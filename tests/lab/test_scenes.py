@@ -100,7 +100,7 @@ def test_a_scene_shows_its_code_when_asked():
 def test_an_unknown_scene_gets_the_nearest_name():
     with pytest.raises(InvalidParameter, match="did you mean portrait"):
         play("portait")
-    with pytest.raises(InvalidParameter, match="there are governor"):
+    with pytest.raises(InvalidParameter, match="scenes: governor"):
         scene("zzz")
 
 

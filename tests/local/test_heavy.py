@@ -158,7 +158,7 @@ def test_a_threshold_that_people_cannot_settle_is_refused() -> None:
         total = made.aggregate(made.encode(values))
     found = total.find(0.18)
     assert set(found.values) == {each for each, count in real.items() if count > 0.18 * MANY}
-    with pytest.raises(InvalidValue, match="threshold from"):
+    with pytest.raises(InvalidValue, match="threshold below"):
         total.find(0.001)
     with pytest.raises(InvalidParameter):
         total.find(1.5)

@@ -15,7 +15,7 @@ _POSTAL = frozenset(
 )
 _LONGEST = 12  # characters of a code that is read from the left
 _FIRST = 16  # the narrowest intervals cut the column into about so many
-_WIDEST = 10**300  # intervals that are wider, or narrower than one over it, are none
+_WIDEST = 10**300  # intervals must not be wider, nor narrower than one over it
 _DIGITS = 4  # so many digits or more, always as many, are a code
 
 

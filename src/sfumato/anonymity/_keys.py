@@ -125,7 +125,7 @@ def _helper(_process: int) -> ThreadPoolExecutor:
 
 
 def _coded(column: Any) -> tuple[_Whole, Any]:
-    """The codes of a column and what they stand for, each value once and a missing one among them."""
+    """The codes of a column and what they mean, each value once and a missing one among them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

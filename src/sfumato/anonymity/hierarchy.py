@@ -56,7 +56,7 @@ class Hierarchy(ABC):
         """Numbers as intervals `[low, low + width)` that begin at `start` plus multiples of the width.
 
         Raises:
-            InvalidParameter: for a width that is no multiple of the one before, since its intervals would cut
+            InvalidParameter: for a width that the one before does not divide, since its intervals would cut
                 through the narrower ones.
         """
         exact = tuple(positive(width, "width") for width in widths)
@@ -80,7 +80,7 @@ class Hierarchy(ABC):
 
     @staticmethod
     def tree(branches: Tree) -> Hierarchy:
-        """Categories as given: labels, with what each stands for below it, to any depth.
+        """Categories as given: labels, with what each covers below it, to any depth.
 
         ```python
         Hierarchy.tree({"school": ["9th", "10th"], "college": {"first": ["Bachelors"], "more": ["Masters"]}})
@@ -366,7 +366,7 @@ def _steps(table: Mapping[object, tuple[str | None, ...]], depth: int) -> _Steps
         for level, label in enumerate(labels):
             if label in own and own[label][level] != label:
                 raise InvalidParameter(
-                    f'The label "{str(label)[:60]}" is also a value and does not stand for it; give it '
+                    f'The label "{str(label)[:60]}" is also a value and does not cover it; give it '
                     "another name."
                 )
     for level in range(1, depth):
@@ -394,7 +394,7 @@ def _climb(branches: object, above: tuple[str, ...], paths: dict[object, tuple[s
         if isinstance(value, Mapping | list | set | bytearray):
             raise InvalidParameter("A tree is labels with a list of values, or further labels, below each.")
         if value in paths:
-            raise InvalidParameter("A value stands in two places of the tree; it may stand in one.")
+            raise InvalidParameter("A value is in two places of the tree; it may be in one.")
         paths[value] = above
 
 

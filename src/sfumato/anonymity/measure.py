@@ -50,7 +50,7 @@ class Diversity:
         The paper lets l = 1 always hold; here it too has to outweigh the most frequent value.
 
         Raises:
-            InvalidParameter: if c is no positive number.
+            InvalidParameter: if c is not a positive number.
         """
         bound = _positive(c)
         return sum(1 for ratio in self.ratios if ratio < bound)
@@ -107,7 +107,7 @@ class Anonymity:
         """The largest l for which all is recursively (c, l)-diverse, or 0; None without a sensitive column.
 
         Raises:
-            InvalidParameter: if c is no positive number.
+            InvalidParameter: if c is not a positive number.
         """
         _positive(c)
         return min((column.recursive(c) for column in self.sensitive.values()), default=None)

@@ -247,7 +247,7 @@ def exactly(table: Source) -> Source:
 
 
 def checked(rows: int, shown: str) -> int:
-    """The number of rows, unless it is nought.
+    """The number of rows, unless it is 0.
 
     Raises:
         InvalidParameter: if there is none.
@@ -298,7 +298,7 @@ def _position(name: str, names: Sequence[str], shown: str) -> int:
     ]
     if not near:
         close = get_close_matches(name, names, n=1)
-        # No list of names: where a file has no header, its first row would stand in a message.
+        # No list of names: where a file has no header, its first row would appear in a message.
         hint = f'did you mean "{close[0][:100]}"?' if close else _none_near(names)
         raise InvalidParameter(f'{shown} has no column "{name[:100]}"; {hint}')
     if len(near) > 1:
@@ -308,13 +308,13 @@ def _position(name: str, names: Sequence[str], shown: str) -> int:
 
 def _none_near(names: Sequence[str]) -> str:
     of_them = "its one column is not" if len(names) == 1 else f"none of its {len(names)} columns is"
-    return f"{of_them} like it: see whether the names stand in its first row."
+    return f"{of_them} like it: check that its first row holds the names."
 
 
 def _guessed(cursor: Any, copy: str, held: Sequence[Column]) -> list[str | None]:
     """The types of those text columns whose every value is a plain number or a day.
 
-    A number with a leading zero is none: `02139` is a zip code, and `2139` another one.
+    Text with a leading zero is not a number: `02139` is a zip code, and `2139` another one.
     """
     # To plan a statement takes time that grows with the square of its columns: a few at once.
     some = [held[start : start + _AT_ONCE] for start in range(0, len(held), _AT_ONCE)]

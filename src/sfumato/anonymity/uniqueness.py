@@ -67,7 +67,7 @@ class Uniqueness:
         """The sets that single out at least this share of the rows, while none of their parts does.
 
         Raises:
-            InvalidParameter: if it is no share.
+            InvalidParameter: if it is not a share.
         """
         if isinstance(share, bool) or not isinstance(share, numbers.Real) or not 0 < share <= 1:
             raise InvalidParameter("share must be above 0 and at most 1.")

@@ -64,7 +64,7 @@ def known_and_secret(quasi: str | Sequence[str], sensitive: str) -> list[str]:
     """The names of the columns that are known, the sensitive one not among them.
 
     Raises:
-        InvalidParameter: if it is, or a name is none.
+        InvalidParameter: if it is, or a name is not a column.
     """
     names = named(quasi, "quasi")
     if one_name(sensitive, "sensitive").casefold() in {name.casefold() for name in names}:

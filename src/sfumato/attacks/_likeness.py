@@ -100,7 +100,7 @@ def _near(columns: Sequence[Column], table: int, people: int) -> tuple[Codes, Co
 
 
 def telling(described: Codes, alike: Codes) -> int:
-    """Among how many people at most somebody has to be described so that copies stand out most clearly.
+    """Among how many people at most somebody has to be described so that copies show most clearly.
 
     Few are described by chance where crowds must be small, and few copies are there. So it is what gives the
     largest number of standard deviations, if copies are of anybody; between equals the smaller one. It looks

@@ -61,7 +61,7 @@ def one_name(given: object, what: str) -> str:
     """The name of one column.
 
     Raises:
-        InvalidParameter: if it is none.
+        InvalidParameter: if it is not one.
     """
     if not isinstance(given, str) or not given:
         raise InvalidParameter(f"{what} must be the name of one column.")
@@ -72,7 +72,7 @@ def person_table(person: Mapping[str, Any], names: Sequence[str]) -> pa.Table:
     """One person as a table of one row.
 
     Raises:
-        InvalidParameter: if nothing is known of a column, or what is known is no single value.
+        InvalidParameter: if nothing is known of a column, or what is known is not a single value.
     """
     import pyarrow as pa
 
@@ -120,7 +120,7 @@ def read_with_records(table: Source, names: Sequence[str]) -> tuple[pa.Table, Co
 def _records(table: pa.Table) -> Codes:
     """For each row the number of its record: copies of a row, alike in every column, are one.
 
-    Rows are copies where they stand in the table as often as most do. Where most rows stand once, two that
+    Rows are copies where they are in the table as often as most are. Where most rows are there once, two that
     are alike are two people; where most stand twice, somebody wrote each of them twice.
     """
     alike = grouped([_codes(table, name) for name in table.column_names])
@@ -341,10 +341,10 @@ def blocks(
 
 
 def check_hierarchies(hierarchies: Mapping[str, Hierarchy] | None, on: Sequence[str]) -> None:
-    """Refuse what is no hierarchy, or is of a column that nobody looks at.
+    """Refuse what is not a hierarchy, or is of a column that nobody looks at.
 
     Raises:
-        InvalidParameter: if there is such a one.
+        InvalidParameter: if there is one.
     """
     for name, hierarchy in (hierarchies or {}).items():
         if name not in on or not isinstance(hierarchy, Hierarchy):

@@ -63,7 +63,7 @@ def mixed(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Column]:
             # Else all would be compared as text, and no number would be near another.
             raise InvalidParameter(
                 f'Column "{name[:100]}" holds {kinds[0]} in one table and {kinds[1]} in another; one cell '
-                "that is no number makes a column of a CSV file text: mend it first."
+                "that is not a number makes a column of a CSV file text: mend it first."
             )
         coded, codes = together_coded(own, name)
         ordered = coded.kind in ("number", "date", "time")

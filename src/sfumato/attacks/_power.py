@@ -101,7 +101,7 @@ def beside_guess(outcome: Outcome, leaked: Tally | None, random: Chance) -> Outc
         return None
     rest, guess, rate = max(0, outcome.reached.trials - leaked.trials), outcome.guess, outcome.baseline
     if isinstance(guess, Tally):
-        rate = (guess.hits + 0.5) / (guess.trials + 1)  # 0 of 100 is no certainty
+        rate = (guess.hits + 0.5) / (guess.trials + 1)  # 0 of 100 is not certainty
         guess = Tally(int(random.binomial(guess.trials, rate)), guess.trials)
     reached = Tally(leaked.hits + int(random.binomial(rest, rate)), leaked.trials + rest)
     return replace(outcome, reached=reached, guess=guess)
@@ -134,7 +134,7 @@ def leak_given(leak: float) -> float:
     """The share of people to leak, checked.
 
     Raises:
-        InvalidParameter: if it is no share above 0.
+        InvalidParameter: if it is not a share above 0.
     """
     if isinstance(leak, bool) or not isinstance(leak, int | float) or not 0 < leak <= 1:
         raise InvalidParameter(

@@ -1,6 +1,6 @@
 """Averaging: the same question again and again, until the noise has cancelled.
 
-Fresh noise for every asker is no protection at all without a ledger: k answers of noise σ are one answer of
+Fresh noise for every asker does not protect at all without a ledger: k answers of noise σ are one answer of
 noise σ/√k. A ledger that gives the same released answer again makes every further question worthless, and
 one that charges for a new answer ends the attack.
 """

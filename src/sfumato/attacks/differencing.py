@@ -69,7 +69,7 @@ def differencing(
     The baseline is the first of these that is given:
 
     - `ask_without`: the same attack where the second average is computed *without* the newcomer. It is the
-      right one for a private release: what the others tell about the newcomer is no harm to the newcomer,
+      right one for a private release: what the others tell about the newcomer does not harm the newcomer,
       and ε bounds how far the two rates can be apart (see Privacy).
     - `bounds`: a uniform guess within public bounds, a known probability. An estimate outside of them is
       mirrored back at the bounds, so that one that is nothing but noise is as good as such a guess.

@@ -65,7 +65,7 @@ def homogeneity(
 
     Baseline: nobody is certain of a secret who has not seen the table, however frequent it is. So one person
     whose secret is certain is a finding by itself, and `detail["certain of"]` says of which values: for each,
-    how many are certain, and how many have it. Where some values are no harm to be known by ("none"), name
+    how many are certain, and how many have it. Where some values are harmless ("none"), name
     the others in `values`.
 
     With `people` and `control`, the same attack on people of the same kind who are not in the data: right

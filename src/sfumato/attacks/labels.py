@@ -1,4 +1,4 @@
-"""What a generalised label stands for: whether `19***` may be 19456, or `[30, 40)` be 31.
+"""What a generalised label covers: whether `19***` may be 19456, or `[30, 40)` be 31.
 
 | label | covers | written by (`Hierarchy` or other) |
 | --- | --- | --- |
@@ -40,7 +40,7 @@ _ABOVE = re.compile(rf"({_NUMBER})\s*\+")
 _SIDE = re.compile(rf"(<=|>=|<|>|≤|≥)\s*({_NUMBER})")
 _STARRED = re.compile(r"([^*]+)\*+", re.S)
 _QUOTED = r'"(?:[^"]|"")*"'
-# An item of a list; a text with a comma of its own stands in quotes.
+# An item of a list; a text with a comma of its own is in quotes.
 _ITEM = re.compile(rf"(?:^|, )({_QUOTED}(?=, |$)|[^,]*(?:,(?! )[^,]*)*(?=, |$))")
 _SPAN = re.compile(rf"({_QUOTED}|(?:(?! … ).)+) … ({_QUOTED}|(?:(?! … ).)+)")
 _PERIOD = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}|[0-9]{4}-Q[1-4]|[0-9]{3}0s")
@@ -57,11 +57,11 @@ class Known:
 
 
 Meaning: TypeAlias = Callable[[Known], bool]
-"""Whether a label stands for a value, among others."""
+"""Whether a label covers a value, among others."""
 
 
 def covers(label: object, value: object, *, hierarchy: Hierarchy | None = None) -> bool:
-    """Whether a label of a generalised table may stand for this exact value.
+    """Whether a label of a generalised table may cover this exact value.
 
     ```python
     covers("19***", "19456")        # True
@@ -102,7 +102,7 @@ def known(value: object) -> Known:
 
 @lru_cache(maxsize=65_536)
 def meaning(label: str) -> Meaning | None:
-    """What a label stands for besides itself; None if it stands for nothing else."""
+    """What a label covers besides itself; None if it covers nothing else."""
     if label == "*":
         return lambda _: True
     if match := _STARRED.fullmatch(label):
@@ -129,7 +129,7 @@ def meaning(label: str) -> Meaning | None:
 
 
 def _plain(item: str) -> str:
-    """The text of a list's item, which stands in double quotes where it would run into the next."""
+    """The text of a list's item, which is in double quotes where it would run into the next."""
     bare = item.strip()
     if len(bare) > 1 and bare.startswith('"') and bare.endswith('"'):
         return bare[1:-1].replace('""', '"')

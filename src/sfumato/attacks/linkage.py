@@ -73,13 +73,13 @@ def linkage(
 
     Baseline, with `truth`: a random row of the table, 1 / n, which is a row named without looking. With
     `control`, the same attack on people of the same kind who are not in the data. That is the right one for
-    synthetic and private tables: a row that looks like somebody is no harm if it looks like a stranger as
+    synthetic and private tables: a row that looks like somebody does no harm if it looks like a stranger as
     often. With neither there is no verdict: a stranger, too, may match one record alone.
 
     Power: the rows of `leak` of the people are planted in the table as they are, and have to be noticed.
     Where what is known fits several rows anyway, they are not, and there is no all-clear.
 
-    Copies: rows alike in every released column are one record where most rows stand there as often, so that
+    Copies: rows alike in every released column are one record where most rows are there as often, so that
     to write each row twice hides nobody. Where the table has no columns but `on`, rows that look alike may as
     well be different people, and count one by one, unless there is a `control` to tell.
 

@@ -81,7 +81,7 @@ def inference(
     """
     names = named(known, "known")
     if one_name(secret, "secret") in names:
-        raise InvalidParameter("secret must not be among the known columns: what is known is no secret.")
+        raise InvalidParameter("secret must not be among the known columns: what is known is not a secret.")
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise InvalidParameter("tolerance is a share of the extent of the column; give a number from 0 to 1.")
     share = leak_given(leak)

@@ -126,7 +126,7 @@ def reconstruct_fourier(ask: Subset | npt.ArrayLike, n: int) -> Bits:
 
     The Hadamard subsets are asked one after the other, the answers are transformed back and rounded. Noise
     of deviation σ in the answers is noise of 2σ/√N in each bit (N the next power of two). The first person
-    stands in every subset, and has what the others leave. Source: Dwork, Yekhanin 2008.
+    is in every subset, and has what the others leave. Source: Dwork, Yekhanin 2008.
 
     Args:
         ask: answers how many of a set have the bit; the set is an array of n truth values. Or the answers
@@ -160,7 +160,7 @@ def reconstruction(
     Steward-only: it is scored against the truth, and nothing pays for that.
 
     The baseline is somebody who knows how many have the bit, and guesses the more frequent one for
-    everybody: the share is about the population, and to learn it from a release is no harm to anyone in it.
+    everybody: the share is about the population, and learning it from a release harms nobody in it.
     Where half of the people have the bit, that is a coin.
 
     Power: the leak is answers without noise. The Hadamard subsets, and all sets that tell every person apart,

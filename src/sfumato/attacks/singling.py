@@ -42,7 +42,7 @@ _STRANGERS = "the same attack on people whom the table was not made from"
 _MORE = "give more people, more columns, more attacks, or a larger leak"
 
 _Attack: TypeAlias = Callable[[Codes, Codes], tuple[Flags, Mapping[str, Any]]]
-"""From the synthetic rows that count and the people whose rows stand beside them: who is singled out."""
+"""From the synthetic rows that count and the people whose rows are beside them: who is singled out."""
 
 
 def singling_out(
@@ -68,7 +68,7 @@ def singling_out(
     the synthetic table: a category is equal, a number at least as large if it lies above the median and at
     most as large otherwise. With a width of 1, it is a value that occurs once, or beyond the least or largest
     number. Each must fit exactly one of everybody. Copies of a synthetic row, alike in every column where
-    most rows stand as often, are one row.
+    most rows are there as often, are one row.
 
     ```python
     singling_out(people, copied, others).works            # one row in ten that is copied is enough

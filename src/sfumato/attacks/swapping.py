@@ -91,7 +91,7 @@ def swapping(
     Baseline: the most frequent value of the released column, the best guess about anybody whose row is not
     known. With `control`, the same readings for people of the same kind who are not in the data: right for
     synthetic and private tables (`.within` at epsilon = 1), where a row that fits somebody is nobody's, and
-    where what is common to people of one place is no secret of any of them.
+    where what people of one place have in common is not a secret of any of them.
 
     Power: the rows of `leak` of the people are planted in the table as they are, and have to be noticed.
 

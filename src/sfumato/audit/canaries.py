@@ -73,7 +73,7 @@ def canary_audit(
 
     Raises:
         InvalidParameter: if there are fewer than 2 canaries, a number of guesses does not fit them, or
-            another parameter is out of range: before anything is trained; after it, if a score is no number.
+            another parameter is out of range: before anything is trained; after it, if a score is NaN.
     """
     records = list(canaries)
     total = len(records)

@@ -258,7 +258,7 @@ def audit_mechanism(
         `confidence`. The finding is the one that came closest to breaking the claim.
 
     Raises:
-        InvalidParameter: if it is no mechanism, there are fewer than 500 samples, or it claims no finite
+        InvalidParameter: if it is not a mechanism, there are fewer than 500 samples, or it claims no finite
             epsilon at a delta that so many can see.
     """
     verb = next((verb for verb in _VERBS if callable(getattr(mechanism, verb, None))), None)

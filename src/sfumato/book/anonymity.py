@@ -1,7 +1,7 @@
 """Chapter 2 of the textbook: is a table k-anonymous, and how numbers are made coarser until it is.
 
 The names and arguments are those of *Programming Differential Privacy* (Near and Abuah). For the steward:
-both read the truth, and k-anonymity is no differential privacy. `sfumato.anonymity` does more of it.
+both read the truth, and k-anonymity is not differential privacy. `sfumato.anonymity` does more of it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def generalize(df: Any, depths: Mapping[str, int]) -> Any:
     Traps of the original: it truncates towards 0, so that −9 … 9 become one class, twice as wide as others;
     it goes through floats, which hold no whole number beyond 2⁵³; it applies a function to each cell; and it
     fails for a column without a depth. Here such columns stay as they are. Depths that were chosen by
-    looking at the rows are no guarantee, and an outlier stays an outlier at any depth.
+    looking at the rows do not give a guarantee, and an outlier stays an outlier at any depth.
 
     Args:
         df: A pandas, Polars or Arrow frame, or a dictionary of columns; the result is of the same kind, and
@@ -112,7 +112,7 @@ def _table(columns: Mapping[str, Any]) -> Any:
     """A dictionary of columns as a table.
 
     Raises:
-        InvalidParameter: if they are no columns of one length.
+        InvalidParameter: if they are not columns of one length.
     """
     import pyarrow as pa
 

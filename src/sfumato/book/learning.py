@@ -224,7 +224,7 @@ def noisy_gradient_descent(
 def predict(theta: ArrayLike, xi: ArrayLike) -> Any:
     """The label, −1 or 1, that the model gives a row, or each row of a matrix.
 
-    Trap of the original: `np.sign` gives 0 on the boundary, which is no label. Here that is 1.
+    Trap of the original: `np.sign` gives 0 on the boundary, which is not a label. Here that is 1.
 
     Privacy:
         Post-processing of the model, as far as the rows asked about are the asker's own.
@@ -261,7 +261,7 @@ def accuracy(theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
 
 
 def _margins(rows: Floats, theta: Floats) -> Floats:
-    # Not rows @ theta: matrix libraries round a row's product by where it stands in a block of rows, and
+    # Not rows @ theta: matrix libraries round a row's product by its place in a block of rows, and
     # then one row more or less would move the terms of all the others.
     return np.asarray(np.add.reduce(rows * theta, axis=-1))
 

@@ -322,6 +322,6 @@ def _counted(data: Any) -> Counter[Any]:
     for value in items_of(data):
         try:
             counts[value] += 1
-        except TypeError:  # a list, which is none of the options
+        except TypeError:  # a list, which is not one of the options
             continue
     return counts

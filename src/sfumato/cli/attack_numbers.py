@@ -347,7 +347,7 @@ def _to_blame(held: Any) -> str:
     others = filled - int(pc.sum(is_number).as_py() or 0)
     if not 0 < others < filled / 2:
         return ""
-    return f": {others:,} of its {filled:,} values {'is' if others == 1 else 'are'} none"
+    return f": {others:,} of its {filled:,} values {'is not a number' if others == 1 else 'are not numbers'}"
 
 
 def _reach(low: Fraction, high: Fraction, people: int) -> Fraction:

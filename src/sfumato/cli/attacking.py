@@ -264,7 +264,7 @@ def private_rows(
     from sfumato.random import simulation
 
     noise = Geometric(epsilon=epsilon / len(names), sensitivity=1)
-    # Another stream than the one that chose the members, lest the rows depend on who they are.
+    # Another stream than the one that chose the members, so that the rows do not depend on who they are.
     draw = simulation(None if seed is None else seed + _APART)
     by_name: dict[str, Any] = {}
     rows = 0

@@ -83,6 +83,7 @@ def functions(
 ) -> None:
     """Which SQL functions a question may use."""
     from sfumato.plan.expressions.functions import FUNCTIONS
+    from sfumato.plan.questions.aggregates import statistics
 
     wanted = (word or "").lower()
     listed = [
@@ -110,8 +111,6 @@ def functions(
         rows += [(sql, first), *(("", line) for line in more)]
     table({"in SQL": [sql for sql, _ in rows], "gives": [line for _, line in rows]})
     if not wanted:
+        aggregates = ", ".join(sorted(each.title for each in statistics().values() if each.spelled))
         say()
-        paragraph(
-            "Aggregates are COUNT, SUM, AVG, VARIANCE, STDDEV and COUNT_IF, with FILTER too. All about SQL: "
-            "docs/sql.md"
-        )
+        paragraph(f"Aggregates: {aggregates} and COUNT_IF, with FILTER too. All about SQL: docs/sql.md")

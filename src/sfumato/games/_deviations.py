@@ -120,7 +120,7 @@ def coalitions(profile: Indices, k: int, anonymous: bool) -> Iterator[Indices]:
     if not anonymous:
         yield from itertools.combinations(range(len(profile)), k)
         return
-    # The first of each type stand for the rest: groups are counted in types, however many players there are.
+    # The first of each type represent the rest: groups are counted in types, however many players there are.
     members: dict[int, list[int]] = {}
     for i, kind in enumerate(profile):
         members.setdefault(kind, []).append(i)

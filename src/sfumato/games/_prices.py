@@ -214,7 +214,7 @@ def _geometric(first: int, stop: int, ratio: Fraction) -> list[int]:
 def bids_of(bids: Any, name: str = "bids") -> NDArray[Any]:
     """Bids as a flat array of numbers of at least 0; an empty list is nobody bidding.
 
-    Each bid is read by itself: what is no number, missing or negative counts as 0, a bid below all prices;
+    Each bid is read by itself: what is not a number, missing or negative counts as 0, a bid below all prices;
     an infinite one is above them. An array's own precision is part of its public schema, and prices are
     compared in it. A list has none: its bids are taken in double precision, or the type of one bid would
     decide how all others are compared.

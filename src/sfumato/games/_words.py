@@ -57,7 +57,7 @@ def _text(key: Key) -> str:
 def _text_words(texts: list[str], key: Words) -> Words:
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     words, step = lengths.astype(np.uint64) * key[2] + key[0], key[1] | np.uint64(1)
-    # Runs of texts of about so many characters together; a longer one stands alone.
+    # Runs of texts of about so many characters together; a longer one is alone.
     runs = np.flatnonzero(np.diff((np.cumsum(lengths) - lengths) // _CHARACTERS)) + 1
     for start, stop in pairwise([0, *runs.tolist(), len(texts)]):
         sizes = lengths[start:stop]

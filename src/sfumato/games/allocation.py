@@ -1,4 +1,4 @@
-"""One budget, several teams: who gets how much epsilon, so that asking for more than one needs is no use."""
+"""One budget, several teams: who gets how much epsilon, so that asking for more than needed is useless."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Request:
         """Take the numbers exactly.
 
         Raises:
-            InvalidParameter: for a name that is none, or numbers that are not positive.
+            InvalidParameter: for an invalid name, or numbers that are not positive.
         """
         for name, given in {
             "team": text(team, "team"),
@@ -229,7 +229,7 @@ class AllocationRule:
         From 0 to 1; in an auction from −1, as one who overstates may pay more than the share is worth.
 
         Raises:
-            InvalidParameter: if there is no such team, or not one weight for each, or a need is none.
+            InvalidParameter: if there is no such team, or not one weight for each, or a need is not a number.
         """
         requests, whose = [self._request(at, report) for at, report in enumerate(reports)], str(agent)
         if self.weights and len(self.weights) != len(requests):

@@ -114,7 +114,7 @@ class PriceAuction:
         takes from none; the minimum with a constant keeps a step of 0 or 1; so every score moves by 0 or p,
         all of them up, and lowering it moves all of them down. A bid that comes is one raised from below
         all prices. Hence the scores are monotone with sensitivity the top price, whatever the bids, and
-        `Exponential` may be run as exp(ε·score/top). Each bid is read by itself: what is no number counts as
+        `Exponential` may be run as exp(ε·score/top). Each bid is read alone: what is not a number counts as
         0, below all prices, and refusals are by the declared type and shape alone. Source: McSherry, Talwar
         2007 (unlimited supply); Dwork, Roth 2014, Ch. 10; for monotone scores, `Exponential`. Conditions:
         the grid is public. What `law`, `revenue`, `optimum` and `outcome` give is not private: they are for

@@ -150,7 +150,7 @@ class CongestionGame:
         try:
             return np.fromiter((place[name] for name in types), np.int64, self.players)
         except (KeyError, TypeError):
-            raise InvalidValue("A player's type is none of the game's: declare its strategies.") from None
+            raise InvalidValue("A player's type is not one of the game's: declare its strategies.") from None
 
     def player(self, number: int) -> int:
         """The number of one player, from 0 on.
@@ -329,7 +329,7 @@ def tabulated(
 
 
 def _number(given: Any) -> float:
-    """A number as a float; NaN for what is none, which every check refuses."""
+    """A number as a float; NaN for anything else, which every check refuses."""
     try:
         return float(given)
     except (TypeError, ValueError, OverflowError):
@@ -337,7 +337,7 @@ def _number(given: Any) -> float:
 
 
 def _numbers(given: Any) -> Floats:
-    """Numbers as floats; one NaN for what is none."""
+    """Numbers as floats; one NaN for anything else."""
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

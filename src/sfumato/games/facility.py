@@ -70,8 +70,8 @@ class FacilityLocation:
         at most one whole utility. Greedy: each of the k choices is ε/k-DP given the earlier ones, with the Δ
         of single sites, which bounds that of any set (a maximum moves no more than its parts); they
         compose. Sources: McSherry, Talwar 2007; for greedy Gupta, Ligett, McSherry, Roth, Talwar 2010.
-        Reports are read each by itself, and each is one of the types: the nearest where it is none, the first
-        where it is no place. Refusals are by the declared type, the shape and the (public) number of players.
+        Reports are read each by itself, and each is one of the types: the nearest to another place, the first
+        for anything else. Refusals are by the declared type, the shape and the (public) number of players.
         Conditions: sites and types are public, not read off the reports.
     """
 
@@ -165,8 +165,8 @@ class FacilityLocation:
     def snap(self, positions: Any) -> Floats:
         """The nearest type to each position (the first of equals): what players report.
 
-        Each player's report depends on their own position only, so that snapping costs no privacy. What is no
-        place at all counts as the first type.
+        Each report depends on the player's own position only, so snapping costs no privacy. What is not
+        a place at all counts as the first type.
         """
         return self.types[self._nearest(self._positions(positions))]
 
@@ -196,7 +196,7 @@ class FacilityLocation:
         return points
 
     def indices(self, reports: Any) -> NDArray[np.intp]:
-        """Which type each player reports; a report that is none of them counts as `snap` has it.
+        """Which type each player reports; a report of another place counts as `snap` has it.
 
         Raises:
             InvalidValue: for reports of another declared type or shape, or nobody's.

@@ -55,7 +55,7 @@ def grants(
     rule: Rule = "max_min",
     total: Rational | None = None,
 ) -> Grants:
-    """Divide what a dataset's budget has left among teams, by a rule under which lying is no use.
+    """Divide what a dataset's budget has left among teams, by a rule under which lying does not help.
 
     ```python
     wishes = [Request("health", 1), Request("roads", "0.2"), Request("tax", 3)]
@@ -146,7 +146,7 @@ def _limit(budget: Budget, wanted: tuple[Fraction, ...], share: Fraction) -> Bud
     exact = Fraction(budget.spent_epsilon(wanted))
     part = exact * share / wanted[0]
     short, less = _down(exact, part), _grain(part)
-    # An epsilon is computed rounded up, so that the one found may stand for a little more: go down until not.
+    # An epsilon is computed rounded up, so that the one found may allow a little more: go down until not.
     while short > 0:
         try:
             if budget.accountant == "basic":

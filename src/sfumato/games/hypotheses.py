@@ -74,7 +74,7 @@ def class_of(hypotheses: object, columns: int | None = None) -> HypothesisClass:
         columns: how many numbers a row of a list has, for rules of one's own; None: each row is one number.
 
     Raises:
-        InvalidParameter: if it is none of these, or empty.
+        InvalidParameter: if it is not one of these, or empty.
     """
     if isinstance(hypotheses, HypothesisClass):
         chosen: HypothesisClass = hypotheses
@@ -163,7 +163,7 @@ class _Listed:
         return self.hypotheses[index]
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
-        """One callable at a time, over all complete rows; what is no label is a mistake."""
+        """One callable at a time, over all complete rows; what is not a label is a mistake."""
         rows, complete = rows_of(features, self.columns)
         rows, labels = rows[complete], labels[complete]
         rows.flags.writeable = False  # no rule may change what the next one sees
@@ -192,7 +192,7 @@ class _Predicted:
         return one
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
-        """Blocks of complete rows, so that memory stays bounded; what is no label is a mistake."""
+        """Blocks of complete rows, so that memory stays bounded; what is not a label is a mistake."""
         rows, complete = rows_of(features, self.columns)
         rows, labels = rows[complete], labels[complete]
         total, start = np.zeros(len(self), np.int64), 0
@@ -227,7 +227,7 @@ def _sorted_points(points: ArrayLike, name: str) -> NDArray[np.float64]:
 class thresholds:  # noqa: N801  (read as a function: thresholds(points))
     """Rules "x ≥ t" on the line for every public point t, and last the rule that says 0 to all.
 
-    Millions of points and examples are no trouble: every example is placed among the points once, and the
+    Millions of points and examples are fine: every example is placed among the points once, and the
     mistakes of all rules are two running sums.
 
     Args:

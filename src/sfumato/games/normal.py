@@ -260,7 +260,7 @@ def incentive(game: NormalForm, distribution: ArrayLike) -> float:
     equilibria, at most α for α-approximate ones.
 
     Raises:
-        InvalidParameter: if `distribution` is no law over the profiles of the game.
+        InvalidParameter: if `distribution` is not a law over the profiles of the game.
     """
     try:
         law = np.asarray(distribution, dtype=np.float64)

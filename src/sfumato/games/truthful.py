@@ -169,7 +169,7 @@ def gain(
         utilities: Between which numbers payoffs lie.
         profiles: The true profiles to check; all of them if None.
         anonymous: A promise that a payoff depends on the player's own report and type and on the
-            *multiset* of the other reports. Then one profile stands for all its permutations.
+            *multiset* of the other reports. Then one profile represents all its permutations.
         loss: The mechanism's privacy loss; what it promises is put beside the gain.
         most: How many deviations to check at most.
 

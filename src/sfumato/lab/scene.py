@@ -57,7 +57,7 @@ def scene(name: str) -> Scene:
     if name in known:
         return known[name]
     near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+    hint = f"did you mean {near[0]}?" if near else f"scenes: {', '.join(known)}."
     raise InvalidParameter(f"There is no such scene; {hint}")
 
 

@@ -25,7 +25,7 @@ _SHORT = 64  # characters of an alphabet that a message lists
 class Symbols:
     """Values as rows of `length` symbols of a base: four bits each, or the places of characters.
 
-    A text ends with symbols 0, which stand for no character.
+    A text ends with symbols 0, which mean no character.
 
     Attributes:
         base: How many symbols there are.
@@ -88,7 +88,7 @@ class Symbols:
         return prefixes
 
     def _begins(self, prefixes: Digits, place: int) -> NDArray[np.bool_]:
-        """Whether the last symbol can stand there: no text goes on after its end, no number is too large."""
+        """Whether the last symbol can be there: no text goes on after its end, no number is too large."""
         if self.alphabet is not None:
             ended = prefixes[:, place - 1] == 0 if place else np.zeros(len(prefixes), np.bool_)
             begins: NDArray[np.bool_] = ~ended | (prefixes[:, place] == 0)
@@ -118,7 +118,7 @@ class Symbols:
             isinstance(text, str) and len(text) <= self.length and "\0" not in text for text in listed
         ):
             raise InvalidValue(self._refusal)
-        # Characters as numbers, a row for each text, ended by zeros, and what symbol each number stands for.
+        # Characters as numbers, a row for each text, ended by zeros, and the symbol of each number.
         codes = np.array(listed, f"U{self.length}").view(np.uint32).reshape(len(listed), self.length)
         letters = np.array(["", *alphabet], "U1").view(np.uint32)
         symbols = np.full(int(letters.max()) + 2, letters.size, np.uint16)

@@ -183,10 +183,10 @@ class Randomizer(ABC, Generic[_E]):
 
     @abstractmethod
     def _refuse_others(self, batch: NDArray[Any]) -> None:
-        """Refuse what has the type and shape of reports and yet is none: no file or sum ever holds it.
+        """Refuse what has the type and shape of reports but is not one: no file or sum ever holds it.
 
         Raises:
-            InvalidValue: if there is such a one.
+            InvalidValue: if there is one.
         """
 
 

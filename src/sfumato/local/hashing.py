@@ -237,7 +237,7 @@ def spread(indices: NDArray[Any], bits: int) -> NDArray[Any]:
     """A fixed bijection of the numbers of so many bits that leaves no progression a progression.
 
     The hashes of three numbers in a progression are not independent. Neighbours in a domain, whose counts are
-    often added up, are no progression here, so that their errors add up like independent ones.
+    often added up, are not a progression here, so that their errors add up like independent ones.
     """
     word = indices.dtype.type
     mask, half, odd = word((1 << bits) - 1), word((bits + 1) // 2), word(_GOLDEN & ((1 << bits) - 1) | 1)

@@ -165,7 +165,7 @@ class HeavyHitters(Randomizer[Found]):
         """One report for each value.
 
         Raises:
-            InvalidValue: for a value that is no such number or text; it is not shown, nothing was randomised.
+            InvalidValue: for any other value; it is not shown, nothing was randomised.
         """
         digits = self._symbols.digits(values)
         levels = random.integers(len(self.levels), len(digits))
@@ -250,7 +250,7 @@ class HeavyAggregate(Aggregate[Found]):
         resolution = max(floor, _least(self.sums[last], width + miss) + beyond)
         if share is not None and share < resolution:
             raise InvalidValue(
-                f"So few people settle a threshold from {resolution:.2g} on only: take such a one."
+                f"So few people cannot settle a threshold below {resolution:.2g}: take that or more."
             )
         keys = self._last(prefixes)
         middle, low, high = self._scaled(self.sums[last], *self.sums[last].estimate(keys, sure), width)

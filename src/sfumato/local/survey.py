@@ -79,7 +79,7 @@ def design(
     Of the order n ≈ 1/(ε²·α²) for an ε up to about 1: half the error takes four times the people, or twice
     the price. The error is z·√(V/n) with V the variance that one report adds where that is greatest, whatever
     the data are, and z of the normal law: an estimate from n independent reports is close to normal. It is
-    about these people's own share or mean; whom they stand for is another matter.
+    about these people's own share or mean; whom they represent is another matter.
 
     Args:
         error: The half-width α that is wanted: of a share of the people for values (0.01 is one percent of

@@ -93,7 +93,7 @@ class Reports:
         """All of them added up: the whole file, or an error and nothing.
 
         Raises:
-            SourceUnusable: if it is damaged or cut off, or something in it is no report of its randomizer.
+            SourceUnusable: if it is damaged or cut off, or something in it is not a report of its randomizer.
         """
         try:
             return self.randomizer.aggregate(self)
@@ -109,7 +109,7 @@ def read_reports(path: str | os.PathLike[str], randomizer: Randomizer[Any] | Non
         randomizer: What the reports should have been made by; None: whatever the file says.
 
     Raises:
-        SourceUnusable: for a file that cannot be opened, is none of reports, damaged or cut off.
+        SourceUnusable: for a file that cannot be opened, has no reports, or is damaged or cut off.
         InvalidParameter: for reports of another randomizer than the one given, or one that is not known here.
     """
     place = Path(path)

@@ -125,7 +125,7 @@ def median_of(
     """The median of values clamped to [lower, upper], with its local sensitivities.
 
     Args:
-        values: The private values, a flat array or list. Each is read by itself; what is no number (NaN,
+        values: The private values, a flat array or list. Each is read by itself; what is not a number (NaN,
             None, text in a list) counts as the lower bound.
         lower: The public lower bound.
         upper: The public upper bound.

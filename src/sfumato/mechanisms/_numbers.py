@@ -14,7 +14,7 @@ from sfumato.numeric.private_values import MASKED
 __all__ = ["Number", "integer_of", "integers_of", "numbers_of", "unusable"]
 
 Number: TypeAlias = int | float | np.integer[Any] | np.floating[Any]
-"""One private number. A float stands for its exact binary value, never for the decimal it prints as."""
+"""One private number. A float means its exact binary value, never the decimal it prints as."""
 
 _EXACT = 2**53  # every integer up to here is a float
 _LEAST, _MOST = -(2**63), 2**63 - 1

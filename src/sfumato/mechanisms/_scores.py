@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Number: TypeAlias = int | float | np.integer | np.floating
-"""A private number as mechanisms take it: a float stands for its exact binary value."""
+"""A private number as mechanisms take it: a float means its exact binary value."""
 
 CEILING = 2**53
 """Candidates that lie this many grid units below the best are treated as lying exactly this far below it."""

@@ -31,7 +31,7 @@ class Mechanism(ABC):
         was given, for every pair within the declared sensitivity and whatever the inputs are. It is the loss
         of the law that is actually drawn, not of the ideal one that a textbook writes down. Values are read
         each by itself: none decides the type, the rounding or the acceptance of another. Where a method says
-        that a refusal is outside the claim, a value that is no number (NaN, None, text) raises, and that
+        that a refusal is outside the claim, a value that is not a number (NaN, None, text) raises, and that
         it did is a fact about the data: clean values before.
     """
 

@@ -291,7 +291,7 @@ def _weights(weights: Any, dimensions: int) -> NDArray[Any]:
     """Weights as int64 where their totals surely fit, otherwise as Python integers; the law is the same."""
     try:
         typed = isinstance(weights, np.ndarray) or not isinstance(weights, Sequence)
-        # A list is one of objects: each weight stands for itself, whatever integers NumPy would make of all.
+        # A list is one of objects: each weight is taken by itself, whatever integers NumPy would make of all.
         array = np.asarray(weights) if typed else np.array(weights, dtype=object)
     except (ValueError, OverflowError):
         array = np.empty(0, np.float64)

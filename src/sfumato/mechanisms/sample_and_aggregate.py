@@ -140,7 +140,7 @@ class SampleAndAggregate(Mechanism):
             units: Whose row each one is; without it every row is a unit of its own. A row whose unit is
                 missing (None, NaN) is left out.
             dtype: The type of the parts: `bool`, `int`, `float` or `object`, or `(float, 3)` where each row
-                is a list of three numbers. Every value is converted by itself: what is no number is NaN, 0
+                is a list of three numbers. Every value is converted by itself: what is not a number is NaN, 0
                 or False, what is too large for an integer is clamped. Without it NumPy arrays keep their own
                 type, and all other values become floats.
 

@@ -29,7 +29,7 @@ __all__ = ["EXAMPLES", "TreeCounter"]
 
 
 class _Progress:
-    """Where a counter stands: the sums of the blocks that make up the present, and the same with noise."""
+    """The state of a counter: the sums of the blocks that make up the present, and the same with noise."""
 
     __slots__ = ("lock", "noisy", "process", "sums", "time")
 

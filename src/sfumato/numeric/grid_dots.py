@@ -29,7 +29,7 @@ _LIGHT = 1e-14
 """A zone of no more mass than this costs nothing that shows."""
 
 _HULLS = 100
-"""How often dots that are no corners are removed: where a curve is all rounding this could go on for long."""
+"""How often dots other than corners are removed: where a curve is all rounding this could go on for long."""
 
 _ROUNDING = 2.0**-44
 """A bound on how far, relatively, the padding of `masses` raises the curve (lemma 3): 512 U."""
@@ -64,7 +64,7 @@ class Dots:
 def hull(place: Floats, curve: Floats, unit: float = 1.0) -> Integers:
     """Which dots, at losses place·unit, are corners of the lower hull (in e^loss) of them and (0, 1).
 
-    A dot on or above the line between its two neighbours is no corner, whoever the neighbours are, so all
+    A dot on or above the line between its two neighbours is not a corner, whoever the neighbours are, so all
     such dots go at once, and again until none is left or `_HULLS` rounds are over. Whatever is kept,
     straight lines between kept dots lie above the profile: stopping early costs tightness, never soundness
     (proof, after lemma 2).

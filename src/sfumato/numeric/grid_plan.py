@@ -62,7 +62,7 @@ def place(term: Term, cut: float, floor: float) -> Place:
             high = lattice[0] + math.ceil((high - lattice[0]) / lattice[1]) * lattice[1]
     if (
         lattice is not None
-    ):  # grid points must not fall below the atoms they stand for, however those were rounded
+    ):  # grid points must not fall below the atoms they replace, however those were rounded
         high += 4 * U * (abs(high) + abs(lattice[0]))
     if low == -math.inf:
 

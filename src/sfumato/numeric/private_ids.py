@@ -32,7 +32,7 @@ class Ids:
         Claim: whether two rows have the same id, and which of two ids comes first, depends on those two ids
         alone. 1, 1.0 and True are one id, and so are equal real numbers of any type, like 0.5 and 1/2;
         a Decimal of more than 400 digits before or after the point is one with equal Decimals only. Text is
-        never a number. What is missing (None, NaN, NaT, NA) or cannot be compared (a list) is no id.
+        never a number. What is missing (None, NaN, NaT, NA) or cannot be compared (a list) is not an id.
     """
 
     codes: NDArray[np.int64]
@@ -99,7 +99,7 @@ def _rank(key: Key) -> tuple[int, Any]:
 
 
 def _key(value: Any) -> Key | None:
-    """What an id is compared by; None for what is none."""
+    """What an id is compared by; None for anything else."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes):

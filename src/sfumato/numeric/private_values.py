@@ -57,7 +57,7 @@ class Column:
     Attributes:
         kind: What its declared type holds, in NumPy's letters: "b", "i", "u", "f", "U" for text, "V" for
             others; "O" where nothing is declared.
-        data: An array of that kind, or a list of values that stand alone (a declared type with gaps, too).
+        data: An array of that kind, or a list of values by themselves (a declared type with gaps, too).
         nullable: Whether the declared type has room for gaps, so that `data` may be either.
     """
 
@@ -141,9 +141,9 @@ def _pandas_kind(declared: Any) -> str:
 
 
 def float_of(value: Any) -> float:
-    """One number as a float: infinite beyond all floats, NaN for what is no number or missing.
+    """One number as a float: infinite beyond all floats, NaN for what is not a number or missing.
 
-    Numbers are ints, floats, truth values, Decimals and Fractions, of Python or NumPy; text is none.
+    Numbers are ints, floats, truth values, Decimals and Fractions, of Python or NumPy; text is not a number.
     """
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
@@ -160,7 +160,7 @@ def float_of(value: Any) -> float:
 
 
 def whole_of(value: Any) -> int | None:
-    """One number as a whole number, of any size; None for what is no whole number or missing."""
+    """One number as a whole number, of any size; None for what is not a whole number or missing."""
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
     if isinstance(value, int | np.bool_) or (
@@ -181,7 +181,7 @@ def whole_of(value: Any) -> int | None:
 
 
 def ratio_of(value: Any) -> str | None:
-    """One real number that is not whole, exactly and the same for equal ones; None for what is none.
+    """One real number that is not whole, exactly and the same for equal ones; None for anything else.
 
     It is a ratio in lowest terms, in hexadecimal digits (Python refuses to write very long decimal ones), or
     "inf". A Decimal too long to be spelt out is shown by its digits and its exponent.
@@ -205,7 +205,7 @@ def ratio_of(value: Any) -> str | None:
 
 
 def floats_each(values: list[Any]) -> Floats:
-    """A list of values as floats, each by itself; NaN for what is no number."""
+    """A list of values as floats, each by itself; NaN for what is not a number."""
     if _PLAIN.issuperset(map(type, values)):
         try:
             return np.array(values, np.float64)
@@ -313,7 +313,7 @@ def _lists(frame: Any) -> NDArray[Any]:
 
 
 def _row(row: Any) -> list[Any] | None:
-    """The values of one row, or None for what is no row."""
+    """The values of one row, or None for what is not a row."""
     if isinstance(row, list | tuple):
         return list(row)
     if isinstance(row, np.ndarray) and row.ndim == 1:

@@ -105,7 +105,7 @@ def _draw_classes(axes: Axes, edges: list[int], both: tuple[_Sizes, _Sizes], k: 
         shares = [np.append(shares[0], 0.0), np.append(shares[1], gone)]
     at = np.arange(len(names))
     longest = max(float(share.max()) for share in shares)
-    # Two bars share a label's height; one alone stands in its middle.
+    # Two bars share a label's height; one alone is in its middle.
     apart = np.where((shares[0] > 0) & (shares[1] > 0), 0.19, 0.0)
     for side, widths, name, style in ((-1, shares[0], "before", _OLD), (1, shares[1], "after", _NEW)):
         drawn = widths > 0

@@ -180,7 +180,7 @@ def reconstruction_curve(
             clip_on=False,
             zorder=3,
         )
-    # Doublings at equal distances, √n always among them; no noise at all stands one step to their left.
+    # Doublings at equal distances, √n always among them; no noise at all is one step to their left.
     high = max(2.0, float(places[-1]))
     powers = np.arange(np.ceil(np.log2(least)), np.floor(np.log2(high)) + 1)
     step = -(-len(powers) // 9)

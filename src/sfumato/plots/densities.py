@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["density_curves", "neighbouring_densities"]
 
 _SPAN = 30.0  # powers of e below the peak: what is smaller is not drawn
-_MASS = 2.0  # a law has 1 in all; what has so much more is no law
+_MASS = 2.0  # a law has 1 in all; what has so much more is not a law
 
 
 def neighbouring_densities(
@@ -152,7 +152,7 @@ def _laws(
         raise InvalidParameter("A density must be above 0 somewhere.")
     if any(_least_mass(places, law) > _MASS for law in logs.values()):
         raise InvalidParameter(
-            "These are no log-densities, for the densities would sum to far more than 1: give those of "
+            "These are not log-densities: the densities would sum to far more than 1: give those of "
             "log_density, or np.log of a density."
         )
     return places, logs

@@ -37,7 +37,8 @@ ANY_UNIT = _Example("user_id")
 
 FORM = "A query looks like SELECT country, COUNT(*) FROM visits WHERE age >= 18 GROUP BY country."
 
-_ROLLUP = "Ask each grouping as a query of its own, or add up the released groups."
+_ROLLUP = "Use it in the outer query, or ask each grouping as a query of its own."
+_OPEN = ("A parameter has no value.", "Give parameters with the query, or write the value into it.")
 
 CLAUSES: dict[str, tuple[str, str]] = {
     "laterals": ("LATERAL is not supported.", "Join a subquery on the privacy unit."),
@@ -63,16 +64,16 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
         "Use GROUP BY, or FROM (SELECT *, RANK() OVER (PARTITION BY {unit} ORDER BY day) AS n FROM t).",
     ),
     exp.ArrayOverlaps: ("&& is not supported.", "Write AND."),
-    exp.Placeholder: ("Parameters are not supported.", "Write the value into the query."),
-    exp.Parameter: ("Parameters are not supported.", "Write the value into the query."),
-    exp.SessionParameter: ("Parameters are not supported.", "Write the value into the query."),
+    exp.Placeholder: _OPEN,
+    exp.Parameter: _OPEN,
+    exp.SessionParameter: _OPEN,
     exp.UDTF: ("Functions that give several rows are not supported.", "Use GROUP BY over public keys."),
     exp.Explode: ("Functions that give several rows are not supported.", "Use GROUP BY over public keys."),
     exp.Lambda: ("Lambdas are not supported.", "Use CASE or a plain expression."),
     exp.Columns: ("COLUMNS is not supported.", "Name each column."),
-    exp.Rollup: ("ROLLUP is not supported.", _ROLLUP),
-    exp.Cube: ("CUBE is not supported.", _ROLLUP),
-    exp.GroupingSets: ("GROUPING SETS are not supported.", _ROLLUP),
+    exp.Rollup: ("ROLLUP is not supported in a subquery.", _ROLLUP),
+    exp.Cube: ("CUBE is not supported in a subquery.", _ROLLUP),
+    exp.GroupingSets: ("GROUPING SETS are not supported in a subquery.", _ROLLUP),
 }
 """The parts of expressions that are refused wherever they are."""
 

@@ -134,7 +134,7 @@ WINDOWS: dict[str, tuple[str, str]] = {
         "Leave ORDER BY out for the total of the partition; LAG and LEAD look at neighbouring rows.",
     ),
     "first": (
-        "FIRST_VALUE and its like are not supported.",
+        "FIRST_VALUE, LAST_VALUE and NTH_VALUE are not supported.",
         "Keep one row with QUALIFY ROW_NUMBER() OVER (PARTITION BY {unit} ORDER BY day) = 1.",
     ),
     "form": (

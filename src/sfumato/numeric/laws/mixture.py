@@ -139,7 +139,7 @@ def plan(mixture: Mixture, c: float, tau: float) -> Plan:
     log_m = top + math.log(total)
     dropped = np.ones(cells, dtype=bool)
     dropped[kept[0] : kept[-1] + 1] = False
-    # A node of the infinite rule stands for its own step, so a cell holds at most its width plus one step
+    # A node of the infinite rule covers its own step, so a cell holds at most its width plus one step
     # of # nodes; every step here is below 1.
     outside = float(np.exp(bound[dropped] - log_m).sum()) * ((high - low) / cells + 1.0)
     outside += _beyond(float(g[0]), float(g[-1]), low, high, reach, mixture.remove, log_m)
