@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.anonymity import measure, mondrian
-from sfumato.anonymity._codes import encode, text_of
-from sfumato.anonymity._given import whole
 from sfumato.anonymity._guard import guard_of
 from sfumato.anonymity._partition import partition
+from sfumato.anonymity.codes import encode, text_of
+from sfumato.anonymity.given import whole
 from sfumato.anonymity.tables import opened
 from sfumato.errors import InvalidParameter
 from slow_anonymity import distance, measured, plain

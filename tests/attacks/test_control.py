@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from crowds import crowd
-from sfumato.attacks._control import check_apart
+from sfumato.attacks.control import check_apart
 from sfumato.attacks.singling import inference, linkability, singling_out
 from sfumato.errors import InvalidParameter
 from sfumato.random import simulation

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato.explain import Posterior, compare, delta_advice, posterior, words
-from sfumato.explain._figures import given, number_down, number_up, percent_given
+from sfumato.explain.figures import given, number_down, number_up, percent_given
 from sfumato.loss import ApproximateLoss, PureLoss
 
 rng = np.random.default_rng(12)

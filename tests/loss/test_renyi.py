@@ -18,14 +18,14 @@ from sfumato.loss import (
     LaplaceLoss,
     PureLoss,
     RenyiLoss,
-    _renyi,
     compose,
+    renyi,
 )
 
 
 def by_list(curve, delta, orders):
     """The common shortcut: the best of a fixed list of orders."""
-    return min(_renyi.epsilon_at(curve(a), a, Fraction(delta)) for a in orders)
+    return min(renyi.epsilon_at(curve(a), a, Fraction(delta)) for a in orders)
 
 
 @given(st.floats(1e-4, 20), st.floats(1e-12, 0.3))

@@ -12,17 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import (
-    BIAS,
-    LIMIT,
-    WIDENING,
-    Grid,
-    _float_of,
-    bounded_add,
-    bounded_sum,
-    floor_log2,
-)
+from sfumato.mechanisms._grid import BIAS, LIMIT, WIDENING, Grid, _float_of, bounded_add, bounded_sum
 from sfumato.mechanisms._numbers import integer_of, integers_of, numbers_of
+from sfumato.numeric.exact import floor_log2
 
 GRIDS = [Grid.below(Fraction(1), 30), Grid.below(Fraction(10) ** 6, 0), Grid.below(Fraction(1, 10**9), 20)]
 GRIDS += [

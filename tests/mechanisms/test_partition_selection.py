@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._figures import ball, upper
 from sfumato.mechanisms.partition_selection import PartitionSelection, _Law
+from sfumato.numeric.figures import ball, upper
 from sfumato.testing import seeded
 
 BITS = 1200

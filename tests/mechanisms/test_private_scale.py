@@ -6,7 +6,7 @@ from flint import ctx
 from scipy import stats
 
 from sfumato.mechanisms import _private_scale as laws
-from sfumato.mechanisms._figures import ball
+from sfumato.numeric.figures import ball
 from sfumato.testing import assert_discrete, seeded
 
 DRAWS = {

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, PureLoss, compose
-from sfumato.loss import _renyi as renyi
-from sfumato.loss._balls import ball, upper
-from sfumato.loss._split import exact_of, least_delta
+from sfumato.loss import renyi as renyi
+from sfumato.loss.split import exact_of, least_delta
 from sfumato.numeric import binomial
+from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import (
     Rational,
     as_integer,
@@ -267,7 +267,7 @@ class Concentrated(Accountant):
     Privacy:
         Claim: sums of ρ_i and δ_i are approximate zCDP, also when chosen by earlier answers below a bound.
         Source: Bun, Steinke 2016, Lemma 8.2; as a filter: Whitehouse, Ramdas, Rogers, Wu 2023.
-        Conversion: see `loss._renyi`.
+        Conversion: see `loss.renyi`.
     """
 
     name = "zcdp"

@@ -10,7 +10,7 @@ from functools import cache
 from sfumato.accounting._gaussian import gaussian_classic, gaussian_sigma
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.loss import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, PrivacyLoss
-from sfumato.loss._balls import ball, exact_upper
+from sfumato.numeric.balls import ball, exact_upper
 from sfumato.numeric.exact import (
     Rational,
     as_fraction,

@@ -23,8 +23,8 @@ from sfumato.loss import (
     PureLoss,
     RenyiLoss,
 )
-from sfumato.loss._split import exact_of
 from sfumato.loss.base import Adjacency
+from sfumato.loss.split import exact_of
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive, show
 
 __all__ = ["BasicFilter", "ConcentratedFilter", "Filter", "GaussianFilter", "RenyiFilter"]

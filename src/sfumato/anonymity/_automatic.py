@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from sfumato.anonymity._codes import Coded, text_of
+from sfumato.anonymity.codes import Coded, text_of
 from sfumato.anonymity.hierarchy import Hierarchy
 from sfumato.schema.classify import words_of
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import Coded, Codes
 from sfumato.anonymity._spread import Spread
 from sfumato.anonymity.closeness import equal_distance, ordered_distance
+from sfumato.anonymity.codes import Coded, Codes
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer
 

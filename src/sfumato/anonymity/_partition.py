@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import Coded, Codes, classes_of
 from sfumato.anonymity._guard import Guard
+from sfumato.anonymity.codes import Coded, Codes, classes_of
 
 __all__ = ["partition"]
 

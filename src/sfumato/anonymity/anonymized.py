@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import Codes, classes_of
-from sfumato.anonymity._given import Given
 from sfumato.anonymity._shares import percent
+from sfumato.anonymity.codes import Codes, classes_of
+from sfumato.anonymity.given import Given
 from sfumato.anonymity.loss import average_class, discernibility, ncp
 from sfumato.render import text_table
 

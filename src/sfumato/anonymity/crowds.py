@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfumato.anonymity._codes import encode, text_of
+from sfumato.anonymity.codes import encode, text_of
 from sfumato.anonymity.tables import checked, names_given, opened
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

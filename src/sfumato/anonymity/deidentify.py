@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato.anonymity._given import whole
+from sfumato.anonymity.given import whole
 from sfumato.anonymity.tables import columns_of, names_given, opened
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

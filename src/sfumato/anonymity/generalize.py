@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity._automatic import automatic
-from sfumato.anonymity._codes import Coded, Codes, classes_of
-from sfumato.anonymity._given import given
 from sfumato.anonymity._guard import Guard, guard_of
 from sfumato.anonymity._lattice import Levels, cheapest
 from sfumato.anonymity.anonymized import Anonymized, Recoded, anonymized
+from sfumato.anonymity.codes import Coded, Codes, classes_of
+from sfumato.anonymity.given import given
 from sfumato.anonymity.hierarchy import Hierarchy, Tree
 from sfumato.anonymity.mondrian import asked_for
 from sfumato.anonymity.tables import names_given

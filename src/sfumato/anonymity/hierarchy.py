@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import text_of
+from sfumato.anonymity.codes import text_of
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive
 

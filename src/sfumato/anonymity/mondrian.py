@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sfumato.anonymity._codes import Coded, Codes, text_of
-from sfumato.anonymity._given import given
 from sfumato.anonymity._guard import Guard, guard_of
 from sfumato.anonymity._partition import partition
 from sfumato.anonymity.anonymized import Anonymized, Recoded, anonymized
+from sfumato.anonymity.codes import Coded, Codes, text_of
+from sfumato.anonymity.given import given
 from sfumato.anonymity.hierarchy import STAR
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato.anonymity._given import whole
 from sfumato.anonymity._shares import percent
 from sfumato.anonymity.anonymized import Anonymized
 from sfumato.anonymity.generalize import generalize
+from sfumato.anonymity.given import whole
 from sfumato.anonymity.mondrian import mondrian
 from sfumato.anonymity.tables import names_given
 from sfumato.engines.base import Source

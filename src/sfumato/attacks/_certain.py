@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sfumato.attacks._matching import Flags, named, one_name
+from sfumato.attacks.matching import Flags, named, one_name
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.anonymity._codes import Codes
-from sfumato.attacks._matching import Flags
+from sfumato.anonymity.codes import Codes
 from sfumato.attacks._mixed import Column, Floats
+from sfumato.attacks.matching import Flags
 
 __all__ = ["Described", "by_one_column", "by_several_columns", "matrix"]
 

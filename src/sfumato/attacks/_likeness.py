@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.anonymity._codes import Codes
-from sfumato.attacks._matching import grouped
+from sfumato.anonymity.codes import Codes
 from sfumato.attacks._mixed import Column, distances
+from sfumato.attacks.matching import grouped
 
 __all__ = ["Likeness", "telling"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import Codes
-from sfumato.attacks._matching import together_coded
+from sfumato.anonymity.codes import Codes
+from sfumato.attacks.matching import together_coded
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sfumato.anonymity._codes import Codes
+from sfumato.anonymity.codes import Codes
 from sfumato.attacks._calls import Chance
-from sfumato.attacks._matching import together_typed
-from sfumato.attacks._percent import percent
+from sfumato.attacks.matching import together_typed
 from sfumato.attacks.outcome import Outcome, Tally
+from sfumato.attacks.percent import percent
 from sfumato.attacks.power import Power
 from sfumato.errors import InvalidParameter
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Coded, Codes, encode, text_of
+from sfumato.anonymity.codes import Coded, Codes, encode, text_of
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._certain import STRANGERS, Certain, judged, known_and_secret
-from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import Flags, beside, grouped, matched, read
 from sfumato.attacks._power import (
     LEAK,
     beside_guess,
@@ -25,6 +23,8 @@ from sfumato.attacks._power import (
     stated,
     tried,
 )
+from sfumato.attacks.control import check_apart
+from sfumato.attacks.matching import Flags, beside, grouped, matched, read
 from sfumato.attacks.outcome import Outcome
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

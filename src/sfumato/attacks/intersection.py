@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Codes, encode
+from sfumato.anonymity.codes import Codes, encode
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._certain import known_and_secret
-from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import (
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
+from sfumato.attacks.control import check_apart
+from sfumato.attacks.matching import (
     Flags,
     Grouped,
     blocks,
@@ -24,7 +25,6 @@ from sfumato.attacks._matching import (
     read,
     together_coded,
 )
-from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

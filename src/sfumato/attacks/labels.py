@@ -28,7 +28,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import text_of
+from sfumato.anonymity.codes import text_of
 
 __all__ = ["Known", "Meaning", "covers", "known", "meaning", "steps_of"]
 

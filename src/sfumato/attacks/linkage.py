@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Codes, encode
+from sfumato.anonymity.codes import Codes, encode
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._certain import STRANGERS
-from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import (
+from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
+from sfumato.attacks.control import check_apart
+from sfumato.attacks.matching import (
     Flags,
     Matches,
     beside,
@@ -26,7 +27,6 @@ from sfumato.attacks._matching import (
     read,
     read_with_records,
 )
-from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.attacks.sparse import sparse_linkage
 from sfumato.engines.base import Source

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.attacks._calls import Chance
-from sfumato.attacks._control import check_apart
-from sfumato.attacks._matching import Flags, named, one_name, read
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
 from sfumato.attacks._power import LEAK, beside_guess, copied, leak_given, planted, stated, tried
+from sfumato.attacks.control import check_apart
+from sfumato.attacks.matching import Flags, named, one_name, read
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sfumato.attacks._percent import percent
+from sfumato.attacks.percent import percent
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.shares import clopper_pearson, count_range, dealt_range
 

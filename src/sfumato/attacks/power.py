@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.attacks._percent import percent
 from sfumato.attacks.outcome import Tally
+from sfumato.attacks.percent import percent
 
 __all__ = ["Power"]
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sfumato.anonymity._codes import Codes
-from sfumato.anonymity._given import whole
+from sfumato.anonymity.codes import Codes
+from sfumato.anonymity.given import whole
 from sfumato.attacks._calls import Chance
-from sfumato.attacks._control import check_apart
 from sfumato.attacks._described import by_one_column, by_several_columns, matrix
 from sfumato.attacks._likeness import Likeness, telling
-from sfumato.attacks._matching import Flags, named, read, read_with_records
 from sfumato.attacks._mixed import mixed
 from sfumato.attacks._power import LEAK, copied, exchanged, leak_given, replaced, stated, tried
+from sfumato.attacks.control import check_apart
+from sfumato.attacks.matching import Flags, named, read, read_with_records
 from sfumato.attacks.nearby import inference, linkability
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.anonymity._codes import Codes, classes_of, encode
+from sfumato.anonymity.codes import Codes, classes_of, encode
 from sfumato.attacks._calls import Chance
-from sfumato.attacks._matching import Flags, beside, grouped, named, one_name, read, together_typed
 from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, stated, tried
+from sfumato.attacks.matching import Flags, beside, grouped, named, one_name, read, together_typed
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

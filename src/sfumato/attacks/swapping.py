@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Codes, encode
-from sfumato.anonymity._given import whole
+from sfumato.anonymity.codes import Codes, encode
+from sfumato.anonymity.given import whole
 from sfumato.anonymity.tables import checked, columns_of
 from sfumato.attacks._calls import Chance
-from sfumato.attacks._matching import beside, matched, named, one_name, read, read_with_records
 from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, planted, stated, tried
+from sfumato.attacks.matching import beside, matched, named, one_name, read, read_with_records
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter

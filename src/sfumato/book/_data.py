@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import floor_log2
+from sfumato.numeric.exact import floor_log2
 from sfumato.numeric.private_values import floats_of as floats_each_of
 
 __all__ = [

@@ -19,8 +19,8 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local.coins import Coins
 from sfumato.local.domain import Domain
 from sfumato.local.response import BinaryResponse
-from sfumato.mechanisms._figures import PRECISION, ball, upper
 from sfumato.numeric.exact import Rational, float_up, probability
+from sfumato.numeric.figures import PRECISION, ball, upper
 from sfumato.numeric.private_values import same
 
 __all__ = [

@@ -33,7 +33,7 @@ class Promise:
 
     def verdict(self, outcome: Outcome, verdict: str, style: str | None) -> tuple[str, str | None]:
         """The verdict with what epsilon allows, and its style."""
-        from sfumato.attacks._percent import percent
+        from sfumato.attacks.percent import percent
         from sfumato.numeric.exact import show
 
         epsilon, delta = self._floats()

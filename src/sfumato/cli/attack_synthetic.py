@@ -76,7 +76,7 @@ def singling_out(
 ) -> None:
     """Describe one person alone, from a synthetic row."""
     from sfumato import attacks
-    from sfumato.attacks._control import check_apart
+    from sfumato.attacks.control import check_apart
 
     def attack(table: pa.Table, target: str) -> Outcome:
         return attacks.singling_out(
@@ -130,7 +130,7 @@ def inference(
 ) -> None:
     """Learn a secret from the nearest synthetic row."""
     from sfumato import attacks
-    from sfumato.attacks._control import check_apart
+    from sfumato.attacks.control import check_apart
 
     def attack(table: pa.Table, target: str) -> Outcome:
         return attacks.inference(

@@ -97,7 +97,7 @@ def linkage(
         rows, all_columns = part_and_whole(released, [*names, *own])
         strangers = None if control is None else columns_in(control, names)
         from sfumato import attacks
-        from sfumato.attacks._control import check_apart
+        from sfumato.attacks.control import check_apart
 
         if control is not None:
             check_apart(known, control)
@@ -274,7 +274,7 @@ def _some(people: pa.Table, seed: int | None) -> pa.Table:
 
 def _alone(narrowed: Intersection) -> str:
     """What one table tells by itself: where that is much, it is what is wrong."""
-    from sfumato.attacks._percent import percent
+    from sfumato.attacks.percent import percent
 
     return (
         "The most telling table alone, with its most frequent candidate, is right about "

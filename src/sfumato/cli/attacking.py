@@ -142,7 +142,7 @@ def columns_in(file: str, names: Sequence[str]) -> pa.Table:
         InvalidParameter: if there is no such file, no such column, or no row.
         SourceUnusable: if the file cannot be read.
     """
-    from sfumato.attacks._matching import read
+    from sfumato.attacks.matching import read
 
     _located(file)
     return read(file, names)
@@ -155,7 +155,7 @@ def part_and_whole(file: str, names: Sequence[str]) -> tuple[pa.Table, pa.Table]
         InvalidParameter: if there is no such file, no such column, or no row.
         SourceUnusable: if the file cannot be read.
     """
-    from sfumato.attacks._matching import selected
+    from sfumato.attacks.matching import selected
 
     _located(file)
     return selected(file, names)
@@ -186,7 +186,7 @@ def _located(file: str) -> None:
 
 def two_valued(table: pa.Table, name: str) -> NDArray[np.bool_] | None:
     """Which rows have the greater of a column's two values; None if it has gaps, or more values than two."""
-    from sfumato.anonymity._codes import encode
+    from sfumato.anonymity.codes import encode
 
     coded = encode(table, name)
     if len(coded.values) > 2 or coded.proper < len(coded.values):
@@ -259,7 +259,7 @@ def private_rows(
     import numpy as np
     import pyarrow as pa
 
-    from sfumato.attacks._matching import together_coded
+    from sfumato.attacks.matching import together_coded
     from sfumato.mechanisms import Geometric
     from sfumato.random import simulation
 

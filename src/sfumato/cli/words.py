@@ -31,7 +31,7 @@ def explain(
 ) -> None:
     """What an epsilon means: what an attacker could learn."""
     from sfumato.explain import advantage, compare, posterior, tradeoff, words
-    from sfumato.explain._figures import percent_down, percent_given, percent_up
+    from sfumato.explain.figures import percent_down, percent_given, percent_up
     from sfumato.loss import ApproximateLoss, PureLoss
     from sfumato.numeric.exact import delta_of, positive
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.explain._figures import given, percent_down, percent_given, percent_up
+from sfumato.explain.figures import given, percent_down, percent_given, percent_up
 from sfumato.loss import PrivacyLoss
-from sfumato.loss._balls import ball, upper
+from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, float_up, probability
 from sfumato.numeric.rounding import LIBRARY, Floats, U, up
 

@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 
 from flint import arb
 
-from sfumato.explain._figures import given, number_down, number_up
-from sfumato.loss._balls import ball, upper
+from sfumato.explain.figures import given, number_down, number_up
+from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import Rational, as_integer, decimal_up, delta_of
 
 __all__ = ["DeltaAdvice", "Verdict", "delta_advice"]

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
-from sfumato.explain._figures import given
+from sfumato.explain.figures import given
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive
 
 if TYPE_CHECKING:

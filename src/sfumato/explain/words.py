@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.explain._figures import given, percent_down, percent_up
 from sfumato.explain.attacker import Posterior, ceilings, posterior, quick_advantage
+from sfumato.explain.figures import given, percent_down, percent_up
 from sfumato.loss import Adjacency, PrivacyLoss
 from sfumato.numeric.exact import Rational, decimal_up
 

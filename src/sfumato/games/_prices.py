@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._figures import freeze
 from sfumato.numeric.exact import Rational, positive, show
+from sfumato.numeric.frozen import freeze
 from sfumato.numeric.private_values import column_of, floats_each
 
 __all__ = ["PriceGrid", "bids_of", "price_grid"]

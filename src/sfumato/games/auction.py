@@ -16,9 +16,9 @@ from sfumato.games._prices import MOST_MONEY, Floats, PriceGrid, Whole, bids_of,
 from sfumato.games.examples import Example
 from sfumato.loss import BoundedRangeLoss
 from sfumato.mechanisms import Exponential
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = [
     "EXAMPLES",

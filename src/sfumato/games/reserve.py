@@ -16,9 +16,9 @@ from sfumato.games._words import mix, words_of
 from sfumato.games.examples import Example
 from sfumato.loss import Adjacency, BoundedRangeLoss
 from sfumato.mechanisms import Exponential
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, float_up, positive
+from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_ids import Ids, ids_of
 
 __all__ = ["EXAMPLES", "BidLog", "ReservePrice"]

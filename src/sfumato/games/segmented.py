@@ -17,9 +17,9 @@ from sfumato.games.auction import PriceAuction
 from sfumato.games.examples import Example
 from sfumato.loss import PrivacyLoss
 from sfumato.loss.parallel import parallel
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, float_up, positive
+from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_values import column_of
 
 __all__ = ["EXAMPLES", "SegmentedAuction", "SegmentedOutcome"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato import random
 from sfumato.local._mean_bars import Spread
 from sfumato.local.coins import Coins, Odds, nearest
-from sfumato.mechanisms._figures import ball
+from sfumato.numeric.figures import ball
 
 __all__ = ["STEPS", "Ends", "Law", "Window"]
 

@@ -19,9 +19,9 @@ from sfumato.local.base import listed_numbers
 from sfumato.local.estimates import Floats
 from sfumato.local.hadamard import HadamardResponse, parities, signs, transform
 from sfumato.local.support import intervals
-from sfumato.mechanisms._figures import freeze
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer
+from sfumato.numeric.frozen import freeze
 
 __all__ = ["KEY_BITS", "Keys", "Sums", "Table", "law_of_pair"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.mechanisms._figures import PRECISION, ball
+from sfumato.numeric.figures import PRECISION, ball
 
 __all__ = ["Coins", "Odds", "nearest"]
 

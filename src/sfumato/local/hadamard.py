@@ -21,9 +21,9 @@ from sfumato.local.examples import Example
 from sfumato.local.hashing import Forced, response_loss
 from sfumato.local.support import SupportAggregate, SupportRandomizer, price
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "HadamardAggregate", "HadamardResponse", "parities", "signs", "transform", "word_type"]
 

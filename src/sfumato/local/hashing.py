@@ -18,9 +18,10 @@ from sfumato.local.domain import Domain
 from sfumato.local.examples import Example
 from sfumato.local.support import SupportRandomizer, price
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import ball, freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational
+from sfumato.numeric.figures import ball
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Forced", "LocalHashing", "response_loss", "spread", "supported"]
 

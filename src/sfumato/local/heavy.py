@@ -22,9 +22,9 @@ from sfumato.local.base import Aggregate, Randomizer, register
 from sfumato.local.estimates import Floats, Frequencies, sure_of
 from sfumato.local.examples import Example
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, probability
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Found", "HeavyAggregate", "HeavyHitters"]
 

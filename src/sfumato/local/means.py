@@ -24,9 +24,9 @@ from sfumato.local.base import Aggregate, Randomizer, register
 from sfumato.local.estimates import Mean, sure_of
 from sfumato.local.examples import Example
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["DuchiMean", "HybridMean", "MeanAggregate", "MeanRandomizer", "PiecewiseMean"]
 

@@ -23,8 +23,8 @@ from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.response import KaryResponse
 from sfumato.local.support import SupportAggregate, SupportRandomizer
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.numeric.exact import Rational, as_integer, probability
+from sfumato.numeric.frozen import freeze, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,9 +21,10 @@ from sfumato.local.packed import PackedRandomizer
 from sfumato.local.support import price
 from sfumato.local.unary import drawn, law_of_bits
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, upper
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, probability
+from sfumato.numeric.figures import PRECISION, ball, upper
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Rappor"]
 

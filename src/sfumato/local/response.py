@@ -19,9 +19,10 @@ from sfumato.local.domain import Domain
 from sfumato.local.examples import Example
 from sfumato.local.support import SupportRandomizer, price
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, upper
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_fraction, probability
+from sfumato.numeric.figures import PRECISION, ball, upper
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "BinaryResponse", "KaryResponse"]
 

@@ -19,9 +19,9 @@ from sfumato.local.examples import Example
 from sfumato.local.hadamard import word_type
 from sfumato.local.support import SupportAggregate, SupportRandomizer
 from sfumato.loss import ResponseLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "CountMeanSketch", "SketchAggregate"]
 

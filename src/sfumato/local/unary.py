@@ -20,9 +20,10 @@ from sfumato.local.domain import Domain
 from sfumato.local.examples import Example, unpacked
 from sfumato.local.packed import PackedRandomizer
 from sfumato.local.support import price
-from sfumato.mechanisms._figures import ball, freeze, shown
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational
+from sfumato.numeric.figures import ball
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "UnaryEncoding", "law_of_bits"]
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss import _renyi
+from sfumato.loss import renyi
 from sfumato.loss.base import PrivacyLoss, proven_point, register
 from sfumato.loss.pure import PureLoss
 from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, listed, nonnegative, positive
@@ -118,7 +118,7 @@ class ConcentratedLoss(PrivacyLoss):
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""
-        return _renyi.product_up(alpha, self.concentrated[0])
+        return renyi.product_up(alpha, self.concentrated[0])
 
     def _group(self, size: int) -> PrivacyLoss | None:
         rho, delta = self.concentrated

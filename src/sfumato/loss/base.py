@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
-from sfumato.loss import _renyi
+from sfumato.loss import renyi
 from sfumato.numeric import compose
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import (
@@ -139,7 +139,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def renyi(self, alpha: float) -> float:
         """The Rényi divergence of order `alpha` outside an event of probability `failure`, rounded up."""
         known = self.concentrated
-        bound = math.inf if known is None else _renyi.product_up(alpha, known[0])
+        bound = math.inf if known is None else renyi.product_up(alpha, known[0])
         pure = self.pure
         if pure is not None:
             bound = min(bound, float_up(pure))
@@ -171,7 +171,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
 
     def _kullback_leibler(self) -> float:
         # Orders are monotone: one just above 1 bounds order 1.
-        return self.renyi(_renyi.LEAST_ORDER)
+        return self.renyi(renyi.LEAST_ORDER)
 
     def delta(self, epsilon: Rational) -> float:
         """The least δ known for this ε, rounded up: the larger of the two directions."""
@@ -225,7 +225,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def _delta(self, epsilon: float) -> float:
         directions = self.directions()
         if directions is None:
-            return _renyi.delta(self.curve(), epsilon, self.failure)
+            return renyi.delta(self.curve(), epsilon, self.failure)
         if epsilon < 0:
             return max(_profile(directions, way, epsilon) for way in range(len(directions)))
         return compose.delta(directions, epsilon, swapped=True).upper
@@ -233,7 +233,7 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def _epsilon(self, delta: Fraction) -> float:
         directions = self.directions()
         if directions is None:
-            return _renyi.epsilon(self.curve(), delta - self.failure) if delta > self.failure else math.inf
+            return renyi.epsilon(self.curve(), delta - self.failure) if delta > self.failure else math.inf
         return compose.epsilon(directions, float_down(delta)).upper
 
     def profile(self, way: int, epsilon: float) -> float:

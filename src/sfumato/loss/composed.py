@@ -10,12 +10,12 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
-from sfumato.loss import _renyi
-from sfumato.loss._split import apart, least_delta
+from sfumato.loss import renyi
 from sfumato.loss.adjacent import AdjacentLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
 from sfumato.loss.pure import PureLoss
+from sfumato.loss.split import apart, least_delta
 from sfumato.numeric import compose as numeric_compose
 from sfumato.numeric.exact import float_up, listed
 from sfumato.numeric.laws import Term
@@ -185,21 +185,21 @@ class ComposedLoss(PrivacyLoss):
         if not bare:
             return []
         curved = [(part, count) for part, count in self.parts if part._paired]
-        if all(part.renyi(_renyi.LEAST_ORDER) < math.inf for part, _ in bare):
+        if all(part.renyi(renyi.LEAST_ORDER) < math.inf for part, _ in bare):
             return [(_one(curved), 1), (_one(bare), 1)] if curved else []
         return [(_one(curved), 1), *bare] if curved else bare
 
     def _delta(self, epsilon: float) -> float:
         least = PrivacyLoss._delta(self, epsilon)
         if any(part._envelope for part, _ in self.parts):
-            least = min(least, _renyi.delta(self.curve(), epsilon, self.failure))
+            least = min(least, renyi.delta(self.curve(), epsilon, self.failure))
         pieces = self._pieces()
         return least_delta(lambda delta: apart(pieces, delta), epsilon, least) if pieces else least
 
     def _epsilon(self, delta: Fraction) -> float:
         least = PrivacyLoss._epsilon(self, delta)
         if any(part._envelope for part, _ in self.parts) and delta > self.failure:
-            least = min(least, _renyi.epsilon(self.curve(), delta - self.failure))
+            least = min(least, renyi.epsilon(self.curve(), delta - self.failure))
         pieces = self._pieces()
         return min(least, apart(pieces, delta)) if pieces else least
 

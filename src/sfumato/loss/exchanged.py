@@ -14,11 +14,11 @@ from scipy.special import ndtr
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
-from sfumato.loss._balls import ball, exact_upper
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.loss.composed import fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.sampled import SampledLoss
+from sfumato.numeric.balls import ball, exact_upper
 from sfumato.numeric.exact import float_up, positive
 from sfumato.numeric.laws import Profile, Term
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, Floats, U, scaled, up

@@ -10,9 +10,9 @@ from typing import ClassVar
 from flint import arb, ctx
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss import _renyi
-from sfumato.loss._balls import ball, sqrt_up
+from sfumato.loss import renyi
 from sfumato.loss.base import PrivacyLoss, proven_point, register
+from sfumato.numeric.balls import ball, sqrt_up
 from sfumato.numeric.exact import (
     Rational,
     as_integer,
@@ -117,7 +117,7 @@ class GaussianLoss(PrivacyLoss):
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""
-        return _renyi.product_up(alpha, self.rho)
+        return renyi.product_up(alpha, self.rho)
 
     def _group(self, size: int) -> PrivacyLoss:
         return self if size == 1 else GaussianLoss(self.rho * size * size)
@@ -180,7 +180,7 @@ class DiscreteGaussianLoss(PrivacyLoss):
 
     def renyi(self, alpha: float) -> float:
         """αρ, rounded up."""
-        return _renyi.product_up(alpha, self.concentrated[0])
+        return renyi.product_up(alpha, self.concentrated[0])
 
     def directions(self) -> tuple[tuple[Term, ...], ...] | None:
         """One term on the lattice for a scalar; None for a vector."""
@@ -200,7 +200,7 @@ class DiscreteGaussianLoss(PrivacyLoss):
     def _epsilon(self, delta: Fraction) -> float:
         # The concentrated bound is looser than the lattice curve, but never needs a grid: keep the smaller.
         exact = PrivacyLoss._epsilon(self, delta)
-        return exact if math.isfinite(exact) else _renyi.epsilon(self.renyi, delta)
+        return exact if math.isfinite(exact) else renyi.epsilon(self.renyi, delta)
 
     def _group(self, size: int) -> PrivacyLoss:
         return DiscreteGaussianLoss(self.variance, self.sensitivity * size, self.scalar)

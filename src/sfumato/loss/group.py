@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _profiles
-from sfumato.loss._balls import ball, exact_upper, sum_of_powers
 from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
+from sfumato.numeric.balls import ball, exact_upper, sum_of_powers
 from sfumato.numeric.exact import Rational, as_integer, delta_of, nonnegative
 from sfumato.numeric.laws import Term
 

@@ -16,7 +16,7 @@ from sfumato.loss.gaussian import DiscreteGaussianLoss, GaussianLoss
 from sfumato.loss.pure import LaplaceLoss
 from sfumato.numeric import atoms
 from sfumato.numeric.exact import Rational, as_fraction, float_down, float_up, probability
-from sfumato.numeric.laws.discrete_gaussian import _tail as lattice_tail
+from sfumato.numeric.laws.discrete_gaussian import lattice_tail
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, Floats, U
 
 __all__ = ["LossLaw", "law"]

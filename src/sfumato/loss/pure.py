@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from flint import arb
 
-from sfumato.loss._balls import ball, upper
 from sfumato.loss.base import PrivacyLoss, register
+from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import as_integer, float_down, float_up, nonnegative, positive
 from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
 

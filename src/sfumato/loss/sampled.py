@@ -10,12 +10,12 @@ from typing import ClassVar, get_args
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
-from sfumato.loss._balls import ball, exact_upper, upper
 from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme, register
 from sfumato.loss.composed import NO_LOSS, ComposedLoss, bare, fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.pure import LaplaceLoss
 from sfumato.numeric import compose, laws
+from sfumato.numeric.balls import ball, exact_upper, upper
 from sfumato.numeric.exact import Rational, float_up, positive
 from sfumato.numeric.laws import Term
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms._numbers import Number, numbers_of, unusable
+from sfumato.numeric.exact import floor_log2
 from sfumato.samplers.wholes import Wholes
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "bounded_input",
     "bounded_sum",
     "check_reach",
-    "floor_log2",
     "noisy",
     "noisy_whole",
 ]
@@ -54,12 +54,6 @@ _HALVES = 2.0**63
 _HELD = 2**62
 _TWICE = 2 * BIAS
 _FINITE = "Values must be finite: replace NaN and infinity before the release."
-
-
-def floor_log2(exact: Fraction) -> int:
-    """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
-    guess = exact.numerator.bit_length() - exact.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= exact else guess - 1
 
 
 @dataclass(frozen=True, slots=True)

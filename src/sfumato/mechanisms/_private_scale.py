@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from sfumato import random
-from sfumato.mechanisms._figures import ball, upper
+from sfumato.numeric.figures import ball, upper
 
 __all__ = ["add_cauchy", "add_exponential_tails", "add_student", "cauchy_tail", "student_tail"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._numbers import numbers_of, unusable
+from sfumato.numeric.exact import floor_log2
 
 __all__ = [
     "CEILING",

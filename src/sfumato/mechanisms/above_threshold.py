@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._threshold import Gate, Values
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_fraction, positive
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "AboveThreshold"]
 

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import Grid
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, is_number, priced, shift_of
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_fraction, positive
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "BoundedLaplace"]
 

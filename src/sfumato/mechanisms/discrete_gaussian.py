@@ -16,12 +16,13 @@ from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_s
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
 from sfumato.mechanisms._density import discrete_gaussian_log, shifted
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
 from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.gaussian import drawable_price, one_calibration
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = [
     "EXAMPLES",

@@ -16,11 +16,12 @@ from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms._density import gaussian_log, shifted
-from sfumato.mechanisms._figures import freeze, gaussian_width, shown
-from sfumato.mechanisms._grid import WIDENING, Grid, floor_log2, noisy, noisy_whole
+from sfumato.mechanisms._grid import WIDENING, Grid, noisy, noisy_whole
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
-from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.exact import Rational, floor_log2, positive, probability
+from sfumato.numeric.figures import gaussian_width
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Gaussian", "one_calibration"]
 

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._density import discrete_laplace_log, shifted
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
 from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Geometric", "discrete_laplace_variance", "discrete_laplace_width"]
 

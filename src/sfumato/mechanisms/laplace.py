@@ -14,11 +14,12 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
 from sfumato.mechanisms._density import laplace_log, shifted
-from sfumato.mechanisms._figures import freeze, laplace_width, shown
 from sfumato.mechanisms._grid import WIDENING, Grid, noisy, noisy_whole
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.figures import laplace_width
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Laplace"]
 

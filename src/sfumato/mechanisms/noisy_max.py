@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import BoundedRangeLoss, PrivacyLoss, PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._scores import ScoreGrid, drawable, rate_of
 from sfumato.mechanisms._utility import candidates_of, failure_of, outward, race_failure, smallest_gap
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.permute_and_flip import flip_and_take, flip_gap
 from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Noise", "NoisyMax"]
 

@@ -16,12 +16,13 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue, NotCertified
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._coins import Coin
-from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, up, upper
 from sfumato.mechanisms._grid import INPUT_LIMIT
 from sfumato.mechanisms._lattice import fold
 from sfumato.mechanisms._numbers import integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_integer, float_down, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, up, upper
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "PartitionSelection"]
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sfumato import random
 from sfumato.errors import InvalidValue
 from sfumato.loss import ApproximateLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._scores import Number, exact_number
 from sfumato.mechanisms._utility import failure_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "ProposeTestRelease"]
 

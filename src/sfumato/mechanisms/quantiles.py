@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PrivacyLoss, PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._utility import candidates_of, failure_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.permute_and_flip import flip_gap
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Quantiles"]
 

@@ -14,9 +14,10 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ResponseLoss
 from sfumato.mechanisms._coins import Coin
-from sfumato.mechanisms._figures import PRECISION, ball, freeze, shown, up, upper
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, up, upper
+from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_values import Column, column_of
 
 __all__ = ["EXAMPLES", "RandomizedResponse"]

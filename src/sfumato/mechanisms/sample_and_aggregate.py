@@ -14,15 +14,14 @@ from numpy.typing import DTypeLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
-from sfumato.mechanisms._figures import freeze, shown
-from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._median import median_of
 from sfumato.mechanisms._rows import rows_of
 from sfumato.mechanisms._scores import nearest
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.smooth_sensitivity import SmoothSensitivity
-from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, floor_log2, positive
+from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_ids import ids_of
 from sfumato.numeric.private_values import float_of
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws
-from sfumato.mechanisms._figures import PRECISION, ball, failure, freeze, laplace_width, shown, up, upper
-from sfumato.mechanisms._grid import floor_log2
 from sfumato.mechanisms._median import Median, median_of
 from sfumato.mechanisms._scores import Number, exact_number, nearest
 from sfumato.mechanisms.base import Example, Mechanism, Side
-from sfumato.numeric.exact import Rational, delta_of, float_down, nonnegative, positive
+from sfumato.numeric.exact import Rational, delta_of, float_down, floor_log2, nonnegative, positive
+from sfumato.numeric.figures import PRECISION, ball, failure, laplace_width, up, upper
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Median", "SmoothNoise", "SmoothSensitivity", "median_of"]
 

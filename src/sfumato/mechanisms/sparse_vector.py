@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.loss import PureLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._scores import drawable, nearest
 from sfumato.mechanisms._threshold import Gate, Values
 from sfumato.mechanisms._utility import failure_of, outward, two_sided_width
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "NumericSparseVector", "SparseVector"]
 

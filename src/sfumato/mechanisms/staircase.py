@@ -15,12 +15,13 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._coins import Coin
 from sfumato.mechanisms._density import per_step, shifted, staircase_log
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up, upper
 from sfumato.mechanisms._grid import Grid
 from sfumato.mechanisms._lattice import BITS, changed, checked, release_on, shift_of, signed
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up, upper
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Staircase"]
 

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import BoundedRangeLoss, PrivacyLoss
-from sfumato.mechanisms._figures import freeze, shown
 from sfumato.mechanisms._scores import ScoreGrid, rate_of
 from sfumato.mechanisms._utility import candidates_of, failure_of, outward
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_integer, positive
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "TopK"]
 

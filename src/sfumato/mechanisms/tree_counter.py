@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue, Spent
 from sfumato.loss import ConcentratedLoss, DiscreteLaplaceLoss
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, freeze, shown
 from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.discrete_gaussian import discrete_gaussian_variance_up, sigma_of
 from sfumato.mechanisms.geometric import discrete_laplace_variance
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, ceiling
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "TreeCounter"]
 

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._density import per_step, shifted, truncated_log
-from sfumato.mechanisms._figures import PRECISION, ball, ceiling, failure, freeze, shown, up
 from sfumato.mechanisms._grid import Grid
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, release_on, shift_of, signed
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
+from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "TruncatedLaplace"]
 

@@ -20,6 +20,7 @@ __all__ = [
     "delta_of",
     "float_down",
     "float_up",
+    "floor_log2",
     "listed",
     "nonnegative",
     "positive",
@@ -204,3 +205,9 @@ def decimal_up(exact: Fraction) -> float:
     except OverflowError:
         return float_up(exact)
     return x if Fraction(repr(x)) >= exact else math.nextafter(x, math.inf)
+
+
+def floor_log2(exact: Fraction) -> int:
+    """The greatest `e` with 2**e ≤ `exact`, for a positive rational."""
+    guess = exact.numerator.bit_length() - exact.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= exact else guess - 1

@@ -12,7 +12,7 @@ from scipy.special import erfcx
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SMALLEST, SPECIAL, U, down, scaled, up
 
-__all__ = ["DISCRETE_GAUSSIAN", "DiscreteGaussian"]
+__all__ = ["DISCRETE_GAUSSIAN", "DiscreteGaussian", "lattice_tail"]
 
 # Up to this standard deviation tails are tables; beyond, Euler–Maclaurin is exact to better than a float.
 _TABLE = 2000.0
@@ -65,8 +65,8 @@ class DiscreteGaussian(Smooth):
         floor = np.where(x < 0, -np.expm1(np.minimum(x, 0.0)), 0.0)
         lower, upper = down(floor, 4 * LIBRARY), np.where(x < 0, up(floor, 4 * LIBRARY), 0.0)
         for offset in (-1.0, 0.0, 1.0):
-            first, slack = _tail(variance, centre + offset)
-            second, slip = _tail(variance, centre + offset + shift)
+            first, slack = lattice_tail(variance, centre + offset)
+            second, slip = lattice_tail(variance, centre + offset + shift)
             weighted, off = scaled(second, x)
             with np.errstate(invalid="ignore", over="ignore"):  # no tail at all has no error
                 error = first * slack + np.where(weighted > 0, weighted * (slip + off), 0.0)
@@ -133,7 +133,7 @@ def _table(variance: float) -> Floats:
         return np.append((tails / total).astype(np.float64), 0.0)
 
 
-def _tail(variance: float, k: Floats) -> tuple[Floats, Floats]:
+def lattice_tail(variance: float, k: Floats) -> tuple[Floats, Floats]:
     """P(noise ≥ k) and its relative error."""
     sigma = math.sqrt(variance)
     size = np.abs(k) / sigma

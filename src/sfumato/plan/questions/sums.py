@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.errors import QueryRefused
+from sfumato.numeric.exact import floor_log2
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Call, Expression, call, only_column
 from sfumato.plan.expressions.tree import Literal as Constant
@@ -163,15 +164,10 @@ def _sum(argument: Expression, lower: Fraction, upper: Fraction, grid: int | Non
     if grid is not None and most * 2**grid <= _EXACT:
         bits = grid
     else:
-        bits = min(_FINEST, max(0, _FINE - _floor_log2(most))) if most else 0
+        bits = min(_FINEST, max(0, _FINE - floor_log2(most))) if most else 0
     low, high = math.trunc(lower * 2**bits), math.trunc(upper * 2**bits)
     # Where all numbers are 0 the clamp leaves room for 1, so that there is a sensitivity to speak of.
     return Measurement("sum", argument, low, high if (low or high) else 1, bits, grid == 0 and bits == 0)
-
-
-def _floor_log2(value: Fraction) -> int:
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if value >= Fraction(2) ** guess else guess - 1
 
 
 def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts]) -> Range:

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from sfumato.loss._balls import ball, upper
+from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import float_up
 
 __all__ = ["LEAST_ORDER", "delta", "delta_at", "epsilon", "epsilon_at", "product_up"]

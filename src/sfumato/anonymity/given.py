@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato.anonymity._codes import Coded, encode
+from sfumato.anonymity.codes import Coded, encode
 from sfumato.anonymity.tables import columns_of, names_given, opened
 from sfumato.engines.base import Source, SourceKind
 from sfumato.errors import InvalidParameter

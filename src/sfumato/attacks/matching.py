@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.anonymity import Hierarchy
-from sfumato.anonymity._codes import Coded, Codes, classes_of, encode, text_of
-from sfumato.anonymity._given import whole
+from sfumato.anonymity.codes import Coded, Codes, classes_of, encode, text_of
+from sfumato.anonymity.given import whole
 from sfumato.anonymity.tables import checked, columns_of, names_given, opened
 from sfumato.attacks.labels import known, meaning, steps_of
 from sfumato.engines.base import Source

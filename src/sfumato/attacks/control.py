@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from sfumato.anonymity._given import whole
-from sfumato.attacks._matching import grouped, together_coded
+from sfumato.anonymity.given import whole
+from sfumato.attacks.matching import grouped, together_coded
 from sfumato.engines.base import Source
 from sfumato.errors import InvalidParameter
 

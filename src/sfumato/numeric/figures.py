@@ -1,12 +1,10 @@
-"""Accuracy figures rounded wide, in ball arithmetic, and the common shape of frozen mechanisms."""
+"""Accuracy figures rounded wide, in ball arithmetic."""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
 from flint import arb, ctx, fmpq
 
 from sfumato.errors import InvalidParameter
@@ -17,10 +15,8 @@ __all__ = [
     "ball",
     "ceiling",
     "failure",
-    "freeze",
     "gaussian_width",
     "laplace_width",
-    "shown",
     "up",
     "upper",
 ]
@@ -69,27 +65,3 @@ def gaussian_width(variance: Fraction, confidence: Rational, size: int, *, slack
     """The quantile of |X| for `size` independent continuous Gaussian X, plus a slack, rounded up."""
     with ctx.workprec(PRECISION):
         return up((2 * ball(variance)).sqrt() * failure(confidence, size).erfcinv() + ball(slack))
-
-
-def freeze(instance: object, **values: object) -> None:
-    """Set the fields of a frozen dataclass while it is being constructed."""
-    for name, value in values.items():
-        object.__setattr__(instance, name, value)
-
-
-def shown(kind: str, **parameters: object) -> str:
-    """A `repr` that shows public parameters as they would be written; those that are None are left out."""
-    told = ", ".join(f"{name}={_written(value)}" for name, value in parameters.items() if value is not None)
-    return f"{kind}({told})"
-
-
-def _written(value: object) -> str:
-    if not isinstance(value, Fraction):
-        return str(value) if isinstance(value, int | float | Decimal | np.number) else repr(value)
-    if value.denominator == 1:
-        return str(value.numerator)
-    try:
-        short = repr(float(value))
-    except OverflowError:
-        return repr(value)
-    return short if Fraction(short) == value else repr(value)
