@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
+from quotes import make_quote
 from sfumato.errors import QueryRefused
 from sfumato.loss import NO_LOSS
 from sfumato.plan.prices.bundle import NOTHING, Bundle, fingerprint_of, loss_of
-from sfumato.plan.prices.quoting import make_quote
 from sfumato.plan.prices.recipe import recipe
 from sfumato.sql.read.parse import parse
 

@@ -15,7 +15,6 @@ import pytest
 import sfumato as sf
 from sfumato.plan.answers.reconcile import reconciled_lines
 from sfumato.plan.expressions.tree import Column
-from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.nodes import Key, Measured, Measurement
 from sfumato.plan.questions.others import (
     Line,
@@ -310,8 +309,8 @@ def test_the_listed_values_of_a_question_with_found_keys_are_part_of_it():
         table = sf.PrivateTable(
             "t", source="t.parquet", unit=sf.PrivacyUnit("u", max_groups=2), schema=schema
         )
-        report = ask("SELECT country, city, COUNT(*) AS n FROM t GROUP BY country, city", {"t": table}).report
-        return measured_of(report, table).fingerprint
+        asked = ask("SELECT country, city, COUNT(*) AS n FROM t GROUP BY country, city", {"t": table})
+        return asked.plan.recipe.measured.fingerprint
 
     assert asked("FR", "DE") == asked("FR", "DE")
     assert len({asked("FR", "DE"), asked("DE", "FR"), asked("FR", "DE", "IT")}) == 3

@@ -1,15 +1,16 @@
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from quotes import make_quote
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss, PrivacyLoss
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
 from sfumato.plan.expressions.tree import Column, call, literal
 from sfumato.plan.prices.price import gaussian_rho, price
-from sfumato.plan.prices.quoting import make_quote
 from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
 from sfumato.plan.questions.sensitivity import WEIGHT, sensitivities
 from sfumato.schema import Enum, Float, Int, PrivacyUnit, PrivateTable
@@ -323,6 +324,13 @@ def test_an_error_below_the_rounding_has_no_price():
 def test_unusable_requests_are_refused(settings):
     with pytest.raises(InvalidParameter):
         make_quote(COUNTED, table(), **settings)
+
+
+@pytest.mark.parametrize("error", [5, {"nope": 3}, {"country": 1}])
+def test_an_error_needs_a_column_with_noise(error):
+    public = replace(COUNTED, columns=COUNTED.columns[:1])
+    with pytest.raises(InvalidParameter, match="No column of this result has noise: give an epsilon"):
+        make_quote(public, table(), error=error)
 
 
 @pytest.mark.parametrize("delta", [None, "1e-7", "1e-200"])

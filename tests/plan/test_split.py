@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
+from quotes import make_quote
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.price import instruments
-from sfumato.plan.prices.quoting import make_quote
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.prices.split import POWERS, importance, least_cost, shares
 from sfumato.plan.questions.aggregates import Linear, Part

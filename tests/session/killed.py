@@ -16,7 +16,9 @@ import sfumato as sf
 from sfumato.engines import DuckDB
 from sfumato.engines.dialect import DUCKDB
 from sfumato.ledger import Ledger
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import make_quote
+from sfumato.plan.prices.terms import Terms
 from sfumato.session import query as asking
 from sfumato.session.vault import Vault
 from sfumato.sql.read.parse import parse
@@ -92,7 +94,7 @@ def warm() -> None:
     sf.Geometric(epsilon=1, sensitivity=1).release(3)
     table = sf.PrivateTable("t", source=None, unit=sf.PrivacyUnit.row(), schema={"age": sf.Int(0, 110)})
     report = parse("SELECT COUNT(*) AS n FROM t WHERE age > 3", {"t": table})
-    quote = make_quote(report, table, epsilon=1)
+    quote = make_quote(Plan.of(report, {"t": table}), Terms.of(1))
     lower(quote.measured, table, DUCKDB).sql("duckdb")
     Ledger.open(None).close()
 

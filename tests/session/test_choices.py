@@ -16,7 +16,7 @@ from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, Query
 from sfumato.ledger import Steps
 from sfumato.loss import PureLoss
 from sfumato.mechanisms import PermuteAndFlip
-from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.prices.terms import Terms
 from sfumato.plan.questions import sensitivity
 from sfumato.session import choices
 from sfumato.testing import seeded
@@ -301,7 +301,7 @@ def moved(draws, adjacency):
         with sf.Session(visits(source, unit), budget=sf.Budget(1), ledger=ledger) as session:
             session.vault._salts = salts  # the same choices in every run
             query = session.sql(sql)
-            node = recipe(query._planned(bounding, False), session.tables["visits"]).measured
+            node = query._planned(Terms.of(bounding=bounding)).recipe.measured
             scores.append(session.vault._read(node, 0).columns[0])
     claimed = sensitivity.in_one_group(node.measurements[0], node)
     return max((abs(a - b) for a, b in zip(*scores, strict=True)), default=0) / claimed

@@ -8,7 +8,7 @@ made of the text that it will run. Whatever is not listed here is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 __all__ = ["FUNCTIONS", "is_plain_select"]
@@ -55,25 +55,20 @@ def is_plain_select(serialized: str, tables: Collection[str], functions: Collect
     statements = tree.get("statements", ())
     if tree.get("error") is not False or len(statements) != 1:
         return False
-    scope = frozenset(name.lower() for name in tables)
-    return all(_part_is_plain(part, seen, functions) for part, seen in _parts(statements[0], scope))
-
-
-def _parts(part: Any, scope: frozenset[str]) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
-    """All objects of the tree, each with the names of tables that it can see."""
-    if isinstance(part, list):
-        for child in part:
-            yield from _parts(child, scope)
-    if not isinstance(part, dict):
-        return
-    named = part.get("cte_map", {}).get("map", ())
-    for entry in named:  # each sees those before it
-        yield from _parts(entry["value"], scope)
-        scope |= {entry["key"].lower()}
-    yield part, scope
-    for key, child in part.items():
-        if key != "cte_map":
-            yield from _parts(child, scope)
+    # All objects of the tree that are not looked at yet, each with the names of tables that it can see.
+    waiting: list[tuple[Any, frozenset[str]]] = [(statements[0], frozenset(map(str.lower, tables)))]
+    while waiting:
+        part, scope = waiting.pop()
+        if isinstance(part, list):
+            waiting += [(child, scope) for child in part]
+        elif isinstance(part, dict):
+            for entry in part.get("cte_map", {}).get("map", ()):  # each sees those before it
+                waiting.append((entry["value"], scope))
+                scope |= {entry["key"].lower()}
+            if not _part_is_plain(part, scope, functions):
+                return False
+            waiting += [(child, scope) for key, child in part.items() if key != "cte_map"]
+    return True
 
 
 def _part_is_plain(part: dict[str, Any], scope: frozenset[str], functions: Collection[str]) -> bool:

@@ -120,8 +120,8 @@ class Dialect:
         return common if self.common is None or function in self.common else None
 
     def text(self, statement: exp.Expr) -> str:
-        """A statement as the engine reads it."""
-        return statement.sql(dialect=self.writer, comments=False)
+        """A statement as the engine reads it; the tree may be rewritten on the way, to the same meaning."""
+        return statement.sql(dialect=self.writer, comments=False, copy=False)
 
 
 def _listed(count: int) -> list[str]:

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, refine, resolve
+from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.names import unused
 from sfumato.plan.expressions.normal import conjunction, normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, only_column
-from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.existing import existing, existing_among_public
 from sfumato.plan.questions.nodes import (
@@ -27,7 +27,6 @@ from sfumato.plan.questions.nodes import (
     Report,
 )
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
-from sfumato.plan.questions.unbounded import unbounded
 
 __all__ = ["Assembly", "settled"]
 
@@ -59,10 +58,10 @@ class Assembly:
         self.rows: Rows = as_rows(table)
         asked = [settled(each, self.rows) for each in predicates]
         self.predicate = conjunction(asked) if asked else None
-        declared = self.rows.columns
         for each in asked:
-            refine(each, declared)  # a condition that normalises to nothing must still be one
-        self.columns = declared if self.predicate is None else refine(self.predicate, declared)
+            if each != self.predicate:
+                self.rows.where(each)  # a condition that normalises to nothing must still be one
+        self.columns = self.rows.where(self.predicate)
         self.names = {key: f"k{i}" for i, key in enumerate(keys)}
         self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
         self._keys = tuple(Key(key, self._values(key)) for key in keys)
@@ -113,7 +112,7 @@ class Assembly:
             )
         return found
 
-    def report(
+    def plan(
         self,
         outputs: tuple[Output, ...],
         *,
@@ -122,13 +121,12 @@ class Assembly:
         limit: int | None = None,
         offset: int = 0,
         combinations: tuple[tuple[Any, ...], ...] | None = None,
-        strict: bool = True,
         levels: tuple[tuple[int, ...], ...] = (),
-    ) -> Report:
-        """The finished plan; unless `strict`, also one whose numbers have no bounds yet.
+    ) -> Plan:
+        """The finished plan, before it is looked at whether all of it can be measured.
 
         Raises:
-            QueryRefused: if nothing is aggregated, or an aggregate has no bounds.
+            QueryRefused: if nothing is aggregated, or there are too many groups.
         """
         if not self._calls:
             raise QueryRefused(
@@ -151,10 +149,7 @@ class Assembly:
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
             name = unused(LEVEL, {each.name.lower() for each in outputs})
             outputs = (*outputs, Output(name, Column(LEVEL)))
-        report = Report(aggregate, outputs, having, order, limit, offset)
-        if strict or not unbounded(report, self.rows):
-            measured_of(report, self.rows)
-        return report
+        return Plan(Report(aggregate, outputs, having, order, limit, offset), self.rows)
 
     def _values(self, key: Expression) -> tuple[Any, ...] | None:
         """The public values of a key; None: they are in the data, and groups of enough units are reported."""

@@ -13,6 +13,7 @@ from sfumato.plan.assemble import Assembly, settled
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal
 from sfumato.plan.questions.aggregates import functions
 from sfumato.plan.questions.nodes import AggregateCall, Output, Report
+from sfumato.plan.questions.relations import Rows, as_rows
 from sfumato.plan.questions.terms import Agg, Col, col
 from sfumato.schema import Keys, PrivateTable
 
@@ -71,15 +72,18 @@ class Selection(Generic[Q]):
             for each in self.keys
             for place, name in enumerate(each.columns)
         ]
-        keys = [settled(expression, self.table) for _, expression in self.groupings]
-        made = Assembly(self.table, [*self.predicates, *listed], keys)
+        rows = as_rows(self.table)
+        keys = [settled(expression, rows) for _, expression in self.groupings]
+        made = Assembly(rows, [*self.predicates, *listed], keys)
         outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
         for name, each in aggregates.items():
-            called = {f"a{i}": made.aggregate(self._known(call)) for i, call in enumerate(each.calls)}
+            called = {f"a{i}": made.aggregate(self._known(call, rows)) for i, call in enumerate(each.calls)}
             outputs.append(Output(name, made.over_results(_renamed(each.expression, called))))
-        return self.make(made.report(tuple(outputs), combinations=self._combinations(made, len(keys))))
+        plan = made.plan(tuple(outputs), combinations=self._combinations(made, len(keys)))
+        plan.check()
+        return self.make(plan.report)
 
-    def _known(self, asked: AggregateCall) -> AggregateCall:
+    def _known(self, asked: AggregateCall, rows: Rows) -> AggregateCall:
         """The aggregate as plans have it: a count of units has no argument, that of other values has."""
         unit = self.table.unit.column
         if asked.function == "count_distinct":
@@ -87,7 +91,7 @@ class Selection(Generic[Q]):
                 return AggregateCall("count_distinct")
             asked = replace(asked, function="count_values")
         argument, other = (
-            None if each is None else settled(each, self.table) for each in (asked.argument, asked.other)
+            None if each is None else settled(each, rows) for each in (asked.argument, asked.other)
         )
         return replace(asked, argument=argument, other=other)
 

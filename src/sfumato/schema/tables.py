@@ -20,7 +20,7 @@ __all__ = ["PrivateTable", "PublicTable"]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, eq=False, repr=False)
 class PrivateTable:
     """A table that may be asked but not seen: the steward's promise about it.
 
@@ -88,7 +88,7 @@ class PrivateTable:
         return told if self.rows is None else {**told, "rows": self.rows}
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, eq=False, repr=False)
 class PublicTable:
     """A table about no one, such as the regions of a country: free to read, paid for by no budget.
 

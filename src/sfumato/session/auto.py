@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import Laplace
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.words import written
 from sfumato.plan.questions.aggregates import statistic
@@ -24,7 +25,6 @@ from sfumato.plan.questions.unbounded import (
     bounded,
     groups_of,
     sizes_of,
-    unbounded,
     with_groups,
 )
 from sfumato.purchase import Purchase, known
@@ -44,42 +44,41 @@ SHARE = Fraction(1, 5)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A report with the bounds that were found for it.
+    """A plan with the bounds that were found for it.
 
     Attributes:
-        report: With bounds for each aggregate.
+        plan: With bounds for each aggregate.
         spent: What was paid for them now; 0 where the ledger had them.
         notes: What was found, in words.
     """
 
-    report: Report
+    plan: Plan
     spent: Fraction
     notes: tuple[str, ...]
 
 
-def known_bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction) -> Bounds | None:
-    """The report with bounds that were bought before, if all of them were; free."""
-    return _bounds(session, report, rows, epsilon, pay=False)
+def known_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds | None:
+    """The plan with bounds that were bought before, if all of them were; free."""
+    return _bounds(session, plan, epsilon, pay=False)
 
 
-def buy_bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction) -> Bounds:
-    """The report with bounds for all that has none, bought with a part of this price unless they are known.
+def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
+    """The plan with bounds for all that has none, bought with a part of this price unless they are known.
 
     Args:
         session: Whose ledger pays.
-        report: The plan.
-        rows: What it reads.
+        plan: The question.
         epsilon: The whole price; `SHARE` of it is for the bounds.
     """
-    found = _bounds(session, report, rows, epsilon, pay=True)
+    found = _bounds(session, plan, epsilon, pay=True)
     assert found is not None
     return found
 
 
-def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, pay: bool) -> Bounds | None:
+def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bounds | None:
+    report, rows, calls = plan.report, plan.rows, plan.unbounded
     if not pay and not session.balance(session.dataset_of(report).name).open:
         return None  # who may no longer ask sees nothing of what was bought before
-    calls = unbounded(report, rows)
     arguments = {each: each.argument for each in calls if each.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
     counted = groups_of(report, rows)
@@ -124,7 +123,7 @@ def _bounds(session: Session, report: Report, rows: Rows, epsilon: Fraction, *, 
                 f"{touched.share:.1%} of the rows lie outside ({touched.low:.1%} to {touched.high:.1%} at "
                 "0.95 confidence) and are clamped."
             )
-    return Bounds(bounded(report, chosen), spent, tuple(dict.fromkeys(notes)))
+    return Bounds(replace(plan, report=bounded(report, chosen)), spent, tuple(dict.fromkeys(notes)))
 
 
 def _measurable(

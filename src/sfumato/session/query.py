@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
-from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.exact import Rational
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
-from sfumato.plan.prices.recipe import Recipe, recipe
+from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.nodes import Bounding
 from sfumato.plan.questions.prepared import ready
-from sfumato.plan.questions.relations import rows_of
-from sfumato.plan.questions.unbounded import FALLBACK, bounded, unbounded
+from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.purchase import Purchase
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
@@ -39,24 +40,23 @@ class Query:
     """A plan over one session's tables.
 
     Attributes:
-        report: The plan.
         text: The SQL it was written in, if it was.
     """
 
-    __slots__ = ("_asking", "_session", "report", "text")
+    __slots__ = ("_asking", "_session", "text")
 
-    def __init__(
-        self,
-        session: Session,
-        report: Report,
-        text: str | None = None,
-        asking: Asking | None = None,
-    ) -> None:
+    def __init__(self, session: Session, asked: Report | Asking, text: str | None = None) -> None:
+        asking = asked if isinstance(asked, Asking) else Asking(Plan.of(asked, session.tables))
+        report = asking.report
         names = [*(each.name for each in report.columns), *(each.name for each in report.bars)]
         if not all(map(is_text, names)):
             raise QueryRefused("A column's name holds half a character.", "Give it another name.")
-        self._session, self.report, self.text = session, report, text
-        self._asking = Asking(report) if asking is None else asking
+        self._session, self._asking, self.text = session, asking, text
+
+    @property
+    def report(self) -> Report:
+        """The plan as it is shown."""
+        return self._asking.report
 
     @property
     def explain(self) -> bool:
@@ -104,115 +104,75 @@ class Query:
             touched: Whether to report as well, for a twentieth of the price, which share of the units clamps,
                 weights and the choice of groups touched: the cut that error bars do not cover.
         """
-        report, notes = self._planned(bounding, touched), list(self._asking.notes)
-        first = Fraction(0)
-        if bounds is not None:
-            asked = report
-            report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=False)
-            notes += more
-            first = self._first(asked, epsilon)
-        made = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
-        return replace(made, first=first) if first else made
+        terms = Terms.of(
+            epsilon,
+            delta=delta,
+            error=error,
+            confidence=confidence,
+            mechanism=mechanism,
+            bounding=bounding,
+            bounds=bounds,
+            touched=touched,
+        ).after(self._asking.epsilon, self._asking.delta)
+        plan = self._planned(terms)
+        if terms.bounds is None:
+            return self._quoted(plan, terms)
+        price = _price(terms)
+        found = known_bounds(self._session, plan, price)
+        quote = self._quoted(*self._with_bounds(plan, terms, found))
+        return replace(quote, first=price * SHARE) if found is None else quote
 
-    def _first(self, report: Report, rest: Rational) -> Fraction:
-        """What would be paid for bounds before, if this is left of the price."""
-        price = positive(rest, "epsilon") / (1 - SHARE)
-        rows = rows_of(report.child.source, self._session.tables)
-        return price * SHARE if known_bounds(self._session, report, rows, price) is None else Fraction(0)
-
-    def _planned(self, bounding: Bounding | None, touched: bool) -> Report:
+    def _planned(self, terms: Terms) -> Plan:
         """The plan with the wanted way of bounding."""
-        report = self.report
-        if touched:
-            report = replace(report, child=replace(report.child, touched=True))
-        if bounding is None:
-            node, prepared = report.child, self._session.prepared
-            if node.bounding in ("prepared", "grouped"):  # what ranks there are is known here, not there
-                node = replace(node, bounding=None)
-            served = ready(node, prepared[node.table]) if node.table in prepared else None
-            return replace(report, child=node if served is None else replace(node, bounding=served))
-        if bounding not in ("reweight", "choose"):
-            raise InvalidParameter(f'bounding is "reweight" or "choose", not {str(bounding)[:40]!r}.')
-        return replace(report, child=replace(report.child, bounding=bounding))
+        plan, prepared = self._asking.plan, self._session.prepared
+        node = plan.report.child
+        if terms.bounding is not None:
+            return plan.asking(touched=terms.touched or node.touched, bounding=terms.bounding)
+        if node.bounding in ("prepared", "grouped"):  # what ranks there are is known here, not there
+            node = replace(node, bounding=None)
+        served = ready(node, prepared[node.table]) if node.table in prepared else None
+        return plan.asking(touched=terms.touched or node.touched, bounding=served or node.bounding)
 
     def _with_bounds(
-        self, report: Report, epsilon: Rational | None, bounds: str, *, pay: bool
-    ) -> tuple[Report, Rational, tuple[str, ...]]:
-        """The plan with bounds for what has none, what is left of the price, and what to say about it."""
-        price = self._asking.epsilon if epsilon is None else epsilon
-        if bounds != "auto":
-            raise InvalidParameter(f'bounds is "auto" or left out, not {str(bounds)[:40]!r}.')
-        if price is None:
-            raise InvalidParameter("Bounds that are bought need a price: give an epsilon.")
-        exact, rows = positive(price, "epsilon"), rows_of(report.child.source, self._session.tables)
-        if pay:
-            found: Bounds | None = buy_bounds(self._session, report, rows, exact)
-        else:
-            found = known_bounds(self._session, report, rows, exact)
-        part = exact * SHARE  # whether it is spent or not: the same question again has the same price
+        self, plan: Plan, terms: Terms, found: Bounds | None
+    ) -> tuple[Plan, Terms, tuple[str, ...]]:
+        """The plan with bounds for what has none, the terms with what is left, and what to say about it."""
+        price = _price(terms)
+        rest = replace(terms, epsilon=price - price * SHARE)  # spent or not: asked again, it costs the same
         if found is None:
-            needed = unbounded(report, rows)
-            assumed = bounded(report, dict.fromkeys(needed, FALLBACK))
+            assumed = bounded(plan.report, dict.fromkeys(plan.unbounded, FALLBACK))
             told = (
                 "Bounds would be bought first, and kept for later questions; the errors above are for "
                 "numbers from 0 to 1 and declared limits, and change with what is found."
             )
-            return assumed, exact - part, (told,)
+            return replace(plan, report=assumed), rest, (told,)
         paid = f"Epsilon {shown_exact(found.spent)} was paid for bounds, which are kept for later questions."
-        return found.report, exact - part, (*found.notes, *((paid,) if found.spent else ()))
+        return found.plan, rest, (*found.notes, *((paid,) if found.spent else ()))
 
-    def _check_affordable(self, report: Report, quote: Quote, epsilon: Rational | None) -> None:
+    def _check_affordable(self, quote: Quote, price: Fraction) -> None:
         """Refuse before bounds are bought what could not be asked or paid for afterwards."""
-        session, price = self._session, self._asking.epsilon if epsilon is None else epsilon
-        session.vault.check(quote.recipe.questions)
-        rows = rows_of(report.child.source, session.tables)
-        exact = positive(0 if price is None else price, "epsilon")
-        if known_bounds(session, report, rows, exact) is not None:
-            return
-        balance = session.balance(session.dataset_of(report).name)
-        if exact > balance.remaining or quote.delta > balance.remaining_delta:
+        session = self._session
+        session.vault.check(quote.recipe.questions, quote.rows)
+        balance = session.balance(session.dataset_of(quote.report).name)
+        if price > balance.remaining or quote.delta > balance.remaining_delta:
             raise BudgetExceeded(
-                f"This would cost epsilon {shown_exact(exact)} with its bounds, delta "
+                f"This would cost epsilon {shown_exact(price)} with its bounds, delta "
                 f"{shown_exact(quote.delta)}; left are epsilon {float(balance.remaining):.6g}, delta "
                 f"{float(balance.remaining_delta):.6g}. Nothing was spent."
             )
 
-    def _quoted(
-        self,
-        report: Report,
-        epsilon: Rational | None,
-        delta: Rational | None,
-        error: Mapping[str, Rational] | Rational | None,
-        confidence: Rational,
-        mechanism: str | None,
-        notes: Sequence[str],
-    ) -> Quote:
+    def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
         session, asking = self._session, self._asking
-        if epsilon is None and error is None:
-            epsilon = asking.epsilon
-        delta = asking.delta if delta is None else delta
-        gate = session.dataset_of(report).budget
-        allowed = Fraction(gate.delta) / 100 if delta is None else delta
+        gate = session.dataset_of(plan.report).budget
+        if terms.delta is None:
+            terms = replace(terms, delta=Fraction(gate.delta) / 100)
         why = None
-        if mechanism is None and gate.accountant != "basic" and allowed:
-            mechanism, why = (
-                "gaussian",
-                f"Gaussian: a budget kept by {gate.accountant} is charged least for it.",
-            )
-        rows = rows_of(report.child.source, session.tables)
-        if asking.lacking is not None and unbounded(report, rows):
+        if terms.mechanism is None and gate.accountant != "basic" and terms.delta:
+            terms = replace(terms, mechanism="gaussian")
+            why = f"Gaussian: a budget kept by {gate.accountant} is charged least for it."
+        if asking.lacking is not None and plan.unbounded:
             raise QueryRefused(*asking.lacking)
-        quote = make_quote(
-            report,
-            rows,
-            epsilon=epsilon,
-            delta=allowed or None,
-            error=error,
-            confidence=confidence,
-            mechanism=mechanism,
-            why=why,
-            adds=gate.accountant == "basic",
-        )
+        quote = make_quote(plan, terms, why=why, adds=gate.accountant == "basic")
         if quote.selection is not None and gate.accountant != "basic" and not gate.aside:
             raise QueryRefused(
                 f"A budget kept by {gate.accountant} cannot pay for groups that are not public: finding them "
@@ -220,6 +180,7 @@ class Query:
                 "List the values of the keys in WHERE, or have the budget opened as basic, or as zcdp with a "
                 "part of delta aside.",
             )
+        notes = (*asking.notes, *told)
         return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
     def release(
@@ -246,29 +207,37 @@ class Query:
         """
         if self.explain:
             raise QueryRefused("EXPLAIN asks for the quote alone.", "Call quote, or leave EXPLAIN out.")
-        report, notes = self._planned(bounding, touched), list(self._asking.notes)
-        found: tuple[str, ...] = ()
-        if bounds is not None:
-            if error is not None:
-                raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
-            assumed, rest, _ = self._with_bounds(report, epsilon, bounds, pay=False)
-            beforehand = self._quoted(assumed, rest, delta, error, confidence, mechanism, notes)
-            self._check_affordable(report, beforehand, epsilon)
-            report, epsilon, more = self._with_bounds(report, epsilon, bounds, pay=True)
-            notes += more
-            found = more
-        quote = self._quoted(report, epsilon, delta, error, confidence, mechanism, notes)
+        terms = Terms.of(
+            epsilon,
+            delta=delta,
+            error=error,
+            confidence=confidence,
+            mechanism=mechanism,
+            bounding=bounding,
+            bounds=bounds,
+            touched=touched,
+        ).after(self._asking.epsilon, self._asking.delta)
+        plan = self._planned(terms)
+        told: tuple[str, ...] = ()
+        if terms.bounds is not None:
+            price = _price(terms)
+            found = known_bounds(self._session, plan, price)
+            if found is None:
+                self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
+                found = buy_bounds(self._session, plan, price)
+            plan, terms, told = self._with_bounds(plan, terms, found)
+        quote = self._quoted(plan, terms, told)
         bought = self._session.buy(self.purchase(quote))
-        return Release(quote, bought.answer, bought.receipt, free=bought.free, bounds=found)
+        return Release(quote, bought.answer, bought.receipt, free=bought.free, bounds=told)
 
     def recipe(self) -> Recipe:
         """What is measured for it, and how its columns follow."""
-        return recipe(self._planned(None, False), rows_of(self.report.child.source, self._session.tables))
+        return self._planned(Terms()).recipe
 
     def purchase(self, quote: Quote) -> Purchase[Answer]:
         """What `release` buys for a quote; what has no form in the engine's language is refused here."""
         session, questions = self._session, quote.recipe.questions
-        session.vault.check(questions)
+        session.vault.check(questions, quote.rows)
 
         def answer(right: Right) -> Answer:
             return answered(
@@ -292,6 +261,15 @@ class Query:
             read_back=Answer.from_bytes,
             choose=lambda kept: next((each for each in kept if each.answer.as_good_as(quote)), None),
         )
+
+
+def _price(terms: Terms) -> Fraction:
+    """The price of which a part is for bounds."""
+    if terms.error is not None:
+        raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
+    if terms.epsilon is None:
+        raise InvalidParameter("Bounds that are bought need a price: give an epsilon.")
+    return terms.epsilon
 
 
 def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Answer:

@@ -138,8 +138,7 @@ class Session:
         Raises:
             QueryRefused: with the reason and the nearest thing that would work.
         """
-        asking = ask(text, self.tables, parameters)
-        return Query(self, asking.report, text, asking)
+        return Query(self, ask(text, self.tables, parameters), text)
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sfumato.engines.base import Engine
     from sfumato.plan.questions.nodes import Measured
+    from sfumato.plan.questions.relations import Rows
 
 __all__ = ["Vault", "rows_fingerprint"]
 
@@ -45,13 +46,17 @@ class Vault:
         self._salts = {} if salts is None else salts
         self._made: dict[int, tuple[Measured, Any]] = {}
 
-    def check(self, questions: Sequence[Measured]) -> None:
+    def check(self, questions: Sequence[Measured], rows: Rows | None = None) -> None:
         """Make the statements without running them: what cannot be asked is refused before it is paid.
+
+        Args:
+            questions: What would be read.
+            rows: What is known about the rows of those that are about just these.
 
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
-        self._made = {place: (each, self._statement(each)) for place, each in enumerate(questions)}
+        self._made = {place: (each, self._statement(each, rows)) for place, each in enumerate(questions)}
 
     def read(
         self,
@@ -111,9 +116,10 @@ class Vault:
             measured, lambda: lower_rows(measured, self._tables, dialect, salt=salt), rows_read
         )
 
-    def _statement(self, measured: Measured) -> Any:
+    def _statement(self, measured: Measured, rows: Rows | None = None) -> Any:
         salt = self._salts.get(measured.table, 0)
-        return lower(measured, self._tables, dialect=self._engine.dialect, salt=salt)
+        known = rows if rows is not None and rows.source == measured.rows else self._tables
+        return lower(measured, known, dialect=self._engine.dialect, salt=salt)
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
         return self._read(measured, 0).columns

@@ -11,10 +11,9 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql
-from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.nodes import Bar, Report
-from sfumato.plan.questions.relations import Rows, rows_of
-from sfumato.plan.questions.unbounded import unbounded
+from sfumato.plan.questions.relations import Rows
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.read.parse import parse_tree
 from sfumato.sql.refusals import nearest, refuse
@@ -31,7 +30,7 @@ class Asking:
     """What a text asks for.
 
     Attributes:
-        report: The plan.
+        plan: What is shown, and what is known about the rows that are read for it.
         epsilon: The price that the text itself names, if any.
         delta: Its other half.
         explain: Whether only the quote is wanted.
@@ -40,12 +39,17 @@ class Asking:
             priced only with bounds that are bought.
     """
 
-    report: Report
+    plan: Plan
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     explain: bool = False
     notes: tuple[str, ...] = ()
     lacking: tuple[str, str] | None = None
+
+    @property
+    def report(self) -> Report:
+        """What is shown."""
+        return self.plan.report
 
 
 def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Asking:
@@ -67,12 +71,14 @@ def ask(text: str, tables: Mapping[str, Any], parameters: Values = None) -> Aski
 def _asking(text: str, tables: Mapping[str, Any], parameters: Values) -> Asking:
     asked = understand(text, parameters)
     places, select = _without_intervals(asked.select)
-    report = parse_tree(select, tables, strict=False)
-    report = replace(report, bars=tuple(_bar(place, report) for place in places))
+    plan = parse_tree(select, tables, strict=False)
+    if places:
+        bars = tuple(_bar(place, plan.report) for place in places)
+        plan = replace(plan, report=replace(plan.report, bars=bars))
     if asked.google:
-        report = _as_google_means(report, asked, tables)
-    lacking = _lacking(select, tables) if unbounded(report, rows_of(report.child.source, tables)) else None
-    return Asking(report, asked.epsilon, asked.delta, asked.explain, asked.notes, lacking)
+        plan = _as_google_means(plan, asked)
+    lacking = _lacking(select, tables) if plan.unbounded else None
+    return Asking(plan, asked.epsilon, asked.delta, asked.explain, asked.notes, lacking)
 
 
 def _lacking(select: exp.Select, tables: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -114,10 +120,9 @@ def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
     return Bar(position, name, spelt[column.lower()], end == "high", level)
 
 
-def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) -> Report:
+def _as_google_means(plan: Plan, asked: Asked) -> Plan:
     """With GoogleSQL's clause a unit counts in a limited number of groups, which are chosen for it."""
-    rows = rows_of(report.child.source, tables)
-    _check_unit(asked.unit_column, rows)
+    _check_unit(asked.unit_column, plan.rows)
     called = {each.alias_or_name.lower() for each in asked.select.find_all(exp.Table, exp.Subquery)}
     if asked.unit_table is not None and asked.unit_table.lower() not in called:
         raise refuse(
@@ -129,18 +134,16 @@ def _as_google_means(report: Report, asked: Asked, tables: Mapping[str, Any]) ->
             "group_selection_epsilon and min_privacy_units_per_group are not supported.",
             "Leave them out: the price is shared out by itself, and HAVING filters groups.",
         )
-    is_open = any(key.values is None for key in report.child.keys)
+    is_open = any(key.values is None for key in plan.report.child.keys)
     if asked.public_groups and is_open:
         raise refuse(
             "PUBLIC_GROUPS needs groups whose values are public.",
             "Join the public table that lists them, or leave group_selection_strategy out.",
         )
-    _check_limits(asked, rows.unit)
-    child = replace(report.child, bounding="choose", limits=(asked.max_groups, asked.max_rows))
-    told = replace(report, child=child)
-    if not unbounded(told, rows):
-        measured_of(told, rows)
-    return told
+    _check_limits(asked, plan.rows.unit)
+    chosen = plan.asking(bounding="choose", limits=(asked.max_groups, asked.max_rows))
+    chosen.check(strict=False)
+    return chosen
 
 
 def _check_limits(asked: Asked, unit: PrivacyUnit) -> None:

@@ -12,10 +12,8 @@ from sfumato.plan.expressions.tree import Column, columns_of
 from sfumato.plan.prices.extras import Distinct
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.recipe import Recipe
-from sfumato.plan.prices.recipe import recipe as recipe_of
 from sfumato.plan.questions.nodes import LEVEL, Measurement
 from sfumato.plan.questions.others import labels, picks_of
-from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import sensitivities, sensitivity
 from sfumato.plan.questions.slots import Slot
 from sfumato.session.reading import Reading, on_lines
@@ -55,7 +53,7 @@ def exact(query: Query) -> Exact:
     """
     require_test("exact")
     session = query._session
-    recipe = recipe_of(query.report, rows_of(query.report.child.source, session.tables))
+    recipe = query._asking.plan.recipe
     measured, reading = recipe.measured, None
     if measured.is_open:
         reading = session.vault._read(measured, 0)

@@ -22,7 +22,7 @@ from sfumato.plan.expressions.size import check_size, check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
 from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
 
-__all__ = ["column_facts", "domain_of", "facts_by_name", "facts_of", "resolve"]
+__all__ = ["column_facts", "domain_of", "facts_by_name", "facts_of", "resolve", "resolve_with_facts"]
 
 LIMIT = 100_000
 _PRODUCT = 4096  # how many combinations of listed values are tried out
@@ -90,6 +90,14 @@ def facts_of(expression: Expression, columns: Mapping[str, Facts]) -> Facts:
     return _typed(expression, columns)[1]
 
 
+def resolve_with_facts(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
+    """What `resolve` and `facts_of` give, at once."""
+    check_size(expression)
+    resolved, facts = _typed(expression, columns)
+    check_size(resolved)
+    return resolved, facts
+
+
 def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
     """The same expression in normal form, with every function named after the kinds of its arguments.
 
@@ -99,10 +107,7 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
     Raises:
         QueryRefused: as `facts_of` does.
     """
-    check_size(expression)
-    resolved = _typed(expression, columns)[0]
-    check_size(resolved)
-    return resolved
+    return resolve_with_facts(expression, columns)[0]
 
 
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:

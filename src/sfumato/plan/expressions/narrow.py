@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.comparisons import FLIPPED, NEGATED
-from sfumato.plan.expressions.deduce import facts_of, resolve
+from sfumato.plan.expressions.deduce import facts_of, resolve_with_facts
 from sfumato.plan.expressions.ranges import Facts, days_of, hull, truth
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
 
@@ -29,10 +29,10 @@ def refine(predicate: Expression, columns: Mapping[str, Facts]) -> dict[str, Fac
     Raises:
         QueryRefused: if the predicate is ill-typed or no truth value.
     """
-    facts = facts_of(predicate, columns)
+    resolved, facts = resolve_with_facts(predicate, columns)
     if facts.kind not in ("boolean", None):
         raise QueryRefused("WHERE needs a condition that is true or false.", "Compare it with something.")
-    return _narrow(resolve(predicate, columns), dict(columns), True)
+    return _narrow(resolved, dict(columns), True)
 
 
 def _narrow(predicate: Expression, known: Known, holds: bool) -> Known:

@@ -51,6 +51,8 @@ def check_size(expression: Expression) -> None:
     Raises:
         QueryRefused: if it is too large.
     """
+    if not isinstance(expression, Call):
+        return
     size = size_of(expression)
     if size.depth > _DEPTH:
         raise QueryRefused("The expression is nested too deeply.", f"At most {_DEPTH} levels are supported.")

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
-from sfumato.numeric.exact import Rational, delta_of, positive, probability
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.prices.columns import Form, form_of
 from sfumato.plan.prices.extras import PricedQuantiles, QuantileSet
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import Priced, instrument, price, whole_price
 from sfumato.plan.prices.quote import ColumnQuote, MeasurementQuote, Quote
-from sfumato.plan.prices.recipe import Recipe, recipe
+from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.split import Mechanics, importance, shares
 from sfumato.plan.prices.target import cheapest, wanted
+from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import (
     count_notes,
     exact,
@@ -29,7 +30,7 @@ from sfumato.plan.prices.words import (
     unit_notes,
 )
 from sfumato.plan.questions.nodes import Measured, Report
-from sfumato.plan.questions.relations import Readable, Rows, as_rows
+from sfumato.plan.questions.relations import Rows
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
@@ -37,53 +38,35 @@ __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
 _MARGIN = 1e-9  # better by less is a tie, and a tie goes to the pure price
 
 
-def make_quote(
-    report: Report,
-    table: Readable,
-    *,
-    epsilon: Rational | None = None,
-    delta: Rational | None = None,
-    error: Mapping[str, Rational] | Rational | None = None,
-    confidence: Rational = 0.95,
-    mechanism: str | None = None,
-    why: str | None = None,
-    adds: bool = True,
-) -> Quote:
-    """What answering a report would cost and how far off the answer would be.
+def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool = True) -> Quote:
+    """What answering a question would cost and how far off the answer would be.
 
     Args:
-        report: The plan.
-        table: The table that it is about, or the rows.
-        epsilon: The price; or give `error` instead.
-        delta: How much delta this answer may use: Gaussian noise is considered where it is positive. The
-            quote's own delta is 0 if Laplace noise was chosen.
-        error: Half-widths by column, or one for all, in place of `epsilon`: the least epsilon that reaches
-            them is found, to six digits.
-        confidence: At which half-widths hold and are shown.
-        mechanism: "laplace" or "gaussian", to force one.
-        why: In one sentence, why that one was forced; by default that it was asked for.
+        plan: The question.
+        terms: With a price, or with an error: then the least epsilon that reaches it is found, to six digits.
+            Gaussian noise is considered where their delta is positive; the quote's own is 0 if Laplace noise
+            was chosen. How units are bounded is up to the plan.
+        why: In one sentence, why a mechanism was forced; by default that it was asked for.
         adds: Whether the budget that pays adds up pure prices, rather than composing them more tightly.
 
     Raises:
-        InvalidParameter: for unusable numbers, unknown columns in `error`, both or none of epsilon and error.
+        InvalidParameter: for unknown columns in the error, both or none of price and error.
         QueryRefused: if something has no bounds, or an error is asked for that depends on the data.
     """
-    if (epsilon is None) == (error is None):
-        both = "" if epsilon is None else "; not both"
+    if (terms.epsilon is None) == (terms.error is None):
+        both = "" if terms.epsilon is None else "; not both"
         raise InvalidParameter(f'Give a price, epsilon=0.5, or the error you want, error={{"n": 50}}{both}.')
-    read = as_rows(table)
-    found = recipe(report, read)
-    level = probability(confidence, "confidence")
-    available = Fraction(0) if delta is None else delta_of(delta)
-    laws = _allowed(mechanism, available)
+    report, read, found = plan.report, plan.rows, plan.recipe
+    level, available = terms.confidence, terms.delta or Fraction(0)
+    laws = _allowed(terms.mechanism, available)
     forms = [form_of(each, found.aggregates) for each in report.columns]
     # How many of the rows pass a condition is private, whatever the declared size.
     whole = read.size is not None and report.child.predicate is None
     groups = found.measured.groups
     rows = read.size / groups if whole and read.size is not None and groups else None
     bundle = Bundle.of(found)
-    if epsilon is not None:
-        cost = positive(epsilon, "epsilon")
+    if terms.epsilon is not None:
+        cost = terms.epsilon
         if bundle.main:
             options = _feasible(
                 lambda law: _at_price(found, law, cost * bundle.main, bundle.main_delta(law, available)), laws
@@ -92,9 +75,9 @@ def make_quote(
         else:
             chosen, reason = NOTHING, "As said below: no sums are measured."
     else:
-        assert error is not None
+        assert terms.error is not None
         bundle.refuse_target()
-        target = wanted(error, forms, level, None if report.child.keys else rows)
+        target = wanted(terms.error, forms, level, None if report.child.keys else rows)
         options = _feasible(
             lambda law: cheapest(
                 found.measured, forms, target, law, delta=available, shares=_shares(found, law)
@@ -103,15 +86,13 @@ def make_quote(
         )
         chosen, reason = _by_price(options)
         cost = chosen.epsilon
-    if mechanism is not None:
-        reason = why if why is not None else f"{mechanism.capitalize()}, as asked for."
+    if terms.mechanism is not None:
+        reason = why if why is not None else f"{terms.mechanism.capitalize()}, as asked for."
     told = _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
     return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available, adds=adds)
 
 
-def _allowed(mechanism: str | None, delta: Fraction) -> list[Mechanics]:
-    if mechanism not in (None, "laplace", "gaussian"):
-        raise InvalidParameter(f'mechanism is "laplace" or "gaussian", not {str(mechanism)[:40]!r}.')
+def _allowed(mechanism: Mechanics | None, delta: Fraction) -> list[Mechanics]:
     if mechanism == "gaussian" and not delta:
         raise InvalidParameter(
             "Gaussian noise needs a delta above 0: give delta=1e-6, or take Laplace noise."

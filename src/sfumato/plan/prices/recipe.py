@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.facts import Facts, refine
+from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.size import check_sizes
 from sfumato.plan.expressions.tree import Column, Expression, to_wire
@@ -119,7 +119,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
     node, read = report.child, as_rows(table)
     if not node.aggregates:
         raise QueryRefused("Nothing is measured here.", "Ask for an aggregate, such as COUNT(*).")
-    columns = _known(read, node.predicate)
+    columns = read.where(node.predicate)
     order = sorted(range(len(node.keys)), key=lambda index: _written(node.keys[index].expression))
     base, row_order = _question(node, read, order)
     unit = base.unit
@@ -301,10 +301,6 @@ def _placed(part: Part, places: Mapping[Measurement, int]) -> Estimator:
 def measured_of(report: Report, table: Readable) -> Measured:
     """The part of a report that reads data."""
     return recipe(report, table).measured
-
-
-def _known(rows: Rows, predicate: Expression | None) -> Mapping[str, Facts]:
-    return rows.columns if predicate is None else refine(predicate, rows.columns)
 
 
 def _ways(

@@ -13,7 +13,7 @@ from scipy import special
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss
-from sfumato.numeric.exact import Rational, positive, probability
+from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.prices.columns import Form
 from sfumato.plan.prices.price import Instrument, Priced, instruments, price, whole_price
 from sfumato.plan.prices.split import POWERS, Mechanics
@@ -36,7 +36,7 @@ class Target:
 
 
 def wanted(
-    error: Mapping[str, Rational] | Rational, forms: Sequence[Form], confidence: Rational, rows: float | None
+    error: Mapping[str, Rational] | Rational, forms: Sequence[Form], confidence: Fraction, rows: float | None
 ) -> Target:
     """The half-widths that are asked for, by column.
 
@@ -46,6 +46,8 @@ def wanted(
     """
     by_name = {form.name: form for form in forms}
     noisy = [form.name for form in forms if not form.public]
+    if not noisy:
+        raise InvalidParameter("No column of this result has noise: give an epsilon instead of an error.")
     asked = error if isinstance(error, Mapping) else dict.fromkeys(noisy, error)
     if not asked:
         raise InvalidParameter('error needs a half-width: error={"n": 50}, or one number for all columns.')
@@ -70,7 +72,7 @@ def wanted(
                 ),
             )
     widths = {name: positive(width, f"the error of {name}") for name, width in asked.items()}
-    return Target(widths, probability(confidence, "confidence"), rows)
+    return Target(widths, confidence, rows)
 
 
 def cheapest(

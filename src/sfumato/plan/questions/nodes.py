@@ -14,6 +14,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from sfumato.plan.expressions.tree import Expression, to_wire
@@ -215,7 +216,7 @@ class Measurement:
         return [*parts, list(self.marks)] if self.marks else parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measured:
     """The part of a plan that reads data, normalised: what makes two queries the same question.
 
@@ -288,7 +289,7 @@ class Measured:
             "measurements": [each.to_wire() for each in self.measurements],
         }
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A digest of the question: equal exactly for the same question about the same declared data."""
         text = json.dumps(self.to_wire(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import Facts, column_facts, facts_of, refine
@@ -30,7 +31,7 @@ from sfumato.plan.questions.sources import (
     Windowed,
     tables_of,
 )
-from sfumato.schema import Kind, PrivacyUnit, PrivateTable, dataset_of, owners
+from sfumato.schema import Kind, PrivacyUnit, PrivateTable, PublicTable, dataset_of, owners
 
 __all__ = [
     "Readable",
@@ -38,6 +39,7 @@ __all__ = [
     "argument_facts",
     "as_rows",
     "block_facts",
+    "declared_facts",
     "is_single",
     "rows_of",
     "source_facts",
@@ -71,6 +73,17 @@ class Rows:
     size: int | None
     tables: Mapping[str, Any]
     count: int | None = None
+    _held: dict[int, tuple[Expression, Mapping[str, Facts]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def where(self, predicate: Expression | None) -> Mapping[str, Facts]:
+        """What is known about each column in the rows that satisfy this; worked out once for a predicate."""
+        if predicate is None:
+            return self.columns
+        if id(predicate) not in self._held:  # it is held too: its id is its own as long as this lives
+            self._held[id(predicate)] = predicate, refine(predicate, self.columns)
+        return self._held[id(predicate)][1]
 
     @property
     def is_plain(self) -> bool:
@@ -210,6 +223,17 @@ def substituted(expression: Expression, definitions: Mapping[str, Expression]) -
 
 # ── what is known about columns, node by node ──
 
+_DECLARED: WeakKeyDictionary[PrivateTable | PublicTable, dict[str, Facts]] = WeakKeyDictionary()
+
+
+def declared_facts(table: PrivateTable | PublicTable) -> dict[str, Facts]:
+    """What the declared types of a table's columns say; worked out once for a table."""
+    known = _DECLARED.get(table)
+    if known is None:
+        known = {name: column_facts(kind) for name, kind in table.schema.items()}
+        _DECLARED[table] = known
+    return dict(known)
+
 
 def block_facts(block: Block, tables: Mapping[str, Any]) -> dict[str, Facts]:
     """What is known about a block's columns."""
@@ -240,7 +264,7 @@ def source_facts(source: Source | Public, tables: Mapping[str, Any]) -> dict[str
         QueryRefused: if an expression is ill-typed.
     """
     if isinstance(source, Scan | Public):
-        return {name: column_facts(kind) for name, kind in tables[source.table].schema.items()}
+        return declared_facts(tables[source.table])
     if isinstance(source, Joined):
         left, right = block_facts(source.left, tables), block_facts(source.right, tables)
         if {each.casefold() for each in left} & {each.casefold() for each in right}:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from sfumato.plan.expressions.facts import facts_of, refine
+from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.autobounds import GROUP_CELLS, LogGrid
@@ -24,7 +24,7 @@ FALLBACK = (Fraction(0), Fraction(1))
 def unbounded(report: Report, table: Readable) -> tuple[AggregateCall, ...]:
     """The aggregates of a report that need bounds and have none."""
     node, rows = report.child, as_rows(table)
-    columns = rows.columns if node.predicate is None else refine(node.predicate, rows.columns)
+    columns = rows.where(node.predicate)
     found = []
     for each in node.aggregates:
         argument = argument_of(each, columns)

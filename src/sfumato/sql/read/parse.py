@@ -11,6 +11,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import domain_of, facts_of, refine
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Column, Expression, columns_of
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.nodes import Filter, OrderItem, Output, Report
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sources import Public, Scan
@@ -47,10 +48,10 @@ def parse(text: str, tables: Known) -> Report:
         QueryRefused: if the text is anything else, with the reason and the nearest thing that would work. The
             message depends on the text and on what is declared, never on data.
     """
-    return parse_tree(read(text), tables)
+    return parse_tree(read(text), tables).report
 
 
-def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Report:
+def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Plan:
     """The same for a text that was read already; unless `strict`, also where numbers have no bounds yet."""
     try:
         return _parse(select, tables, strict=strict)
@@ -64,7 +65,7 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Rep
         raise
 
 
-def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
+def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Plan:
     levels, select = take_levels(select)
     check(select, _READ)
     names = with_views(select, names_of(tables))
@@ -76,12 +77,12 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Report:
         columns = selected(select, scope)
     check_aggregated(select, columns, scope)
     with scope.relation.in_words():
-        return _pruned(_report(select, columns, scope, levels, strict=strict))
+        plan = _pruned(_plan(select, columns, scope, levels), tables)
+        plan.check(strict=strict)
+        return plan
 
 
-def _report(
-    select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels, *, strict: bool
-) -> Report:
+def _plan(select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels) -> Plan:
     relation = scope.relation.where(condition(select.args.get("where"), scope))
     assert not isinstance(relation.source, Public)
     source, predicate = pushed(relation.source, relation.predicate)
@@ -98,13 +99,12 @@ def _report(
     kept = None if having is None else results.condition(scope.resolved(having.this))
     order = _order(select.args.get("order"), outputs, results)
     limit, offset = _limit(select.args.get("limit")), _count(select.args.get("offset"), "OFFSET")
-    return results.assembly.report(
+    return results.assembly.plan(
         outputs,
         having=kept,
         order=order,
         limit=limit,
         offset=offset or 0,
-        strict=strict,
         levels=_levels(levels, scalars, keys),
     )
 
@@ -128,16 +128,16 @@ def _check_crowds(
         raise scope.relation.refused(SUBQUERIES["persons"])
 
 
-def _pruned(report: Report) -> Report:
+def _pruned(plan: Plan, tables: Known) -> Plan:
     """The same with only those columns of the source that the question looks at."""
-    node = report.child
+    node = plan.report.child
     if isinstance(node.source, Scan):
-        return report
+        return plan
     arguments = [part for each in node.aggregates for part in (each.argument, each.other)]
     read = (node.predicate, *arguments, *(key.expression for key in node.keys))
     source = pruned(node.source, [name for each in read if each is not None for name in columns_of(each)])
     child = source if node.predicate is None else Filter(source, node.predicate)
-    return replace(report, child=replace(node, child=child))
+    return Plan.of(replace(plan.report, child=replace(node, child=child)), tables)
 
 
 def _check_distinct(distinct: exp.Expr | None, outputs: tuple[Output, ...], keys: int) -> None:

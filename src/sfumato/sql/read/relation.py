@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.facts import Facts, column_facts
+from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.normal import conjunction
 from sfumato.plan.expressions.tree import Column, Expression
-from sfumato.plan.questions.relations import block_facts
+from sfumato.plan.questions.relations import block_facts, declared_facts
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, tables_of
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.sql.refusals import refused
@@ -214,7 +214,7 @@ def table_relation(
         source=Scan(table.name) if private else Public(table.name),
         predicate=None,
         columns=tuple(columns),
-        facts={name: column_facts(kind) for name, kind in table.schema.items()},
+        facts=declared_facts(table),
         known=known,
         origins={name: Origin(0, table.name, name) for name in table.schema},
     )

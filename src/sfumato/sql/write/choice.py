@@ -22,7 +22,7 @@ from sfumato.plan.questions.nodes import Measurement
 from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.sql.write.fixed_point import clamped
 from sfumato.sql.write.parts import UNITS, Parts
-from sfumato.sql.write.pieces import column, count, grouped, named, number, picked, subquery
+from sfumato.sql.write.pieces import bigint, column, count, grouped, named, number, picked, subquery
 
 __all__ = ["UNITS", "by_choice", "by_values", "rank"]
 
@@ -99,7 +99,7 @@ def by_values(parts: Parts, salt: int) -> exp.Select:
 
 def rank(columns: Sequence[str], salt: int, dialect: Dialect) -> exp.Expr:
     """The place of a line among those of its unit, by a digest of what it is about; the same for the same."""
-    parts = [exp.cast(number(salt), "BIGINT"), column("u"), *map(column, columns)]
+    parts = [bigint(salt), column("u"), *map(column, columns)]
     lot = dialect.chosen_by(*parts)
     order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, columns))])
     return exp.Window(this=exp.DenseRank(), partition_by=[column("u")], order=order)

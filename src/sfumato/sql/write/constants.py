@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.size import check_text
+from sfumato.sql.write.pieces import bigint
 
 __all__ = ["constant_node"]
 
@@ -27,7 +28,7 @@ def constant_node(value: Any) -> exp.Expr:
                     "A whole number must fit in 64 bits.", "Write it as a fraction, such as 1e20."
                 )
             if value == -(2**63):  # whose digits without the sign do not fit; a key that was found can be it
-                return exp.cast(exp.Literal.string(str(value)), "BIGINT")
+                return bigint(exp.Literal.string(str(value)))
             return _signed(str(abs(value)), value < 0)
         case float():
             if not math.isfinite(value):

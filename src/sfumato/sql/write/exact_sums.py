@@ -24,6 +24,7 @@ from sfumato.plan.expressions.ranges import Facts
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.fixed_point import fixed_point, is_present
+from sfumato.sql.write.pieces import bigint, double
 from sfumato.sql.write.typed import Typed, as_kind, plain
 
 __all__ = ["Recipe", "recipe"]
@@ -120,7 +121,7 @@ def _ends(facts: Facts) -> tuple[exp.Expr | None, exp.Expr | None]:
 def _whole(bound: int | None) -> exp.Expr | None:
     if bound is None or not _LEAST <= bound <= _MOST:
         return None
-    return exp.cast(exp.Literal.number(bound), "BIGINT")
+    return bigint(bound)
 
 
 def _units(value: Typed, facts: Facts, dialect: Dialect) -> tuple[exp.Expr, int]:
@@ -179,7 +180,7 @@ def _huge(end: float, bits: int, dialect: Dialect) -> exp.Expr:
 def _saturated(dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
         total = columns[0]
-        high, low = (exp.cast(exp.Literal.number(end), "BIGINT") for end in (_MOST, _LEAST))
+        high, low = (bigint(end) for end in (_MOST, _LEAST))
         return exp.Case(
             ifs=[
                 exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
@@ -193,7 +194,7 @@ def _saturated(dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
 
 def _scaled(bits: int) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
-        return _times(exp.cast(columns[0], "DOUBLE"), -bits)
+        return _times(double(columns[0]), -bits)
 
     return finish
 
@@ -203,7 +204,7 @@ def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     high = math.inf if facts.upper is None else float_up(facts.upper)
 
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
-        total, count = (exp.cast(each, "DOUBLE") for each in columns)
+        total, count = (double(each) for each in columns)
         made = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
         ifs = []
         if math.isfinite(low):  # rounding must not leave the bounds that the mean is known to have

@@ -10,6 +10,7 @@ from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.sql.write.constants import constant_node
+from sfumato.sql.write.pieces import bigint, double
 from sfumato.sql.write.typed import Typed
 
 __all__ = ["clamped", "fixed_point", "is_present", "weighted"]
@@ -38,13 +39,13 @@ def fixed_point(value: Typed, measurement: Measurement, dialect: Dialect) -> exp
         raise InvalidParameter("A measurement's clamp must lie within ±2**53 units; rescale the column.")
     if value.kind == "integer" and not measurement.bits:
         number = value.sql
-        ends = _integer(lower), _integer(upper)
+        ends = bigint(lower), bigint(upper)
         return _clamp(number, *ends, lower=lower, upper=upper, within=number, dialect=dialect)
     return _from_float(value, lower, upper, measurement.bits, dialect)
 
 
 def _from_float(value: Typed, lower: int, upper: int, bits: int, dialect: Dialect) -> exp.Expr:
-    number = value.sql if value.kind == "float" else exp.cast(value.sql, "DOUBLE")
+    number = value.sql if value.kind == "float" else double(value.sql)
     scaled = number.copy()
     if bits:
         scaled = exp.Mul(this=scaled, expression=constant_node(_power(bits)))
@@ -74,8 +75,8 @@ def _clamp(
     return exp.Case(
         ifs=[
             exp.If(this=inside, true=within.copy()),
-            exp.If(this=below, true=_integer(lower)),
-            exp.If(this=above, true=_integer(upper)),
+            exp.If(this=below, true=bigint(lower)),
+            exp.If(this=above, true=bigint(upper)),
         ]
     )
 
@@ -115,7 +116,3 @@ def _power(bits: int) -> float:
             "A measurement's unit is too small or too large for a float; rescale the column."
         )
     return power
-
-
-def _integer(value: int) -> exp.Expr:
-    return exp.cast(exp.Literal.number(value), "BIGINT")

@@ -30,7 +30,7 @@ from sfumato.schema import PrivateTable
 from sfumato.sql.write.choice import by_choice, by_values
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.write.parts import CELL, UNITS, Parts
-from sfumato.sql.write.pieces import column, count, grouped, named, quoted
+from sfumato.sql.write.pieces import bigint, column, count, grouped, named, quoted
 
 __all__ = ["CELL", "UNITS", "lower"]
 
@@ -167,7 +167,7 @@ def _by_pairs(parts: Parts) -> exp.Select:
         measures.append(named(parts.dialect.total(product), f"m{i}"))
     if weigh:
         lines.append(named(count(), "n"))
-        total = exp.cast(parts.dialect.total(column("n")), "BIGINT")
+        total = bigint(parts.dialect.total(column("n")))
         shares.append(named(parts.share(parts.unit.max_rows, total), "w"))
     pairs = exp.Select().select(*lines, copy=False)
     pairs = pairs.from_(parts.rows(units=True).subquery(quoted("r"), copy=False), copy=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -12,9 +13,11 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.sensitivity import WEIGHT
 
 __all__ = [
+    "bigint",
     "check_names",
     "column",
     "count",
+    "double",
     "grouped",
     "has_id",
     "named",
@@ -88,6 +91,24 @@ def number(value: int) -> exp.Expr:
     return exp.Literal.number(value)
 
 
+def bigint(value: exp.Expr | int) -> exp.Expr:
+    """A value cast to a whole number of 64 bits."""
+    return _cast(value, exp.DataType.Type.BIGINT)
+
+
+def double(value: exp.Expr) -> exp.Expr:
+    """A value cast to a double."""
+    return _cast(value, exp.DataType.Type.DOUBLE)
+
+
+def _cast(value: exp.Expr | int, kind: Any) -> exp.Expr:
+    # What `exp.cast` gives, which reads the name of the type each time.
+    if isinstance(value, exp.Cast) and value.to.this is kind:
+        return value.copy()
+    inner = number(value) if isinstance(value, int) else value.copy()
+    return exp.Cast(this=inner, to=exp.DataType(this=kind))
+
+
 def count() -> exp.Count:
     """How many rows there are."""
     return exp.Count(this=exp.Star(), big_int=True)
@@ -111,6 +132,5 @@ def grouped(keys: Sequence[str], measures: Iterable[exp.Expr]) -> exp.Select:
 
 def share(most: int, size: exp.Expr, dialect: Dialect) -> exp.Expr:
     """The whole weight of `most` rows or groups, divided among `size` of them and rounded down."""
-    whole = exp.cast(number(most * WEIGHT), "BIGINT")
     among = dialect.fill(dialect.greatest, size, number(most))
-    return dialect.fill(dialect.divide, whole, among)
+    return dialect.fill(dialect.divide, bigint(most * WEIGHT), among)

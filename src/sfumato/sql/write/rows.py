@@ -13,7 +13,7 @@ from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import rows_of
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.parts import Parts
-from sfumato.sql.write.pieces import column, named, number, picked
+from sfumato.sql.write.pieces import bigint, column, named, number, picked
 
 __all__ = ["UNIT", "lower_rows"]
 
@@ -51,7 +51,7 @@ def lower_rows(
     if measured.unit.column is None:
         return picked(values, parts.rows(), "r")
     lines = picked([column(UNIT), *values], parts.rows(units=True), "r")
-    lot = dialect.chosen_by(exp.cast(number(salt), "BIGINT"), column(UNIT), *map(column, names))
+    lot = dialect.chosen_by(bigint(salt), column(UNIT), *map(column, names))
     order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, names))])
     place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
     ranked = picked([exp.Star(), named(place, "place")], lines, "a")

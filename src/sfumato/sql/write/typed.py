@@ -13,7 +13,7 @@ from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.schema import Kind
 from sfumato.sql.write.expressions import lower_expression
-from sfumato.sql.write.pieces import column, select, subquery
+from sfumato.sql.write.pieces import column, double, select, subquery
 
 __all__ = ["Typed", "as_kind", "as_typed", "canonical", "plain", "select_plain", "typed"]
 
@@ -33,7 +33,7 @@ class Typed:
         """As a number of known type: a BIGINT column stays, whatever else counts as a number is a DOUBLE."""
         if isinstance(self.sql, exp.Column) or self.kind not in ("integer", "float"):
             return self
-        return Typed(exp.cast(self.sql, "DOUBLE"), "float")
+        return Typed(double(self.sql), "float")
 
 
 def typed(expression: Expression, columns: Mapping[str, Facts], dialect: Dialect) -> Typed:

@@ -1,0 +1,88 @@
+"""The terms on which an answer is asked for: the arguments of `quote` and `release`, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, TypeVar
+
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, delta_of, positive, probability
+from sfumato.plan.prices.split import Mechanics
+from sfumato.plan.questions.nodes import Bounding
+
+__all__ = ["Terms"]
+
+T = TypeVar("T", bound=str)
+
+_LAWS: tuple[Mechanics, ...] = ("laplace", "gaussian")
+_WAYS: tuple[Bounding, ...] = ("reweight", "choose")
+_BOUNDS: tuple[Literal["auto"], ...] = ("auto",)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an answer may cost or how far off it may be, and how it is to be measured; all exact.
+
+    Attributes:
+        epsilon: The price.
+        delta: How much delta the answer may use; None: what the budget gives a query.
+        error: Half-widths by column, or one for all, in place of a price.
+        confidence: At which half-widths hold and are shown.
+        mechanism: The noise, where it is not left to the quote.
+        bounding: How units are held within their limits, where it is not left to the question.
+        bounds: Whether bounds for numbers that have none are bought first.
+        touched: Whether to report which share of the units is clamped or cut.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    error: Mapping[str, Rational] | Rational | None = None
+    confidence: Fraction = Fraction(95, 100)
+    mechanism: Mechanics | None = None
+    bounding: Bounding | None = None
+    bounds: Literal["auto"] | None = None
+    touched: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: Rational | None = None,
+        *,
+        delta: Rational | None = None,
+        error: Mapping[str, Rational] | Rational | None = None,
+        confidence: Rational = 0.95,
+        mechanism: str | None = None,
+        bounding: str | None = None,
+        bounds: str | None = None,
+        touched: bool = False,
+    ) -> Terms:
+        """The terms that an analyst gives.
+
+        Raises:
+            InvalidParameter: if one of them is not a number in its range, or no such word.
+        """
+        return cls(
+            None if epsilon is None else positive(epsilon, "epsilon"),
+            None if delta is None else delta_of(delta),
+            error,
+            probability(confidence, "confidence"),
+            _one_of(mechanism, _LAWS, 'mechanism is "laplace" or "gaussian"'),
+            _one_of(bounding, _WAYS, 'bounding is "reweight" or "choose"'),
+            _one_of(bounds, _BOUNDS, 'bounds is "auto" or left out'),
+            bool(touched),
+        )
+
+    def after(self, epsilon: Fraction | None, delta: Fraction | None) -> Terms:
+        """The same with the price that the text itself names, where the analyst gave none."""
+        if self.epsilon is not None or self.error is not None:
+            epsilon = self.epsilon
+        return replace(self, epsilon=epsilon, delta=delta if self.delta is None else self.delta)
+
+
+def _one_of(word: str | None, words: tuple[T, ...], rule: str) -> T | None:
+    found = next((each for each in words if each == word), None)
+    if word is not None and found is None:
+        raise InvalidParameter(f"{rule}, not {str(word)[:40]!r}.")
+    return found
