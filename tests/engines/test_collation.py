@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import duckdb
+import pytest
 
 import sfumato as sf
 from sfumato.testing import exact
+
+pytestmark = pytest.mark.duckdb  # collations of its files
 
 
 def test_two_people_stay_two(tmp_path):

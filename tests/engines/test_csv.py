@@ -6,6 +6,8 @@ import pytest
 
 from sfumato.errors import EngineFailed, SourceUnusable
 
+pytestmark = pytest.mark.duckdb  # CSV files
+
 KINDS = {"a": "integer", "b": "text", "c": "float"}
 READ = {
     "ordinary": (b"a,b,c\n1,x,2.5\n", [(1, "x", 2.5)]),

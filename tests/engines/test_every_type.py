@@ -18,6 +18,8 @@ from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.sources import locate
 from sfumato.errors import EngineFailed, SourceUnusable
 
+pytestmark = pytest.mark.duckdb  # its types and their casts
+
 KINDS = ("integer", "float", "boolean", "text", "date")
 
 

@@ -12,6 +12,8 @@ from sfumato.engines import UNIT_COLUMN
 from sfumato.engines._ids import identifies
 from sfumato.errors import SourceUnusable
 
+pytestmark = pytest.mark.duckdb  # the native types of its files
+
 # Values that could be taken for one another: other ways to write a number, units that make each other up,
 # zones, case, accents, trailing spaces and zeros, signs of zero.
 NUMBERS = ("0", "-0", "1", "01", "1.0", "100", "1e2", "-1")

@@ -15,6 +15,8 @@ from sfumato.engines.prepare import prepare
 from sfumato.errors import SourceUnusable
 from sfumato.testing import exact
 
+pytestmark = pytest.mark.duckdb  # files of several types
+
 BIG = 2**53
 A, B = BIG, BIG + 1
 

@@ -12,6 +12,8 @@ import sfumato as sf
 from sfumato.engines import DuckDB, _known_hash
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 
+pytestmark = pytest.mark.duckdb  # its hash
+
 
 @pytest.fixture
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:

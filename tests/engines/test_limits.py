@@ -31,6 +31,7 @@ def ask(on, text="SELECT SUM(a) AS s FROM n"):
     return on.fetch(parse_one(text, dialect=on.dialect.writer)).to_pydict()
 
 
+@pytest.mark.duckdb
 def test_a_read_ends_at_its_time_limit_and_the_next_one_works(make):
     limited = make(timeout=0.2)
     limited.attach("n", NUMBERS, {"a": "integer"})
@@ -57,12 +58,14 @@ def test_no_answer_hangs_on_a_time_out():
         frame = frame.tb_next
 
 
+@pytest.mark.duckdb
 def test_a_limit_without_end(make):
     patient = make(timeout=float("inf"))
     patient.attach("n", NUMBERS, {"a": "integer"})
     assert ask(patient) == {"s": [19_999 * 10_000]}
 
 
+@pytest.mark.duckdb
 def test_a_limit_so_short_that_planning_outlasts_it(make):
     limited = make(timeout=1e-9)
     limited.attach("n", NUMBERS, {"a": "integer"})
@@ -88,6 +91,7 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.duckdb
 @pytest.mark.usefixtures("no_callbacks")
 def test_ctrl_c_cancels_the_read_and_the_next_one_works(make):
     one = make(timeout=60)  # a lost signal fails the test instead of hanging it
@@ -103,6 +107,7 @@ def test_ctrl_c_cancels_the_read_and_the_next_one_works(make):
         assert ask(one) == {"s": [19_999 * 10_000]}
 
 
+@pytest.mark.duckdb
 @pytest.mark.usefixtures("no_callbacks")
 def test_ctrl_c_before_the_first_read_shuts_the_doors_and_is_a_cancelled_read(make, monkeypatch):
     one = make(timeout=60)
@@ -122,6 +127,7 @@ def test_ctrl_c_before_the_first_read_shuts_the_doors_and_is_a_cancelled_read(ma
     assert ask(one) == {"s": [19_999 * 10_000]}
 
 
+@pytest.mark.duckdb
 @pytest.mark.usefixtures("no_callbacks")
 def test_ctrl_c_at_any_moment_ends_in_time(make):
     one = make(timeout=60)  # a lost signal fails the test instead of hanging it
@@ -139,6 +145,7 @@ def test_ctrl_c_at_any_moment_ends_in_time(make):
     assert ask(one) == {"s": [19_999 * 10_000]}
 
 
+@pytest.mark.duckdb
 @pytest.mark.usefixtures("no_callbacks")
 def test_another_exception_from_a_signal_stops_the_read_and_passes_through(make):
     one = make(timeout=60)  # a lost signal fails the test instead of hanging it
@@ -163,6 +170,7 @@ def test_another_exception_from_a_signal_stops_the_read_and_passes_through(make)
     assert not [each for each in threading.enumerate() if each.name == "sfumato-read"]
 
 
+@pytest.mark.duckdb
 def test_memory_that_runs_out_fails_the_read(make):
     small = make(memory="40MB", threads=1)
     small.attach("n", NUMBERS, {"a": "integer"})
@@ -219,6 +227,7 @@ def test_threads_read_at_once_while_tables_are_attached(one):
     assert ask(one, "SELECT COUNT(*) AS n FROM t0 JOIN t5 USING (a)") == {"n": [1]}
 
 
+@pytest.mark.duckdb
 def test_a_time_limit_of_one_read_leaves_others_alone(make):
     limited = make(timeout=1.0)
     limited.attach("n", NUMBERS, {"a": "integer"})

@@ -11,6 +11,8 @@ import sfumato as sf
 from sfumato.engines import DuckDB
 from sfumato.errors import SourceUnusable
 
+pytestmark = pytest.mark.duckdb  # its instances and their lock
+
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:

@@ -16,6 +16,8 @@ from sfumato.engines import UNIT_COLUMN, _origins, _parquet, _paths
 from sfumato.errors import SourceUnusable
 from sfumato.testing import exact
 
+pytestmark = pytest.mark.duckdb  # globs and folders
+
 ODD = [
     *("Rome", "Oslo", "*", "?", "????", "[OR]*", "**", "[", "]", "[]", "[a", "a]b", "[!a]", "[*]", "[[]"),
     *("{a,b}", "a", "b", "a'b", 'a"b', "ü", "%", "%ff", "%2A", "a\\b", "\\", " x ", "a=b", "\n", "$x", "~"),

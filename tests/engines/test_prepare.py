@@ -34,6 +34,8 @@ from sfumato.sql.read.parse import parse
 from sfumato.sql.write.lower import lower
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
+pytestmark = pytest.mark.duckdb  # prepared files
+
 SCHEMA = {
     "country": sf.Enum("FR", "DE", "IT"),
     "amount": sf.Float(0, 10),

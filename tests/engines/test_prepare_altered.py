@@ -26,6 +26,8 @@ from sfumato.sql.write.lower import lower
 from sfumato.sql.write.ranks import guard
 from sfumato.testing import exact
 
+pytestmark = pytest.mark.duckdb  # prepared files
+
 SCHEMA = {"country": sf.Enum("FR", "DE", "IT"), "city": sf.Text(), "age": sf.Int(0, 9)}
 KINDS = {name: kind.kind for name, kind in SCHEMA.items()}
 UNIT = sf.PrivacyUnit("user", max_groups=2, max_rows=4)

@@ -24,6 +24,8 @@ from sfumato.errors import InvalidParameter, SourceUnusable
 from sfumato.sql.write.typed import Typed, canonical
 from sfumato.testing.statistics import assert_discrete, discrete_finding
 
+pytestmark = pytest.mark.duckdb  # prepared files
+
 SCHEMA = {"country": sf.Text(), "amount": sf.Float(0, 10), "day": sf.Date(), "age": sf.Int(0, 99)}
 KINDS = {name: kind.kind for name, kind in SCHEMA.items()}
 UNIT = sf.PrivacyUnit("user", max_groups=2, max_rows=6)

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from sfumato.engines import DuckDB, Engine
+from sfumato.engines import Engine
 from sfumato.errors import EngineFailed, InvalidParameter
 
 pa = pytest.importorskip("pyarrow")
@@ -64,6 +64,7 @@ def test_no_value_at_all(one):
     assert one.is_unique("empty", ["id"])
 
 
+@pytest.mark.duckdb  # a CSV file
 def test_a_value_that_does_not_fit_its_kind_is_none(one, tmp_path):
     (tmp_path / "r.csv").write_text("id,name\n1,a\nx,b\ny,c\n")
     one.attach("r", str(tmp_path / "r.csv"), {"id": "integer", "name": "text"})
@@ -109,6 +110,5 @@ def test_unusable_arguments_are_named(regions):
             regions.is_unique("regions", columns)
 
 
-def test_the_protocol_asks_for_both():
-    with DuckDB() as made:
-        assert isinstance(made, Engine)
+def test_the_protocol_asks_for_both(one):
+    assert isinstance(one, Engine)

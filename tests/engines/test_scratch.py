@@ -14,6 +14,8 @@ import pytest
 from sfumato.engines._scratch import Scratch
 from sfumato.engines.duckdb import DuckDB
 
+pytestmark = pytest.mark.duckdb  # its folder of spilled data
+
 SPILLING = """
 import numpy as np, pyarrow as pa
 from sqlglot import parse_one

@@ -15,6 +15,8 @@ from sfumato.engines.prepare import prepare
 from sfumato.engines.whole import check_whole
 from sfumato.errors import SourceUnusable
 
+pytestmark = pytest.mark.duckdb  # CSV files
+
 HIDING = {
     "cut inside quotes": b'a,b\n1,x\n2,"y\n3,z\n4,z\n',
     "backslashes": b'a,b\n1,x\n2,"y \\"so\\" w"\n3,z\n4,z\n',

@@ -28,6 +28,8 @@ from sfumato.engines.prepare import prepare
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.testing import exact
 
+pytestmark = pytest.mark.duckdb  # its view of Arrow's types
+
 
 class Tagged(pa.ExtensionType):
     """An extension that nobody knows, over any type."""
@@ -117,40 +119,63 @@ def _known(inner: str) -> int:
     return 2 if inner == "text that is not UTF-8" else len(INNER[inner][0])
 
 
-def _read(one: Any, source: Any, role: str, schema: dict[str, Any]) -> int | str:
-    """How many ids, pointers or values there are; "refused", or "failed"."""
+def _attach(one: Any, name: str, source: Any, role: str, schema: dict[str, Any]) -> bool:
+    """Whether a source is taken in a role."""
     try:
         if role == "id":
-            one.attach("t", source, {}, unit="x")
-            what = f'COUNT(DISTINCT "{UNIT_COLUMN}")'
-        elif role == "pointer":
-            one.attach("t", source, schema, unit="u", pointers=["x"])
-            what = f'COUNT(DISTINCT "{pointer_column("x")}")'
+            one.attach(name, source, {}, unit="x")
         else:
-            one.attach("t", source, schema, unit="u")
-            what = "COUNT(DISTINCT CAST(x AS VARCHAR))"
+            one.attach(name, source, schema, unit="u", pointers=["x"] if role == "pointer" else [])
     except SourceUnusable:
-        return "refused"
+        return False
+    return True
+
+
+COUNTED = {
+    "id": f'COUNT(DISTINCT "{UNIT_COLUMN}")',
+    "pointer": f'COUNT(DISTINCT "{pointer_column("x")}")',
+    "value": "COUNT(DISTINCT CAST(x AS VARCHAR))",
+}
+
+
+def _count(one: Any, name: str, role: str) -> int | str:
+    """How many ids, pointers or values there are; or "failed"."""
+    statement = parse_one(f'SELECT {COUNTED[role]} AS n FROM "{name}"', dialect="duckdb")
     try:
-        return int(one.fetch(parse_one(f"SELECT {what} AS n FROM t", dialect="duckdb"))["n"][0].as_py())
+        return int(one.fetch(statement)["n"][0].as_py())
     except EngineFailed:
         return "failed"
+
+
+def _read(one: Any, source: Any, role: str, schema: dict[str, Any]) -> int | str:
+    """How many ids, pointers or values there are; "refused", or "failed"."""
+    return _count(one, "t", role) if _attach(one, "t", source, role, schema) else "refused"
 
 
 def _search(folder: Any, wrappers: Any = WRAPPERS, inners: Any = INNER) -> tuple[int, list[tuple[Any, ...]]]:
     """How many cases there were, and those in which a role fails, or merges, or rows decide on a refusal."""
     found: list[tuple[Any, ...]] = []
     searched = 0
-    with engine("duckdb", threads=1) as one:
-        for wrapper, inner in itertools.product(wrappers, inners):
-            if "runs" in wrapper and inner in NO_RUNS:
-                continue
-            kinds = {"x": INNER[inner][1].kind}
-            full = dict(_sources(folder, wrapper, inner, None))
-            bare = dict(_sources(folder, wrapper, inner, 0))
-            for (name, source), role in itertools.product(full.items(), ("id", "pointer", "value")):
-                searched += 1
-                got, none = _read(one, source, role, kinds), _read(one, bare[name], role, kinds)
+    for wrapper, inner in itertools.product(wrappers, inners):
+        if "runs" in wrapper and inner in NO_RUNS:
+            continue
+        kinds = {"x": INNER[inner][1].kind}
+        full = dict(_sources(folder, wrapper, inner, None))
+        bare = dict(_sources(folder, wrapper, inner, 0))
+        cases = list(itertools.product(full, COUNTED))
+        searched += len(cases)
+        with engine("duckdb", threads=1) as one:  # all of them are attached before the first is read
+            taken = {
+                each: _attach(
+                    one, " ".join(each), (full if each[2] == "all" else bare)[each[0]], each[1], kinds
+                )
+                for each in itertools.product(full, COUNTED, ("all", "none"))
+            }
+            for name, role in cases:
+                got, none = (
+                    _count(one, " ".join((name, role, rows)), role) if taken[name, role, rows] else "refused"
+                    for rows in ("all", "none")
+                )
                 merged = role != "value" and got not in ("refused", _known(inner))
                 if got == "failed" or merged or (got == "refused") != (none == "refused"):
                     found.append((wrapper, inner, name, role, got, none))

@@ -6,18 +6,19 @@ It reads Arrow tables and Parquet files. What its SQL does not mean the same by 
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datafusion import SessionConfig, SessionContext
+from datafusion import SessionConfig, SessionContext, SQLOptions
 from sqlglot import exp
 
 from sfumato.engines._public import in_order, repeated, some_values
-from sfumato.engines.base import UNIT_COLUMN, Source, SourceKind, pointer_column
+from sfumato.engines.base import UNIT_COLUMN, Source, SourceKind, check_address, pointer_column
 from sfumato.engines.dialect import PORTABLE, Dialect
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.plan.expressions.functions import FUNCTIONS
@@ -74,6 +75,53 @@ DATAFUSION = Dialect(
 )
 
 
+_STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_READS = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+_CALLS = {
+    *("ARROW_TYPEOF", "CHR", "DATE_PART", "ENDS_WITH", "ISNAN", "MD5", "NANVL", "WIDTH_BUCKET"),
+    *("CUME_DIST", "DENSE_RANK", "FIRST_VALUE", "LAG", "LAST_VALUE", "LEAD", "NTILE", "PERCENT_RANK", "RANK"),
+    "ROW_NUMBER",
+}
+_CHANGING = (
+    exp.Rand,
+    exp.Uuid,
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.Unnest,
+    exp.Explode,
+)
+
+
+def plain(tree: exp.Expression, tables: Collection[str]) -> exp.Expression | None:
+    """A SELECT over these tables, named in any case, of calls that no clock or coin decides; None for others.
+
+    sqlglot puts names in quotes and texts in others; a bare word may hold anything.
+    """
+    if any(not re.fullmatch(r"\w+", each.name) for each in tree.find_all(exp.Var)):
+        return None
+    if tree.find(exp.TableSample, exp.Command, *_CHANGING):
+        return None
+    if any(each.args.get("recursive") for each in tree.find_all(exp.With)):
+        return None
+    if not {each.name.upper() for each in tree.find_all(exp.Anonymous)} <= _CALLS:
+        return None
+    named = {each.alias_or_name.lower() for each in tree.find_all(exp.CTE)}
+    read = list(tree.find_all(exp.Table))
+    if any(not isinstance(each.this, exp.Identifier) or each.db for each in read):
+        return None
+    if not {each.name.lower() for each in read} <= {*named, *tables}:
+        return None
+    if all(each.name in {*named, *tables} for each in read):
+        return tree
+    tree = tree.copy()
+    for each in list(tree.find_all(exp.Table)):
+        if each.name.lower() not in named:
+            each.set("alias", each.args.get("alias") or exp.TableAlias(this=each.this.copy()))
+            each.set("this", exp.to_identifier(each.name.lower(), quoted=True))
+    return tree
+
+
 def context(threads: int = 1) -> SessionContext:
     """DataFusion without the optimisers that read statistics of columns."""
     config = SessionConfig().with_target_partitions(threads).with_parquet_pruning(False)
@@ -119,17 +167,17 @@ class DataFusion:
                 raise SourceUnusable(
                     f'{shown}: the values of column "{each[:100]}" cannot be the ids of units.'
                 )
-        made = [f'{_cast(rows, column, kind, shown)} AS "{public}"' for public, column, kind in wanted]
-        made += [f'{_id(rows, column)} AS "{public}"' for public, column in ids]
+        made = [f"{_cast(rows, column, kind, shown)} AS {_quoted(public)}" for public, column, kind in wanted]
+        made += [f"{_id(rows, column)} AS {_quoted(public)}" for public, column in ids]
         with self._lock:
             self._check_open()
-            raw = f"{name.lower()} source"
+            name, raw = name.lower(), f"{name.lower()} source"
             for each in (name, raw):
-                self._context.deregister_table(f'"{each}"')
-            self._context.register_record_batches(f'"{raw}"', [rows.to_batches() or [_none(rows.schema)]])
-            view = self._context.sql(f'SELECT {", ".join(made) or "1 AS nothing"} FROM "{raw}"')
-            self._context.register_view(f'"{name}"', view)
-            self._units[name.lower()] = unit is not None
+                self._context.deregister_table(_quoted(each))
+            self._context.register_record_batches(_quoted(raw), [rows.to_batches() or [_none(rows.schema)]])
+            view = self._context.sql(f"SELECT {', '.join(made) or '1 AS nothing'} FROM {_quoted(raw)}")
+            self._context.register_view(_quoted(name), view)
+            self._units[name] = unit is not None
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         self._check_open()
@@ -138,18 +186,17 @@ class DataFusion:
 
     def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         if guard is not None or not isinstance(statement, exp.Select | exp.SetOperation):
-            raise EngineFailed("The engine runs one SELECT over attached tables and nothing else.")
-        named = {each.alias_or_name for each in statement.find_all(exp.CTE)}
-        if any(
-            each.name not in named and each.name.lower() not in self._units
-            for each in statement.find_all(exp.Table)
-        ):
-            raise EngineFailed("The engine runs one SELECT over attached tables and nothing else.")
+            raise EngineFailed(_STRANGE)
         found: pa.Table | None = None
         with self._lock:
             self._check_open()
+            if not self._units:
+                raise EngineFailed("No table is attached; attach one before reading.")
+            read = plain(statement, self._units)
+            if read is None:
+                raise EngineFailed(_STRANGE)
             try:
-                found = self._context.sql(self.dialect.text(statement)).to_arrow_table()
+                found = self._context.sql_with_options(self.dialect.text(read), _READS).to_arrow_table()
             except BaseException:  # its text may hold data
                 found = None
         if found is None:
@@ -188,6 +235,7 @@ class DataFusion:
     def _rows(self, source: Source) -> tuple[pa.Table, str]:
         if isinstance(source, pa.Table):
             return source, "The Arrow table"
+        check_address(source, self.schemes)
         shown, rows = f'The source "{str(source)[:200]}"', None
         if isinstance(source, str | Path) and Path(source).suffix == ".parquet":
             try:
@@ -240,6 +288,10 @@ class DataFusionStore:
         return found.column_names, list(zip(*(each.to_pylist() for each in found.columns), strict=True))
 
 
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _none(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {field.name: pa.array([], field.type) for field in schema}, schema=schema
@@ -279,14 +331,15 @@ def _cast(rows: pa.Table, column: str, kind: Kind, shown: str) -> str:
 
 def _shown(column: str, native: pa.DataType) -> str:
     """A column with one NaN, and no day that has no text there: such a one fails where it is cast."""
+    name = _quoted(column)
     if pa.types.is_float64(native):
-        return f'NANVL("{column}", {_NAN})'
+        return f"NANVL({name}, {_NAN})"
     if pa.types.is_date32(native):
         ends = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
-        return f'CASE WHEN "{column}" BETWEEN {ends} THEN "{column}" END'
+        return f"CASE WHEN {name} BETWEEN {ends} THEN {name} END"
     if pa.types.is_floating(native):
-        return f'NANVL(CAST("{column}" AS DOUBLE), {_NAN})'
-    return f'"{column}"'
+        return f"NANVL(CAST({name} AS DOUBLE), {_NAN})"
+    return name
 
 
 def _identifies(native: pa.DataType) -> bool:
@@ -294,11 +347,11 @@ def _identifies(native: pa.DataType) -> bool:
 
 
 def _id(rows: pa.Table, column: str) -> str:
-    native = rows.schema.field(column).type
+    native, name = rows.schema.field(column).type, _quoted(column)
     if pa.types.is_floating(native):  # NaN is no id, and zeros of two signs are one number and one id
         zero = f"CAST(0 AS {'FLOAT' if native == pa.float32() else 'DOUBLE'})"
-        return f'CASE WHEN NOT ISNAN("{column}") THEN "{column}" + {zero} END'
-    return f'"{column}"'
+        return f"CASE WHEN NOT ISNAN({name}) THEN {name} + {zero} END"
+    return name
 
 
 def _plain(found: pa.Table) -> pa.Table:
