@@ -12,9 +12,9 @@ from tests.support.every_type import duckdb_sources, mixed_sources, object_frame
 from sfumato.engines import _arrow, _origins, _parquet, _tables, pointer_column
 from sfumato.engines._ids import pointer_type
 from sfumato.engines._origins import describe
-from sfumato.engines._types import cast
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.kinds import cast
 from sfumato.engines.sources import locate
 from sfumato.errors import EngineFailed, SourceUnusable
 

@@ -19,7 +19,7 @@ import pytest
 from sqlglot import parse_one
 
 from sfumato.engines import DuckDB, Engine, base, engine
-from sfumato.engines._run import run
+from sfumato.engines.running import run
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, TimedOut
 
 NUMBERS = pa.table({"a": pa.array(range(20_000), pa.int64())})

@@ -20,11 +20,11 @@ from sqlglot import parse_one
 
 import sfumato as sf
 from sfumato.engines import prepare as preparing
-from sfumato.engines._prepared import METADATA
 from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
+from sfumato.engines.prepared import METADATA
 from sfumato.errors import Cancelled, InvalidParameter, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.plan.questions.sensitivity import sensitivities

@@ -15,11 +15,11 @@ from sqlglot import exp, parse_one
 
 import sfumato as sf
 from sfumato.engines import prepare as preparing
-from sfumato.engines._prepared import METADATA
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
+from sfumato.engines.prepared import METADATA
 from sfumato.errors import InvalidParameter, SourceUnusable
 from sfumato.sql.write.typed import Typed, canonical
 from sfumato.testing.statistics import assert_discrete, discrete_finding

@@ -20,7 +20,7 @@ import pytest
 from sqlglot import parse_one
 
 import sfumato as sf
-from sfumato.engines import UNIT_COLUMN, _frames, _origins, engine
+from sfumato.engines import UNIT_COLUMN, _origins, engine, frames
 from sfumato.engines._arrow import scannable
 from sfumato.engines._cells import ids_of, texts_of
 from sfumato.engines.base import pointer_column
@@ -200,9 +200,9 @@ def test_wrapped_types_are_read_or_refused_by_type(tmp_path, inners, least):
 
 def test_the_search_finds_a_guard_of_the_outer_type_alone(tmp_path, monkeypatch):
     """The planted twins: wrappers are not opened, or not looked into."""
-    monkeypatch.setattr(_frames, "scannable", lambda column: column)
-    monkeypatch.setattr(_frames, "is_zoned", lambda native: False)
-    monkeypatch.setattr(_frames, "exact_as_id", lambda native: not pa.types.is_date64(native))
+    monkeypatch.setattr(frames, "scannable", lambda column: column)
+    monkeypatch.setattr(frames, "is_zoned", lambda native: False)
+    monkeypatch.setattr(frames, "exact_as_id", lambda native: not pa.types.is_date64(native))
     _, found = _search(tmp_path, ["dictionary", "runs"], ["ms UTC", "truth in bytes"])
     assert {
         (wrapper, inner) for wrapper, inner, name, role, *_ in found if (name, role) == ("table", "id")

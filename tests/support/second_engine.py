@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from datafusion import SessionConfig, SessionContext, SQLOptions
 from sqlglot import exp
 
-from sfumato.engines._public import in_order, repeated, some_values
 from sfumato.engines.base import UNIT_COLUMN, Source, SourceKind, check_address, pointer_column
 from sfumato.engines.dialect import PORTABLE, Dialect
+from sfumato.engines.public import in_order, repeated, some_values
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.schema import Kind

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
-from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, PureLoss, compose
-from sfumato.loss import renyi
+from sfumato.loss import ComposedLoss, ConcentratedLoss, GaussianLoss, PrivacyLoss, PureLoss, compose, renyi
 from sfumato.loss.split import exact_of, least_delta
 from sfumato.numeric import binomial
 from sfumato.numeric.balls import ball, upper

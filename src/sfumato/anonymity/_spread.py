@@ -15,8 +15,8 @@ import numpy as np
 
 from sfumato.anonymity._keys import Codes, Key, key_of, occurring, ranks_of
 from sfumato.anonymity.tables import Rows, checked, columns_of, exactly, opened
-from sfumato.engines._frames import Frame
 from sfumato.engines.base import Source
+from sfumato.engines.frames import Frame
 from sfumato.engines.sources import locate
 
 __all__ = ["Classes", "Spread", "classes_of"]

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.engines._run import run
-from sfumato.engines._scans import Column, quoted
-from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.kinds import kind_of
 from sfumato.engines.native import native_table
+from sfumato.engines.running import run
+from sfumato.engines.scans import Column, quoted
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines._prepared import METADATA
-from sfumato.engines._scans import quoted
 from sfumato.engines.dialect import DUCKDB
+from sfumato.engines.prepared import METADATA
+from sfumato.engines.scans import quoted
 
 __all__ = ["salt_of"]
 

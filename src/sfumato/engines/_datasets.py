@@ -7,8 +7,8 @@ import operator
 from typing import Any
 
 from sfumato.engines._arrow import exact_as_id, has_runs, is_zoned, scannable_type
-from sfumato.engines._frames import Frame, Picked, frame_of
 from sfumato.engines._paths import key_values
+from sfumato.engines.frames import Frame, Picked, frame_of
 from sfumato.errors import SourceUnusable
 
 __all__ = ["files_of", "of_dataset"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sfumato.engines._types import ALL_NULL, CANONICAL, kind_of
+from sfumato.engines.kinds import ALL_NULL, CANONICAL, kind_of
 from sfumato.schema import Kind
 
 __all__ = ["OBJECT", "ZONED", "as_id", "common_type", "identifies", "keeps_apart", "pointer_type"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.engines._csv import read_header
-from sfumato.engines._frames import Frame, Picked, read_arrow_files, read_parquet_files
 from sfumato.engines._ids import OBJECT, ZONED
 from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole
 from sfumato.engines._paths import key_columns, listed, literal
-from sfumato.engines._prepared import METADATA, Note, read_note
-from sfumato.engines._scans import Column, Scan, alias_of, quoted
 from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.frames import Frame, Picked, read_arrow_files, read_parquet_files
+from sfumato.engines.prepared import METADATA, Note, read_note
+from sfumato.engines.scans import Column, Scan, alias_of, quoted
 from sfumato.engines.sources import Database, Files, Located, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.engines._paths import key_columns, listed
-from sfumato.engines._scans import Scan, quoted
+from sfumato.engines.scans import Scan, quoted
 from sfumato.engines.sources import Files
 from sfumato.errors import SourceUnusable
 

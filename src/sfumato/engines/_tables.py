@@ -8,8 +8,6 @@ from typing import Any
 
 from sfumato.engines._ids import as_id, common_type, keeps_apart, pointer_type
 from sfumato.engines._origins import origins_of
-from sfumato.engines._scans import Column, Scan, quoted
-from sfumato.engines._types import ALL_NULL, CANONICAL, cast, kind_of
 from sfumato.engines.base import (
     GROUP_COLUMN,
     PLACE_COLUMN,
@@ -18,6 +16,8 @@ from sfumato.engines.base import (
     UNIT_COLUMN,
     pointer_column,
 )
+from sfumato.engines.kinds import ALL_NULL, CANONICAL, cast, kind_of
+from sfumato.engines.scans import Column, Scan, quoted
 from sfumato.engines.sources import Database, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from sfumato.engines._templates import filled
+from sfumato.engines.templates import filled
 from sfumato.schema import Kind
 
 __all__ = ["DUCKDB", "PORTABLE", "Dialect", "Digest", "Template"]

@@ -19,13 +19,13 @@ from sfumato.engines._door import FUNCTIONS, is_plain_select
 from sfumato.engines._known_hash import is_known
 from sfumato.engines._origins import describe
 from sfumato.engines._paths import pattern
-from sfumato.engines._public import in_order, repeated, some_values
-from sfumato.engines._run import run
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
-from sfumato.engines._types import kind_of
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
+from sfumato.engines.kinds import kind_of
+from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.running import run
 from sfumato.engines.sources import Stamp, locate
 from sfumato.engines.whole import check_whole
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable

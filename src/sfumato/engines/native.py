@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sfumato.engines._frames import Frame, is_text_valid, read_arrow_files
 from sfumato.engines._origins import columns_of, native_of, scan_of
-from sfumato.engines._scans import Column, Scan, quoted
 from sfumato.engines._tables import Part, Table
+from sfumato.engines.frames import Frame, is_text_valid, read_arrow_files
+from sfumato.engines.scans import Column, Scan, quoted
 from sfumato.engines.sources import Database, Files, Located
 from sfumato.engines.whole import check_files
 from sfumato.errors import SourceUnusable

@@ -20,15 +20,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines._prepared import FORMAT, FORMAT_GROUPS, METADATA
-from sfumato.engines._run import run
-from sfumato.engines._scans import quoted
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import Dialect, Digest
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.forms import group_form, one_form
+from sfumato.engines.prepared import FORMAT, FORMAT_GROUPS, METADATA
+from sfumato.engines.running import run
+from sfumato.engines.scans import quoted
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.engines.whole import check_whole
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sfumato.engines._frames import Frame, frame_of
 from sfumato.engines._paths import WILD, can_be_named
 from sfumato.engines.base import Source, check_address
+from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
 
 __all__ = ["Database", "Files", "Format", "Located", "Stamp", "locate", "stamps_of"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.engines._public import some_rows
 from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
 from sfumato.engines.base import engine as open_engine
+from sfumato.engines.public import some_rows
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled

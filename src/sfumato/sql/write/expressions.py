@@ -11,8 +11,8 @@ from typing import cast
 
 from sqlglot import exp
 
-from sfumato.engines._templates import atom, filled
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.templates import atom, filled
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_by_name, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS, guard_of

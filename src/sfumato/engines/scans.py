@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.engines._paths import literal
-from sfumato.engines._prepared import Note
+from sfumato.engines.prepared import Note
 from sfumato.engines.sources import Stamp
 
 __all__ = ["Column", "Scan", "alias_of", "quoted"]
