@@ -35,9 +35,12 @@ $(VENV)/core: $(VENV)/made requirements/core.txt pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
+# The list names all that is needed, so its halves can be installed side by side.
 $(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt pyproject.toml
 	@echo "==> installing the core and the tools of its tests, pinned with hashes"
-	@$(PIP) --require-hashes -r requirements/test.txt
+	@awk '/^[a-z]/ { half = 1 - half } { print > ("$(VENV)/half" half ".txt") }' requirements/test.txt
+	@$(PIP) --no-deps --require-hashes -r $(VENV)/half0.txt & other=$$!; \
+	$(PIP) --no-deps --require-hashes -r $(VENV)/half1.txt && wait $$other
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $(VENV)/core $@
 

@@ -260,7 +260,7 @@ def test_what_does_not_fit_together_is_refused() -> None:
 
 # --- coverage, with the real mechanisms ---------------------------------------------------------------
 
-MANY, FEWER = 8_000, 2_000
+MANY, FEWER = 8_000, 1_000
 UNITS = (Fraction(1), Fraction(1, 2**26), Fraction(1, 2**23))
 
 

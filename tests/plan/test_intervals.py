@@ -24,7 +24,7 @@ from sfumato.testing import seeded
 from sfumato.testing.statistics import bernoulli_finding
 
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
-DRAWS, FEWER = 12_000, 3_000
+DRAWS, FEWER = 12_000, 1_500
 LAWS = ("laplace", "gaussian")
 
 

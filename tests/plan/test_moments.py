@@ -27,7 +27,7 @@ LAWS: tuple[Literal["laplace", "gaussian"], ...] = ("laplace", "gaussian")
 CONFIDENCES = (0.5, 0.95)
 HALF, OTHER = 5.0, 40.0
 SHIFT, OTHER_SHIFT = HALF**2 / 2, OTHER**2 / 2
-DRAWS = 1000
+DRAWS = 500
 
 
 def covar(*, sample: bool = False, parts: tuple[int, ...] = (0, 1, 2, 3)) -> Together:

@@ -69,7 +69,7 @@ def test_a_release_carries_the_noise_that_its_price_claims(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("share", [0.5, 0.9, 1.1])
+@pytest.mark.parametrize("share", [pytest.param(0.5, marks=pytest.mark.stats), 0.9, 1.1])
 def test_any_other_amount_of_noise_is_noticed(name, share, monkeypatch):
     honest = asking.privatise
 

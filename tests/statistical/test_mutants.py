@@ -7,17 +7,19 @@ from sfumato.testing import MUTANTS, seeded
 from sfumato.testing.mutants import ACCOUNTANT_MUTANTS, VARIANTS, run
 from sfumato.testing.mutants.mechanisms import generator, sparse_example
 
+SAMPLES = 60_000
+
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name):
     mutant = MUTANTS[name]
-    found = {failure.check for failure in mutant.caught().failures}
+    found = {failure.check for failure in mutant.caught(samples=SAMPLES).failures}
     assert mutant.by <= found, f"{name} was caught by {found or 'nothing'}"
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_honest_twin_is_cleared(name):
-    report = MUTANTS[name].cleared()
+    report = MUTANTS[name].cleared(samples=SAMPLES)
     assert not report.failures, str(report)
 
 

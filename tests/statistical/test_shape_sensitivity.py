@@ -13,8 +13,16 @@ from neighbours import examine_form
 from random_shapes import FORMS
 from shape_mutants import SHAPE_MUTANTS
 
-ASKED, LEAST = 27, 22
-MORE = {"units left": 30, "levels": 30}  # of which more are refused
+ASKED, LEAST = 18, 14
+MORE = {"units left": 21, "levels": 21}  # of which more are refused
+EARLY = {  # questions that meet a planted bug soon
+    ("windows over everybody", "window"): "mutants 2",
+    ("groups of everybody", "per unit"): "mutants 4",
+    ("ranks of groups among those of everybody", "grouped"): "mutants 10",
+    ("places as they come", "grouped"): "mutants 15",
+    ("rows counted for units of a prepared table", "grouped"): "mutants 2",
+    ("rows not weighed", "auto bounds"): "mutants 1",
+}
 LONG_CHUNKS, LONG_SIZE = 22, 200  # of each form: 100,000 in all
 
 MEANT = {
@@ -64,7 +72,12 @@ def test_a_planted_bug_turns_it_red(name, form):
     mutant = SHAPE_MUTANTS[name].mutant
     with mutant.planted():
         outcome = examine_form(
-            form, "mutants", 300, stop=True, adjacency=mutant.adjacency, about=mutant.about
+            form,
+            EARLY.get((name, form), "mutants"),
+            300,
+            stop=True,
+            adjacency=mutant.adjacency,
+            about=mutant.about,
         )
     assert outcome.broken, f"{name} was not caught in {outcome.accepted} accepted questions"
     assert mutant.by in outcome.broken[0], outcome.broken[0]
