@@ -68,7 +68,7 @@ def main() -> None:
                     f"tax asks once more: {refused}", 80, initial_indent="  ", subsequent_indent="  "
                 )
             )
-        ledger.take_back("city", reason="summer term")
+        sf.Steward(ledger).take_back("city", reason="summer term")
         print(f"  taken back by the steward; the ledger holds: {ledger.verify().ok}")
 
 

@@ -26,7 +26,7 @@ _MODULES = (
     "lab local loss mechanisms numeric plots random"
 )
 _HOMES = {
-    "ledger": "Budget Ledger",
+    "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
     "mechanisms": (
         "AboveThreshold BoundedLaplace DiscreteGaussian Exponential Gaussian Geometric Laplace "
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         plots,
         random,
     )
-    from sfumato.ledger import Budget, Ledger
+    from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.loss import PrivacyLoss, compose
     from sfumato.mechanisms import (
         AboveThreshold,
@@ -143,6 +143,7 @@ __all__ = [
     "SmoothSensitivity",
     "SparseVector",
     "Staircase",
+    "Steward",
     "Text",
     "TopK",
     "TreeCounter",

@@ -32,7 +32,7 @@ def made(tmp_path_factory):
     with open_session(catalog, "visits") as session:
         session.sql(SQL).release(epsilon="0.8")
     with Ledger.open(catalog.ledger, state=catalog.state) as ledger:
-        ledger.raise_budget("visits", sf.Budget(3, "1e-6"), reason="a second study was approved")
+        sf.Steward(ledger).raise_budget("visits", sf.Budget(3, "1e-6"), reason="a second study was approved")
     config.write_text(config.read_text().replace("epsilon = 2 ", "epsilon = 3 "))
     return folder
 
@@ -363,7 +363,7 @@ def test_another_accountant_tells_its_epsilon_at_the_budgets_delta(tmp_path):
 
 def test_a_closed_budget_is_no_gap(folder):
     with Ledger.open(folder / "demo.ledger", create=False) as book:
-        book.close_budget("visits", reason="the study is over")
+        sf.Steward(book).close_budget("visits", reason="the study is over")
     step = check(_facts(folder))[11]
     assert (step.verdict, "closed" in step.evidence) == ("done", True)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
 from sfumato.games.allocation import AllocationRule, Request, allocate
 from sfumato.games.grants import grants
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.loss import GaussianLoss, PureLoss
 
 F = Fraction
@@ -215,7 +215,7 @@ def test_the_loser_of_an_auction_may_ask_nothing_more():
         assert planned.allocation.payments["a"] == 1
         planned.write(ledger, reason="auction")
         assert not ledger.balance("people", "b").open
-        ledger.take_back("people", reason="over")
+        Steward(ledger).take_back("people", reason="over")
         assert ledger.balance("people", "b").open
 
 
@@ -285,9 +285,9 @@ def test_an_allotment_that_is_in_force_again_is_kept_again():
     with opened(Budget(1)) as ledger:
         grants(ledger, "people", [Request("a", "0.5")]).write(ledger, reason="one")
         grants(ledger, "people", [Request("a", 1), Request("b", 1)]).write(ledger, reason="two")
-        ledger.take_back("people", reason="not so")
+        Steward(ledger).take_back("people", reason="not so")
         assert grants(ledger, "people", [Request("c", 1)]).limits["c"].epsilon == F("0.5")
-        ledger.revoke("people", "a", reason="left")
+        Steward(ledger).revoke("people", "a", reason="left")
         assert grants(ledger, "people", [Request("c", 1)]).limits["c"].epsilon == 1
 
 

@@ -15,7 +15,7 @@ from sfumato.errors import (
 )
 from sfumato.games.daily import DailyReserve
 from sfumato.games.reserve import BidLog, ReservePrice
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.testing import seeded
 
 LOG = BidLog([1, 1, 2, 2], ["ann", "bob", "cyd", "dan"], [5.0, 2.0, 4.0, 1.0])
@@ -138,7 +138,7 @@ def test_one_budget_is_for_one_kind_of_neighbours(ledger):
 
 def test_an_analyst_learns_within_the_own_limit(ledger):
     read, reads = counted()
-    ledger.allot("bids", {"ads": Budget("0.2")}, reason="two days")
+    Steward(ledger).allot("bids", {"ads": Budget("0.2")}, reason="two days")
     reserve = ReservePrice("0.1", [1, 2, 4], max_auctions=2)
     shop = DailyReserve(ledger, "bids", reserve, analyst="ads")
     assert (shop.days_left(), daily(ledger).days_left()) == (2, 3)
@@ -148,9 +148,9 @@ def test_an_analyst_learns_within_the_own_limit(ledger):
     with pytest.raises(BudgetExceeded, match="limit of 'ads'"):
         shop.learn("2026-03-03", read)
     assert len(reads) == 2
-    ledger.limit("bids", "ads", Budget("0.1"), reason="less than was spent")
+    Steward(ledger).limit("bids", "ads", Budget("0.1"), reason="less than was spent")
     assert shop.days_left() == 0
-    ledger.revoke("bids", "ads", reason="over")
+    Steward(ledger).revoke("bids", "ads", reason="over")
     assert shop.days_left() == 0
     with pytest.raises(AccessDenied):  # not even what was learned before
         shop.learn("2026-03-01", read)
@@ -176,7 +176,7 @@ def test_under_zcdp_small_daily_prices_last_longer(tmp_path):
         assert left > 10  # sums of epsilon would pay for ten days
         shop.learn("2026-03-01", counted()[0])
         assert shop.days_left() == left - 1
-        ledger.close_budget("bids", reason="the season is over")
+        Steward(ledger).close_budget("bids", reason="the season is over")
         assert shop.days_left() == 0
         with pytest.raises(AccessDenied):
             shop.learn("2026-03-02", counted()[0])

@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.accounting import BasicFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.ledger import Budget, Ledger, Memo
+from sfumato.ledger import Budget, Ledger, Memo, Steward
 from sfumato.loss import PureLoss
 from sfumato.purchase import Purchase, buy
 
@@ -103,12 +103,12 @@ def test_only_a_fit_that_can_be_resumed_is_and_only_while_it_is_unfinished(place
 def test_a_closed_budget_gives_no_block(place):
     with place.made() as ledger:
         right = fit(ledger, analyst="ada")
-        ledger.revoke("visits", "ada", reason="left")
+        Steward(ledger).revoke("visits", "ada", reason="left")
         with pytest.raises(AccessDenied):
             right.block("1/2")
         other = fit(ledger)
         other.block("1/4")
-        ledger.close_budget("visits", reason="over")
+        Steward(ledger).close_budget("visits", reason="over")
         with pytest.raises(AccessDenied):
             other.block("1/4")
 
@@ -193,7 +193,7 @@ def test_a_block_that_was_altered_is_noticed(sqlite_place):
     with sqlite_place.made() as ledger:
         right = fit(ledger)
         right.block("1/2")
-        chain, store = ledger._chain, ledger._store
+        chain, store = ledger._journal.chain, ledger._journal.store
         (row,) = store.rows(4, 1)
         assert row.kind == "block"
     # Whoever has the key writes a block beyond what was paid: verify adds up for itself.

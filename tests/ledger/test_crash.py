@@ -139,15 +139,17 @@ def test_a_deferred_transaction_does_not_pass(sqlite_place, crew, capfd):
 def test_an_anchor_before_the_commit_does_not_pass(sqlite_place, monkeypatch):
     """Killed in between, the database is behind its anchor and would never open again."""
     with sqlite_place.made(Budget(1)) as ledger:
-        prepare = ledger._anchor.prepare
+        prepare = ledger._journal.anchor.prepare
 
         def early(now, coming):
             pending = prepare(now, coming)
             pending.settle()
             return pending
 
-        monkeypatch.setattr(ledger._anchor, "prepare", early)
-        monkeypatch.setattr(ledger._store, "commit", lambda: (_ for _ in ()).throw(LedgerUnusable("killed")))
+        monkeypatch.setattr(ledger._journal.anchor, "prepare", early)
+        monkeypatch.setattr(
+            ledger._journal.store, "commit", lambda: (_ for _ in ()).throw(LedgerUnusable("killed"))
+        )
         with pytest.raises(LedgerUnusable, match="killed"):
             ledger.debit("visits", PureLoss("0.1"), fingerprint="q")
     with pytest.raises(LedgerTampered, match="ends at receipt 2, but its anchor is at 3"):

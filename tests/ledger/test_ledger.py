@@ -17,7 +17,7 @@ from sfumato.errors import (
     Spent,
     UnsupportedLoss,
 )
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.loss import (
     NO_LOSS,
     ApproximateLoss,
@@ -242,7 +242,7 @@ def test_two_open_ledgers_see_each_other(place):
 
 
 def test_many_pages_are_followed(sqlite_place, monkeypatch):
-    import sfumato.ledger.ledger as module
+    import sfumato.ledger.journal as module
 
     monkeypatch.setattr(module, "_PAGE", 3)
     with sqlite_place.made(Budget(1)) as one, sqlite_place.open() as other:
@@ -268,7 +268,7 @@ NAMES = [
 def test_any_name_is_just_a_name(place, name):
     with place.open() as ledger:
         ledger.register(name, {"unit": name}, Budget(1))
-        ledger.limit(name, name, Budget("0.5"), reason=name)
+        Steward(ledger).limit(name, name, Budget("0.5"), reason=name)
         right = ledger.debit(name, TENTH, fingerprint=name, analyst=name, memo={name: name})
         ledger.record(right, name.encode())
         assert ledger.recall(name, name) == [(right.receipt, name.encode())]
@@ -299,7 +299,7 @@ def test_names_that_cannot_be_told_apart_are_refused(name):
 def test_two_spellings_of_a_name_are_one():
     with Ledger.open() as ledger:
         ledger.register("caf\u00e9", {"unit": "row"}, Budget(1))
-        ledger.limit("cafe\u0301", "Ame\u0301lie", Budget("0.1"), reason="small")
+        Steward(ledger).limit("cafe\u0301", "Ame\u0301lie", Budget("0.1"), reason="small")
         ledger.debit("cafe\u0301", TENTH, fingerprint="q", analyst="Am\u00e9lie")
         with pytest.raises(BudgetExceeded):
             ledger.debit("caf\u00e9", TENTH, fingerprint="q", analyst="Ame\u0301lie")
@@ -348,16 +348,16 @@ def test_memory_lives_and_dies_with_the_ledger():
 def test_a_closed_budget_denies(place):
     with place.made() as ledger:
         right = owe(ledger)
-        ledger.close_budget("visits", reason="the study is over")
+        Steward(ledger).close_budget("visits", reason="the study is over")
         ledger.record(right, b"paid before")
         with pytest.raises(AccessDenied, match="nothing was spent"):
             pay(ledger)
         assert not ledger.balance("visits").open
         assert ledger.datasets()[0].closed
         for act in (
-            lambda: ledger.raise_budget("visits", Budget(2), reason="more"),
-            lambda: ledger.limit("visits", "ada", Budget("0.1"), reason="more"),
-            lambda: ledger.close_budget("visits", reason="again"),
+            lambda: Steward(ledger).raise_budget("visits", Budget(2), reason="more"),
+            lambda: Steward(ledger).limit("visits", "ada", Budget("0.1"), reason="more"),
+            lambda: Steward(ledger).close_budget("visits", reason="again"),
         ):
             with pytest.raises(AccessDenied):
                 act()

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerTampered, LedgerUnusable
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.ledger.anchor import FileAnchor, Held, Mark
 from sfumato.ledger.chain import Chain, canonical
 from sfumato.ledger.key import load_key
@@ -92,7 +92,7 @@ def test_a_machine_without_an_anchor_is_told_to_share(place, tmp_path):
             Ledger.open(place.where, state=other)
         pay(one)
         with Ledger.open(place.where, state=other, adopt=True) as two:
-            two.adopted(reason="the first machine is gone")
+            Steward(two).adopted(reason="the first machine is gone")
             pay(two)
         with pytest.raises(LedgerTampered):  # from now on it is the other one's
             pay(one)
@@ -155,7 +155,7 @@ def _head(place) -> int:
 
 
 def _crashing(ledger, when) -> None:
-    commit, prepare = ledger._store.commit, ledger._anchor.prepare
+    commit, prepare = ledger._journal.store.commit, ledger._journal.anchor.prepare
 
     class Stopped:
         def settle(self):
@@ -170,7 +170,7 @@ def _crashing(ledger, when) -> None:
         prepare(now, coming)
         return Stopped()
 
-    ledger._store.commit, ledger._anchor.prepare = committed, prepared
+    ledger._journal.store.commit, ledger._journal.anchor.prepare = committed, prepared
 
 
 @pytest.fixture

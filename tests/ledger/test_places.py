@@ -19,7 +19,7 @@ from sfumato.errors import (
     LedgerUnusable,
     MissingExtra,
 )
-from sfumato.ledger import Budget, Ledger, store
+from sfumato.ledger import Budget, Ledger, Steward, store
 from sfumato.ledger.receipt import Kind
 from sfumato.loss import PureLoss
 
@@ -127,11 +127,11 @@ def test_a_lost_connection_is_made_again(postgres_place):
         postgres_place.sql(end)
         pay(ledger)
         assert ledger.balance("visits").spent == F("0.2")
-        commit = ledger._store.commit
-        ledger._store.commit = lambda: (postgres_place.sql(end), commit())
+        commit = ledger._journal.store.commit
+        ledger._journal.store.commit = lambda: (postgres_place.sql(end), commit())
         with pytest.raises(LedgerUnusable, match="uncertain"):
             pay(ledger)
-        ledger._store.commit = commit
+        ledger._journal.store.commit = commit
         assert ledger.balance("visits").spent == F("0.2")
         pay(ledger)
         assert ledger.verify().ok
@@ -181,7 +181,7 @@ def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypa
         for act in (
             lambda: pay(ledger),
             lambda: ledger.record(right, b"x"),
-            lambda: ledger.revoke("visits", "ada", reason="x"),
+            lambda: Steward(ledger).revoke("visits", "ada", reason="x"),
         ):
             with pytest.raises(LedgerUnusable, match="Nothing was spent") as refused:
                 act()
@@ -197,12 +197,12 @@ def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypa
 @pytest.mark.parametrize("name", ["fsync", "replace"])
 def test_an_anchor_that_cannot_follow_is_said_and_caught_up(place, monkeypatch, name):
     with place.made(Budget(1)) as ledger:
-        commit = ledger._store.commit
-        ledger._store.commit = lambda: (commit(), failing(monkeypatch, name, errno.EIO))
+        commit = ledger._journal.store.commit
+        ledger._journal.store.commit = lambda: (commit(), failing(monkeypatch, name, errno.EIO))
         with pytest.raises(LedgerUnusable, match="is on record and paid"):
             pay(ledger)
         monkeypatch.undo()
-        ledger._store.commit = commit
+        ledger._journal.store.commit = commit
         assert ledger.balance("visits").spent == F("0.1")
     assert not list(place.state.glob("*.tmp"))
     with place.open() as ledger:
@@ -211,11 +211,11 @@ def test_an_anchor_that_cannot_follow_is_said_and_caught_up(place, monkeypatch, 
 
 def test_a_full_disk_under_sqlite(sqlite_place):
     with sqlite_place.made(Budget(1)) as ledger:
-        pages = ledger._store.execute("PRAGMA page_count")[0][0]
-        ledger._store.execute(f"PRAGMA max_page_count = {pages}")
+        pages = ledger._journal.store.execute("PRAGMA page_count")[0][0]
+        ledger._journal.store.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(LedgerUnusable, match="disk is full"):
             pay(ledger, memo={"x": "y" * 100_000})
-        ledger._store.execute("PRAGMA max_page_count = 100000")
+        ledger._journal.store.execute("PRAGMA max_page_count = 100000")
         assert ledger.balance("visits").entries == 0
         pay(ledger)
         assert ledger.verify().ok
@@ -223,17 +223,17 @@ def test_a_full_disk_under_sqlite(sqlite_place):
 
 def test_a_read_only_database(sqlite_place):
     with sqlite_place.made(Budget(1)) as ledger:
-        ledger._store.execute("PRAGMA query_only = ON")
+        ledger._journal.store.execute("PRAGMA query_only = ON")
         with pytest.raises(LedgerUnusable, match="read-only"):
             pay(ledger)
-        ledger._store.execute("PRAGMA query_only = OFF")
+        ledger._journal.store.execute("PRAGMA query_only = OFF")
         pay(ledger)
         assert len(ledger.export()) == 3
 
 
 def test_a_busy_database_is_not_waited_for_for_ever(sqlite_place):
     with sqlite_place.made(Budget(1)) as ledger:
-        ledger._store.execute("PRAGMA busy_timeout = 10")
+        ledger._journal.store.execute("PRAGMA busy_timeout = 10")
         other = sqlite3.connect(sqlite_place.where, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerUnusable, match="busy"):
@@ -246,8 +246,8 @@ def test_a_busy_database_is_not_waited_for_for_ever(sqlite_place):
 
 def test_what_is_committed_is_synced(sqlite_place):
     with sqlite_place.made(Budget(1)) as ledger:
-        assert ledger._store.execute("PRAGMA synchronous") == [(2,)]
-        assert ledger._store.execute("PRAGMA journal_mode") == [("wal",)]
+        assert ledger._journal.store.execute("PRAGMA synchronous") == [(2,)]
+        assert ledger._journal.store.execute("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_psycopg_is_an_extra(monkeypatch):
@@ -258,16 +258,16 @@ def test_psycopg_is_an_extra(monkeypatch):
 
 def test_an_interrupt_between_the_steps_leaves_a_whole_ledger(sqlite_place):
     with sqlite_place.made(Budget(1)) as ledger:
-        commit = ledger._store.commit
+        commit = ledger._journal.store.commit
 
         def interrupted():
             commit()
             raise KeyboardInterrupt
 
-        ledger._store.commit = interrupted
+        ledger._journal.store.commit = interrupted
         with pytest.raises(KeyboardInterrupt):
             pay(ledger)
-        ledger._store.commit = commit
+        ledger._journal.store.commit = commit
         assert ledger.balance("visits").spent == F("0.1")  # on record, so it counts
         pay(ledger)
         assert ledger.verify().ok
@@ -319,7 +319,7 @@ def test_a_later_version_migrates_in_one_step_and_an_older_program_refuses(tmp_p
         for module in ("store", "opening"):
             later.setattr(f"sfumato.ledger.{module}.MIGRATIONS", migrations)
         with Ledger.open(path) as ledger:
-            assert ledger._store.execute("SELECT * FROM sfumato_new") == []
+            assert ledger._journal.store.execute("SELECT * FROM sfumato_new") == []
             assert ledger.verify().ok
             pay(ledger)
         Ledger.open(path).close()
@@ -337,4 +337,6 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
             Ledger.open(path)
     with Ledger.open(path) as ledger:
         assert ledger.verify().ok
-        assert ledger._store.execute("SELECT name FROM sqlite_master WHERE name = 'sfumato_new'") == []
+        assert (
+            ledger._journal.store.execute("SELECT name FROM sqlite_master WHERE name = 'sfumato_new'") == []
+        )

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.loss import GaussianLoss, PureLoss
 
 F = Fraction
@@ -57,7 +57,7 @@ def test_the_unit_never_changes(place):
         with pytest.raises(LedgerMismatch, match="unit"):
             ledger.register("visits", other, None)
         with pytest.raises(LedgerMismatch, match="unit"):
-            ledger.redeclare("visits", other, reason="we want to")
+            Steward(ledger).redeclare("visits", other, reason="we want to")
         assert kinds(ledger) == ["register", "open"]
 
 
@@ -71,7 +71,7 @@ def test_bounds_change_freely_until_something_is_spent(place):
         pay(ledger)
         with pytest.raises(LedgerMismatch, match="redeclare"):
             ledger.register("visits", widest, Budget(1))
-        receipt = ledger.redeclare("visits", widest, reason="ages were wrong")
+        receipt = Steward(ledger).redeclare("visits", widest, reason="ages were wrong")
         assert (receipt.kind, receipt.memo["reason"]) == ("redeclare", "ages were wrong")
         assert ledger.register("visits", widest, Budget(1)).declaration == widest
         assert ledger.balance("visits").spent == F("0.1")
@@ -96,10 +96,10 @@ def test_a_budget_is_raised_and_never_lowered(place):
         pay(ledger, "0.9")
         for lower in (Budget("0.95", "1e-6"), Budget(2, "1e-7")):
             with pytest.raises(LedgerMismatch, match="only be raised"):
-                ledger.raise_budget("visits", lower, reason="less")
+                Steward(ledger).raise_budget("visits", lower, reason="less")
         with pytest.raises(LedgerMismatch, match="gated by 'basic'"):
-            ledger.raise_budget("visits", Budget(2, "1e-6", "zcdp"), reason="tighter")
-        receipt = ledger.raise_budget("visits", Budget(2, "1e-6"), reason="a second year")
+            Steward(ledger).raise_budget("visits", Budget(2, "1e-6", "zcdp"), reason="tighter")
+        receipt = Steward(ledger).raise_budget("visits", Budget(2, "1e-6"), reason="a second year")
         assert (receipt.kind, receipt.memo["reason"]) == ("raise", "a second year")
         pay(ledger, "1.1")
         with pytest.raises(BudgetExceeded):
@@ -117,9 +117,9 @@ def test_a_raised_budget_keeps_its_order(sqlite_place):
         order = ledger.datasets()[0].budget.order
         assert Budget(4, "1e-6", "rdp").order != order
         ledger.debit("visits", GaussianLoss(F("0.01")), fingerprint="q")
-        ledger.raise_budget("visits", Budget(4, "1e-6", "rdp"), reason="more")
+        Steward(ledger).raise_budget("visits", Budget(4, "1e-6", "rdp"), reason="more")
         assert ledger.datasets()[0].budget.order == order
-        ledger.limit("visits", "ada", Budget("0.9", "1e-6", "rdp"), reason="some")
+        Steward(ledger).limit("visits", "ada", Budget("0.9", "1e-6", "rdp"), reason="some")
         ledger.debit("visits", GaussianLoss(F("0.01")), fingerprint="q", analyst="ada")
         assert ledger.verify().ok
 
@@ -127,7 +127,7 @@ def test_a_raised_budget_keeps_its_order(sqlite_place):
 def test_limits_hold_inside_the_cap(place):
     with place.made(Budget(1)) as ledger:
         pay(ledger, "0.1", "ada")  # before there is a limit: it counts
-        receipt = ledger.limit("visits", "ada", Budget("0.4"), reason="junior")
+        receipt = Steward(ledger).limit("visits", "ada", Budget("0.4"), reason="junior")
         assert (receipt.kind, receipt.analyst) == ("limit", "ada")
         pay(ledger, "0.3", "ada")
         with pytest.raises(
@@ -141,18 +141,18 @@ def test_limits_hold_inside_the_cap(place):
         assert (everybody.spent, everybody.remaining) == (F("0.8"), F("0.2"))
         bob = ledger.balance("visits", "bob")
         assert (bob.epsilon, bob.spent, bob.remaining) == (1, F("0.2"), F("0.2"))
-        ledger.limit("visits", "ada", Budget("0.9"), reason="promoted")
+        Steward(ledger).limit("visits", "ada", Budget("0.9"), reason="promoted")
         assert ledger.balance("visits", "ada").remaining == F("0.2")  # what the dataset has left
         with pytest.raises(BudgetExceeded, match="the budget of 'visits'"):
             pay(ledger, "0.3", "ada")
         pay(ledger, "0.2", "ada")
     with place.open() as ledger:
         assert ledger.balance("visits", "ada").spent == F("0.6")
-        ledger.raise_budget("visits", Budget(2), reason="more")
+        Steward(ledger).raise_budget("visits", Budget(2), reason="more")
         pay(ledger, "0.3", "ada")
         with pytest.raises(BudgetExceeded, match="limit"):  # raising the cap raises nobody's limit
             pay(ledger, "0.1", "ada")
-        ledger.limit("visits", "ada", Budget("0.5"), reason="less than was spent already")
+        Steward(ledger).limit("visits", "ada", Budget("0.5"), reason="less than was spent already")
         assert ledger.balance("visits", "ada").remaining == 0
         with pytest.raises(BudgetExceeded):
             pay(ledger, "0.01", "ada")
@@ -163,16 +163,16 @@ def test_a_limit_above_the_cap_or_of_another_gate_is_refused(place):
     with place.made(Budget(1, "1e-6")) as ledger:
         for wrong in (Budget(2, "1e-6"), Budget(1, "1e-5"), Budget(1, "1e-6", "zcdp")):
             with pytest.raises(LedgerMismatch):
-                ledger.limit("visits", "ada", wrong, reason="too much")
+                Steward(ledger).limit("visits", "ada", wrong, reason="too much")
         with pytest.raises(InvalidParameter):
-            ledger.limit("visits", "ada", 0.5, reason="no budget")
+            Steward(ledger).limit("visits", "ada", 0.5, reason="no budget")
 
 
 @pytest.mark.parametrize("accountant", ["zcdp", "gaussian", "rdp"])
 def test_limits_hold_under_every_gate(sqlite_place, accountant):
     loss = GaussianLoss(F("0.005"))
     with sqlite_place.made(Budget(1, "1e-6", accountant)) as ledger:
-        ledger.limit("visits", "ada", Budget("0.6", "1e-6", accountant), reason="junior")
+        Steward(ledger).limit("visits", "ada", Budget("0.6", "1e-6", accountant), reason="junior")
         ledger.debit("visits", loss, fingerprint="q", analyst="ada")
         with pytest.raises(BudgetExceeded, match="limit"):
             [ledger.debit("visits", loss, fingerprint="q", analyst="ada") for _ in range(4)]
@@ -184,7 +184,7 @@ def test_limits_hold_under_every_gate(sqlite_place, accountant):
 def test_a_revoked_analyst_is_denied_until_a_new_limit(place):
     with place.made(Budget(1)) as ledger:
         pay(ledger, "0.1", "ada")
-        receipt = ledger.revoke("visits", "ada", reason="left the team")
+        receipt = Steward(ledger).revoke("visits", "ada", reason="left the team")
         assert (receipt.kind, receipt.analyst, receipt.memo["reason"]) == ("revoke", "ada", "left the team")
         with pytest.raises(AccessDenied, match="nothing was spent"):
             pay(ledger, "0.1", "ada")
@@ -194,11 +194,11 @@ def test_a_revoked_analyst_is_denied_until_a_new_limit(place):
     with place.open() as ledger:
         with pytest.raises(AccessDenied):
             pay(ledger, "0.1", "ada")
-        ledger.limit("visits", "ada", Budget("0.3"), reason="is back")
+        Steward(ledger).limit("visits", "ada", Budget("0.3"), reason="is back")
         pay(ledger, "0.2", "ada")
         with pytest.raises(BudgetExceeded):  # what was spent before counts
             pay(ledger, "0.1", "ada")
-        ledger.revoke("visits", "carol", reason="never had access")
+        Steward(ledger).revoke("visits", "carol", reason="never had access")
         with pytest.raises(AccessDenied):
             pay(ledger, "0.1", "carol")
         assert ledger.verify().ok
@@ -209,11 +209,11 @@ def test_every_act_needs_a_reason(reason):
     with Ledger.open() as ledger:
         ledger.register("visits", DECLARED, Budget(1))
         for act in (
-            lambda: ledger.raise_budget("visits", Budget(2), reason=reason),
-            lambda: ledger.close_budget("visits", reason=reason),
-            lambda: ledger.limit("visits", "ada", Budget("0.5"), reason=reason),
-            lambda: ledger.revoke("visits", "ada", reason=reason),
-            lambda: ledger.redeclare("visits", DECLARED, reason=reason),
+            lambda: Steward(ledger).raise_budget("visits", Budget(2), reason=reason),
+            lambda: Steward(ledger).close_budget("visits", reason=reason),
+            lambda: Steward(ledger).limit("visits", "ada", Budget("0.5"), reason=reason),
+            lambda: Steward(ledger).revoke("visits", "ada", reason=reason),
+            lambda: Steward(ledger).redeclare("visits", DECLARED, reason=reason),
         ):
             with pytest.raises(InvalidParameter, match="reason"):
                 act()

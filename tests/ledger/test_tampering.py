@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerTampered, LedgerUnusable
-from sfumato.ledger import Budget, Ledger
+from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.ledger.chain import Chain
 from sfumato.loss import PureLoss
 
@@ -29,7 +29,7 @@ def pay(ledger, **more):
 def filled(place):
     """A ledger of nine receipts: register, open, limit, four debits (the third with its answer), one more."""
     with place.made(Budget(1)) as ledger:
-        ledger.limit("visits", "ada", Budget("0.5"), reason="junior")
+        Steward(ledger).limit("visits", "ada", Budget("0.5"), reason="junior")
         for number in range(4):
             right = owe(ledger, fingerprint=f"q{number}", analyst="ada")
             if number == 2:
@@ -53,7 +53,7 @@ def rekeyed(place, *, whole=True):
     """Writes the chain anew under a key of the attacker's, as if it had always been so."""
     chain = Chain(b"\x07" * 32, place.sql("SELECT id FROM sfumato_ledger")[0][0])
     with Ledger.open(place.where, state=place.state) as ledger:
-        rows = list(ledger._store.walk(1))[:-1]
+        rows = list(ledger._journal.store.walk(1))[:-1]
     mac = chain.start
     place.sql("DELETE FROM sfumato_receipts WHERE number > ?", len(rows))
     for row in rows:

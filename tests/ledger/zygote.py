@@ -46,7 +46,7 @@ def spend(report, where, state, price, most, analyst=None, start=0):
 def killed(report, where, state, price, point, after):
     """Debits, and dies at a named point of the debit after `after` whole ones."""
     ledger = Ledger.open(where, state=state)
-    store, mark = ledger._store, ledger._anchor
+    store, mark = ledger._journal.store, ledger._journal.anchor
     commit, prepare = store.commit, mark.prepare
     armed = done = False
 

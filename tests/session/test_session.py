@@ -186,13 +186,13 @@ def test_an_accuracy_is_reached_at_the_least_price(by_row):
 def test_the_analyst_of_a_session_is_limited_and_can_be_revoked(tmp_path, data):
     ledger = tmp_path / "v.ledger"
     with sf.Session(make(data), budget=sf.Budget(10), ledger=ledger) as steward:
-        steward.ledger.limit("visits", "ada", sf.Budget(1), reason="a project")
+        sf.Steward(steward.ledger).limit("visits", "ada", sf.Budget(1), reason="a project")
         with sf.Session(make(data), ledger=ledger, analyst="ada") as ada:
             ada.sql(COUNT).release(epsilon=1)
             assert ada.balance().remaining == 0
             with pytest.raises(BudgetExceeded):
                 ada.sql("SELECT COUNT(*) FROM visits WHERE age > 1").release(epsilon=0.1)
-            steward.ledger.revoke("visits", "ada", reason="project ended")
+            sf.Steward(steward.ledger).revoke("visits", "ada", reason="project ended")
             with pytest.raises(AccessDenied):
                 ada.sql(COUNT).release(epsilon=1)  # not even what was answered before
         assert steward.balance().spent == 1

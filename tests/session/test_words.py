@@ -92,8 +92,8 @@ def test_half_a_character_in_a_declaration_is_refused(place, half):
 
 
 WRITTEN = {
-    "reason": lambda ledger, b: ledger.close_budget("t", reason=b),
-    "analyst": lambda ledger, b: ledger.limit("t", b, sf.Budget(1), reason="why"),
+    "reason": lambda ledger, b: sf.Steward(ledger).close_budget("t", reason=b),
+    "analyst": lambda ledger, b: sf.Steward(ledger).limit("t", b, sf.Budget(1), reason="why"),
     "memo": lambda ledger, b: ledger.debit("t", sf.Laplace(1, 1).loss, fingerprint="q", memo={"a": [b]}),
     "memo's key": lambda ledger, b: ledger.debit("t", sf.Laplace(1, 1).loss, fingerprint="q", memo={b: 1}),
     "fingerprint": lambda ledger, b: ledger.debit("t", sf.Laplace(1, 1).loss, fingerprint=b),

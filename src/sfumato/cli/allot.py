@@ -19,6 +19,7 @@ from sfumato.cli.opening import (
     exactly,
     limit_in_toml,
     open_ledger,
+    steward_of,
 )
 from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, table, unbroken
@@ -126,7 +127,7 @@ def take_back(
     acting()
     with open_ledger(config, ledger) as book:
         name = dataset_named(dataset, [each.name for each in book.datasets()])
-        receipts = book.take_back(name, reason=reason)
+        receipts = steward_of(book).take_back(name, reason=reason)
         teams = list(dict.fromkeys(str(each.analyst) for each in receipts))
     told = f"The allotment is taken back: on {name}, what held before for {', '.join(teams)} holds again."
     if json_:

@@ -21,6 +21,7 @@ from sfumato.cli.opening import (
     listed_as,
     open_ledger,
     read_catalog,
+    steward_of,
 )
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, unbroken
@@ -169,7 +170,7 @@ def adopt(
     else:
         raise InvalidParameter("There is nothing to adopt: the ledger's anchor is there and holds.")
     with Ledger.open(where, state=state, create=False, adopt=True) as book:
-        book.adopted(reason=why)
+        steward_of(book).adopted(reason=why)
         found = book.verify()
     told = f"The ledger is adopted with {found.entries:,} receipts and anchored anew."
     if json_:
@@ -199,7 +200,7 @@ def raise_(
         current = _dataset(book, dataset).budget
         declared = _declared_budget(config, dataset)
         budget = _budget(current, declared, epsilon, delta)
-        book.raise_budget(dataset, budget, reason=reason)
+        steward_of(book).raise_budget(dataset, budget, reason=reason)
         _done(f"The budget of {dataset} is now {budget}.", book.balance(dataset), json_)
     if declared is not None and declared != budget and not json_:
         from sfumato.catalog.write import toml_number
@@ -223,7 +224,7 @@ def close(
     acting()
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
-        book.close_budget(dataset, reason=reason)
+        steward_of(book).close_budget(dataset, reason=reason)
         _done(f"The budget of {dataset} is closed.", book.balance(dataset), json_)
 
 
@@ -248,7 +249,7 @@ def limit(
         if epsilon is None and declared is None:
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
         budget = _budget(current, declared, epsilon, delta)
-        book.limit(dataset, analyst, budget, reason=reason)
+        steward_of(book).limit(dataset, analyst, budget, reason=reason)
         _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
     if json_:
         return
@@ -282,7 +283,7 @@ def revoke(
         _dataset(book, dataset)
         if not force:
             _seen(book, config, dataset, analyst)
-        book.revoke(dataset, analyst, reason=reason)
+        steward_of(book).revoke(dataset, analyst, reason=reason)
         _done(f"{analyst} may no longer ask about {dataset}.", book.balance(dataset, analyst), json_)
 
 
@@ -303,7 +304,7 @@ def redeclare(
     declaration = declaration_of(list(catalog.members(dataset_named(dataset, list(catalog.budgets)))))
     with open_ledger(config, ledger) as book:
         _dataset(book, dataset)
-        book.redeclare(dataset, declaration, reason=reason)
+        steward_of(book).redeclare(dataset, declaration, reason=reason)
         _done(
             f"The columns and bounds of {dataset} are now those of {catalog.path.name}.",
             book.balance(dataset),

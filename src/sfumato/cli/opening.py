@@ -22,7 +22,7 @@ from sfumato.errors import (
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
-    from sfumato.ledger import Budget, Ledger
+    from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.session import Session
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "open_ledger",
     "open_session",
     "read_catalog",
+    "steward_of",
 ]
 
 
@@ -129,7 +130,7 @@ def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, lim
     if not known.open:
         return  # a limit would let a revoked analyst in again: that is an act of its own
     if not known.limited:
-        ledger.limit(dataset, analyst, limit, reason=f"listed in {catalog.path.name}")
+        steward_of(ledger).limit(dataset, analyst, limit, reason=f"listed in {catalog.path.name}")
     elif (known.epsilon, known.delta) != (limit.epsilon, limit.delta):
         figures = f"--epsilon {exactly(limit.epsilon)}"
         if limit.delta or known.delta:
@@ -194,6 +195,13 @@ def acting() -> None:
             f"Only the steward can do this, and SFUMATO_ANALYST says that you are {who[:40]}: as the "
             "steward, unset it first."
         )
+
+
+def steward_of(ledger: Ledger) -> Steward:
+    """The steward's acts on a ledger; `acting` comes before it is opened."""
+    from sfumato.ledger import Steward
+
+    return Steward(ledger)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.errors import InvalidParameter, InvalidValue, LedgerMismatch
 from sfumato.games.reserve import ReservePrice
-from sfumato.ledger import Dataset, Ledger, Memo, Right
+from sfumato.ledger import Counter, Dataset, Memo, Right
 from sfumato.purchase import Bought, Purchase, buy
 
 __all__ = ["DailyReserve"]
@@ -32,7 +32,7 @@ class DailyReserve:
     __slots__ = ("_loss", "analyst", "dataset", "ledger", "reserve")
 
     def __init__(
-        self, ledger: Ledger, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
+        self, ledger: Counter, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
     ) -> None:
         """Pay for a reserve from a dataset's budget.
 
@@ -40,17 +40,19 @@ class DailyReserve:
             ledger: in which the dataset is registered, its unit the bidder.
             dataset: its name.
             reserve: what is learned each day.
-            analyst: who learns, within the limit that the steward has set; None is nobody in particular.
+            analyst: who learns, within the limit that the steward has set; None is whoever the ledger belongs
+                to, and nobody in particular where that is the steward.
 
         Raises:
             LedgerMismatch: if the ledger does not know the dataset, or it was declared for other neighbours
                 than the reserve's.
         """
-        if not isinstance(ledger, Ledger):
+        if not isinstance(ledger, Counter):
             raise InvalidParameter("ledger must be an open Ledger: Ledger.open('bids.ledger').")
         if not isinstance(reserve, ReservePrice):
             raise InvalidParameter(f"reserve must be a ReservePrice, not {type(reserve).__name__}.")
-        self.ledger, self.dataset, self.reserve, self.analyst = ledger, dataset, reserve, analyst
+        self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
+        self.analyst = ledger.whose(analyst)
         self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
         unit = self._on_record().declaration["unit"]
         declared = unit.get("adjacency") if isinstance(unit, Mapping) else None

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.games.allocation import Allocation, Request, Rule, allocate
-from sfumato.ledger import Budget, Ledger, Receipt
+from sfumato.ledger import Budget, Ledger, Receipt, Steward
 from sfumato.ledger.budget import amount
 from sfumato.numeric.exact import Rational, positive
 
@@ -39,12 +39,12 @@ class Grants:
     promised: Fraction
 
     def write(self, ledger: Ledger, *, reason: str) -> list[Receipt]:
-        """Put the limits on record, all or none: a steward's act. `ledger.take_back` undoes it.
+        """Put the limits on record, all or none: a steward's act. `Steward.take_back` undoes it.
 
         Raises:
             LedgerMismatch: if so much was spent since that the limits no longer fit.
         """
-        return ledger.allot(self.dataset, self.limits, reason=reason)
+        return Steward(ledger).allot(self.dataset, self.limits, reason=reason)
 
 
 def grants(
@@ -61,7 +61,7 @@ def grants(
     wishes = [Request("health", 1), Request("roads", "0.2"), Request("tax", 3)]
     planned = grants(ledger, "people", wishes)
     planned.write(ledger, reason="spring term")
-    ledger.take_back("people", reason="summer term")
+    sf.Steward(ledger).take_back("people", reason="summer term")
     ```
 
     What is divided is what the gate of the budget adds up: epsilon under "basic", rho under "zcdp". Delta

@@ -2,7 +2,8 @@
 
 `Ledger.open` gives one in an SQLite file, in PostgreSQL or in memory. `register` a dataset with its `Budget`,
 `debit` before any row is read, which gives the right to read once; `record` the answer, `recall` it for free.
-`verify` reads everything again. `sfumato.purchase` does all of this in order.
+`verify` reads everything again. `sfumato.purchase` does all of this in order. `Steward(ledger)` raises,
+limits and closes; a `Counter` is what an analyst has of a ledger.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.memo import Memo
 from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.right import Right, Steps
+from sfumato.ledger.steward import Steward
 from sfumato.ledger.verification import Verification
 
 __all__ = [
@@ -26,5 +28,6 @@ __all__ = [
     "Receipt",
     "Right",
     "Steps",
+    "Steward",
     "Verification",
 ]

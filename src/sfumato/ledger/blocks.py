@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from fractions import Fraction
 
 from sfumato.errors import BudgetExceeded, LedgerMismatch
 from sfumato.ledger.chain import Row
+from sfumato.ledger.journal import Journal
 from sfumato.ledger.receipt import Receipt
-from sfumato.ledger.rules import Draft, account_of
-from sfumato.ledger.store import Store
+from sfumato.ledger.rules import account_of
 
 __all__ = ["BlocksOf", "can_be_resumed", "problems_of"]
 
@@ -19,25 +18,19 @@ __all__ = ["BlocksOf", "can_be_resumed", "problems_of"]
 class BlocksOf:
     """The blocks of one ledger's debits."""
 
-    __slots__ = ("_checked", "_reading", "_store", "_writing")
+    __slots__ = ("_journal",)
 
-    def __init__(
-        self,
-        store: Store,
-        checked: Callable[[int], Row],
-        reading: Callable[[], AbstractContextManager[object]],
-        writing: Callable[[], AbstractContextManager[Draft]],
-    ) -> None:
-        self._store, self._checked, self._reading, self._writing = store, checked, reading, writing
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
 
     def left(self, receipt: Receipt) -> Fraction:
         """The part of a debit that no block has taken."""
-        with self._reading():
+        with self._journal.reading():
             return 1 - self._taken(self._row(receipt))
 
     def take(self, receipt: Receipt, share: Fraction) -> Receipt:
         """Writes down that a part is taken, and gives the debit's receipt as it is on record."""
-        with self._writing() as draft:
+        with self._journal.writing() as draft:
             row = self._row(receipt)
             account_of(draft.book, row.dataset).refuse_closed(row.analyst)
             taken = self._taken(row) + share
@@ -59,27 +52,27 @@ class BlocksOf:
 
     def unfinished(self, dataset: str, fingerprint: str) -> Receipt | None:
         """The newest debit for a question that can be resumed: with something left, and without an answer."""
-        for row in self._store.about(dataset, fingerprint, "debit"):
-            if can_be_resumed(row) and self._store.payload(row.number) is None:
-                known = self._checked(row.number)
+        for row in self._journal.store.about(dataset, fingerprint, "debit"):
+            if can_be_resumed(row) and self._journal.store.payload(row.number) is None:
+                known = self._journal.row(row.number)
                 if self._taken(known) < 1:
                     return Receipt.of(known)
         return None
 
     def _row(self, receipt: Receipt) -> Row:
-        row = self._checked(receipt.number)
+        row = self._journal.row(receipt.number)
         if row.mac.hex() != receipt.mac or not can_be_resumed(row):
             raise LedgerMismatch("This receipt is not of a fit on this ledger that can be resumed.")
         return row
 
     def _taken(self, debit: Row) -> Fraction:
         for row in self._of(debit):
-            return Fraction(json.loads(self._checked(row.number).body)["taken"])
+            return Fraction(json.loads(self._journal.row(row.number).body)["taken"])
         return Fraction(0)
 
     def _of(self, debit: Row) -> Iterator[Row]:
         """The blocks of a debit, newest first."""
-        for row in self._store.about(debit.dataset, str(debit.fingerprint), "block"):
+        for row in self._journal.store.about(debit.dataset, str(debit.fingerprint), "block"):
             if json.loads(row.body)["debit"] == debit.number:
                 yield row
 

@@ -1,63 +1,325 @@
-"""The analysts' side of a ledger: to pay and to read, not to decide."""
+"""`Counter`: where an analyst pays and reads, and decides nothing."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import contextlib
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Self
 
-from sfumato.errors import AccessDenied
-from sfumato.ledger.book import Account
-from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.opening import Opened
+from sfumato.errors import (
+    AccessDenied,
+    InvalidParameter,
+    LedgerMismatch,
+    LedgerTampered,
+    LedgerUnusable,
+    Spent,
+)
+from sfumato.ledger.allotment import promised
+from sfumato.ledger.balance import Balance, balance_of
+from sfumato.ledger.blocks import BlocksOf
+from sfumato.ledger.budget import Budget
+from sfumato.ledger.chain import plain, text
+from sfumato.ledger.journal import Journal
+from sfumato.ledger.memo import Memo
+from sfumato.ledger.names import alike
+from sfumato.ledger.receipt import Dataset, Receipt
+from sfumato.ledger.right import Right, granted
+from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
+from sfumato.ledger.turns import turn
+from sfumato.ledger.verification import Verification, audit
+from sfumato.loss import PrivacyLoss
 
 __all__ = ["Counter"]
 
+_LARGEST_PAYLOAD = 2**30
 
-class Counter(Ledger):
-    """A ledger as an analyst has it: what the steward decides is refused.
 
-    It is the same ledger, and stays in step with it. A guard against slips and borrowed scripts: whoever can
+class Counter:
+    """A ledger as an analyst has it: pays in one name, reads, and has nothing that a steward decides with.
+
+    Powers are added, never taken away: `Ledger` is a counter that pays in any name and puts datasets on
+    record, and the steward's acts are in `Steward`, which takes a `Ledger` and refuses a counter. All of them
+    hold the same `Journal`, and a counter holds nothing else: no ledger and no act can be reached from it,
+    from its answers or from a session over it. That guards against slips and borrowed scripts: whoever can
     read the ledger's key can open the ledger itself.
+
+    Privacy:
+        Claim: a `Right` from `debit` exists only if its loss was admitted by the dataset's filter (see
+        `Budget`) and is durable: committed by the database with full sync, then anchored outside it. Whatever
+        is killed whenever, what was released is on record. A receipt opens nothing (see `Right`).
+        Conditions: the database keeps what it says it committed; key and anchor are kept from whoever can
+        write to the database.
     """
 
-    def __init__(self, ledger: Ledger | Opened) -> None:
-        """The analysts' side of this ledger; `Counter.open` opens one that has no other side."""
-        if isinstance(ledger, Ledger):
-            self.__dict__ = ledger.__dict__  # one state, whichever of the two changes it
-            self._survive_forks()  # also where nobody else holds the ledger
-        else:
-            super().__init__(ledger)
+    def __init__(self, ledger: Counter, analyst: str, *, closes: bool = False) -> None:
+        """The analysts' side of a ledger, for one of them.
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """What only the steward can do.
+        Args:
+            ledger: The steward's.
+            analyst: In whose name it pays.
+            closes: Whether closing this closes the ledger: where nobody else has it.
 
         Raises:
-            AccessDenied: always.
+            AccessDenied: if the ledger is itself an analyst's counter.
         """
-        raise AccessDenied(
-            "Only the steward can do this; this session belongs to an analyst. Ask the steward."
-        )
-
-    def _decided(self, dataset: str, known: Account | None) -> None:
-        """Refuses to open a budget, or to declare something else than is on record.
-
-        Raises:
-            AccessDenied: always.
-        """
-        if known is None:
+        if ledger.analyst is not None:
             raise AccessDenied(
-                f"The ledger has no budget for {dataset!r}, and only the steward can open one; this session "
-                "belongs to an analyst. Open a session without analyst= first."
+                "Only the steward can let an analyst in; this session belongs to an analyst. Ask the steward."
             )
+        self._begin(ledger._journal, text(analyst, "analyst"), closes=closes)
+
+    def _begin(self, journal: Journal, analyst: str | None, *, closes: bool) -> None:
+        self._held, self._analyst, self._closes, self._closed = journal, analyst, closes, False
+
+    @property
+    def analyst(self) -> str | None:
+        """In whose name it pays; None: in any, as the steward's ledger does."""
+        return self._analyst
+
+    def whose(self, analyst: str | None = None) -> str | None:
+        """In whose name a question that names this analyst, or nobody, is paid here.
+
+        Raises:
+            AccessDenied: if that is another analyst than this counter's.
+        """
+        own = self._analyst
+        if own is not None and analyst is not None and alike(text(analyst, "analyst")) != alike(own):
+            raise AccessDenied(
+                f"This session asks in the name of {own!r} and in no other: open one for each analyst."
+            )
+        return analyst if own is None else own
+
+    # ── reading
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets, in the order of their registration."""
+        with self._journal.reading() as book:
+            return [account.dataset() for account in book.accounts.values()]
+
+    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
+        """What is spent and left of a dataset's budget, or of one analyst's share of it."""
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            who = analyst_of(analyst, account)
+            until = book.number
+            return balance_of(account, who, lambda: self._losses(account.name, who, until))
+
+    def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
+        """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            others = {text(each, "analyst") for each in ([besides] if isinstance(besides, str) else besides)}
+            return dict(zip(account.cap.units, promised(account, others), strict=True))
+
+    def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
+        """All receipts in order, or those of one dataset."""
+        wanted = None if dataset is None else text(dataset, "dataset")
+        with self._journal.reading() as book:
+            until = book.number
+        for row in self._journal.rows(until):
+            if wanted in (None, row.dataset):
+                yield Receipt.of(row)
+
+    def export(self) -> list[dict[str, Any]]:
+        """All receipts as plain data."""
+        return [receipt.to_dict() for receipt in self.entries()]
+
+    def recall(self, dataset: str, fingerprint: str) -> list[tuple[Receipt, bytes]]:
+        """Earlier answers to a question, newest first: the receipt of each debit and what was recorded."""
+        with self._journal.reading() as book:
+            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
+            found = []
+            for release in self._journal.store.about(name, question, "release"):
+                self._journal.row(release.number)
+                facts = json.loads(release.body)
+                payload = self._journal.store.payload(facts["debit"])
+                if payload is None or hashlib.sha256(payload).hexdigest() != facts["digest"]:
+                    raise LedgerTampered(
+                        f"The answer recorded by receipt {release.number} is not what was written. "
+                        "Restore the ledger from a copy that is whole."
+                    )
+                found.append((Receipt.of(self._journal.row(facts["debit"])), payload))
+            return found
+
+    def verify(self) -> Verification:
+        """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor."""
+        journal = self._journal
+        with journal.still() as end:
+            return audit(journal.store, journal.chain, journal.anchor, known=end)
+
+    # ── paying
+
+    def debit(
+        self,
+        dataset: str,
+        loss: PrivacyLoss,
+        *,
+        fingerprint: str,
+        analyst: str | None = None,
+        memo: Memo | Mapping[str, Any] | None = None,
+        reads: Iterable[str] | None = None,
+        resumable: bool = False,
+    ) -> Right:
+        """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
+
+        Args:
+            dataset: its name.
+            loss: what the release costs.
+            fingerprint: of the question, under which `recall` finds its answer.
+            analyst: who asks; None is the counter's own analyst, and on a `Ledger` nobody in particular, whom
+                only the dataset's budget limits.
+            memo: what it is for, in public words, such as the query, or other public facts; never a value
+                from the data.
+            reads: the fingerprints of what it lets this process read, once each; by default the question's.
+            resumable: whether a fit is paid for that takes blocks (`Right.block`), also in another process
+                after this one has died. Without a block nothing is read for it.
+
+        Raises:
+            BudgetExceeded: if it does not fit. Nothing was spent.
+            AccessDenied: if the budget is closed or the analyst revoked, or another one than this counter's.
+                Nothing was spent.
+            UnsupportedLoss: if the loss holds for other neighbours than the dataset's unit has.
+        """
+        if not isinstance(loss, PrivacyLoss):
+            raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
+        payer, question = self.whose(analyst), text(fingerprint, "fingerprint")
+        noted = memo.to_dict() if isinstance(memo, Memo) else memo or {}
+        facts, written = plain(noted, "memo"), loss.to_dict()
+        with self._journal.writing() as draft:
+            account = account_of(draft.book, dataset)
+            who = analyst_of(payer, account)
+            account.refuse_others(loss)
+            paid = account.priced(loss, who)
+            units = account.cap.units
+            draft.add(
+                "debit",
+                account.name,
+                analyst=who,
+                fingerprint=question,
+                loss=written,
+                price=named(units, paid.price),
+                totals=named(units, paid.totals),
+                analyst_totals=named(units, paid.analyst_totals),
+                adjacency=paid.adjacency,
+                memo=facts,
+                **({"resumable": True} if resumable else {}),
+            )
+        if resumable:
+            return granted(Receipt.of(draft.rows[0]), (), blocks=self._blocks)
+        return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
+
+    def record(self, right: Right, payload: bytes) -> None:
+        """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""
+        if not isinstance(right, Right):
+            raise InvalidParameter("record takes the right that debit gave.")
+        right.check_process()
+        receipt = right.receipt
+        if not isinstance(payload, bytes) or len(payload) > _LARGEST_PAYLOAD:
+            raise InvalidParameter("payload must be bytes, at most a gibibyte.")
+        with self._journal.writing() as draft:
+            row = self._journal.row(receipt.number)
+            if row.mac.hex() != receipt.mac:
+                raise LedgerMismatch("This receipt is not from this ledger.")
+            if self._journal.store.payload(row.number) is not None:
+                raise Spent(f"The answer of receipt {row.number} is already recorded.")
+            self._journal.store.keep(row.number, payload)
+            draft.add(
+                "release",
+                row.dataset,
+                analyst=row.analyst,
+                fingerprint=row.fingerprint,
+                debit=row.number,
+                digest=hashlib.sha256(payload).hexdigest(),
+                size=len(payload),
+            )
+
+    def resume(self, dataset: str, fingerprint: str) -> Right | None:
+        """The right to go on with a fit that was paid for, is unfinished, and has something left to take."""
+        with self._journal.reading() as book:
+            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
+            found = self._blocks.unfinished(name, question)
+        return None if found is None else granted(found, (), blocks=self._blocks)
+
+    @contextlib.contextmanager
+    def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:
+        """One thread of one process at a time for a question: the others wait, and then find its answer.
+
+        A process that dies gives its turn back, whatever it has paid.
+        """
+        journal = self._journal
+        names = (journal.chain.ledger, text(dataset, "dataset"), text(fingerprint, "fingerprint"))
+        with turn(names, journal.claim, journal.give_back):
+            yield
+
+    def register(self, name: str, declaration: Mapping[str, Any], budget: Budget | None) -> Dataset:
+        """The dataset of this name: as it is on record, or, by a `Ledger`, new with this budget.
+
+        Args:
+            name: its identity, for good; not that of a file, a view or a content.
+            declaration: "unit", "version" and everything else that the steward promises, as plain data.
+            budget: None means the one on record.
+
+        Raises:
+            LedgerMismatch: if the budget or the unit is another than on record, or something else but the
+                version is and something was spent.
+            AccessDenied: by an analyst's counter, if it is not on record, or declared otherwise there.
+        """
+        dataset, wanted = text(name, "name"), declared(declaration)
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidParameter(f"budget must be a Budget, not {type(budget).__name__}.")
+        with self._journal.reading() as book:
+            known = book.accounts.get(dataset)
+            if known is not None and not changes(known, wanted, budget):
+                return known.dataset()
+        return self._decide(dataset, wanted, budget)
+
+    def _decide(self, dataset: str, wanted: dict[str, Any], budget: Budget | None) -> Dataset:
+        """Puts on record what is not, or not so: nothing that an analyst does."""
+        del wanted, budget
+        with self._journal.reading() as book:
+            if dataset not in book.accounts:
+                raise AccessDenied(
+                    f"The ledger has no budget for {dataset!r}, and only the steward can open one; this "
+                    "session belongs to an analyst. Open a session without analyst= first."
+                )
         raise AccessDenied(
             f"{dataset!r} is on record with another version, schema or bounds, which only the steward can "
             "change; this session belongs to an analyst."
         )
 
-    raise_budget = _refuse
-    close_budget = _refuse
-    limit = _refuse
-    allot = _refuse
-    take_back = _refuse
-    revoke = _refuse
-    redeclare = _refuse
-    adopted = _refuse
+    # ── how it is done
+
+    def close(self) -> None:
+        """Ends this counter, and lets go of the database where nobody else has it; safe to call twice."""
+        self._closed = True
+        if self._closes:
+            self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def _journal(self) -> Journal:
+        """The journal, while this is open."""
+        if self._closed:
+            raise LedgerUnusable("This ledger is closed: open it again.")
+        return self._held
+
+    @property
+    def _blocks(self) -> BlocksOf:
+        return BlocksOf(self._journal)
+
+    def _losses(self, dataset: str, analyst: str | None, until: int) -> list[PrivacyLoss]:
+        whose = None if analyst is None else alike(analyst)
+        losses = (
+            Receipt.of(row).loss
+            for row in self._journal.rows(until, debits_of=dataset)
+            if whose is None or whose == alike(row.analyst or "")
+        )
+        return [loss for loss in losses if loss is not None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sfumato.errors import AccessDenied
-from sfumato.ledger import Ledger, Memo, Receipt, Right
+from sfumato.ledger import Counter, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
 __all__ = ["Bought", "Purchase", "buy", "known"]
@@ -70,13 +70,13 @@ class Purchase(Generic[T]):
     resumable: bool = False
 
 
-def known(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
+def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
     """The answer on record, if one will do: free, and nothing is read.
 
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
-    if not ledger.balance(wanted.dataset, analyst).open:
+    if not ledger.balance(wanted.dataset, ledger.whose(analyst)).open:
         raise AccessDenied(
             "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
         )
@@ -84,7 +84,7 @@ def known(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bo
     return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
 
 
-def buy(ledger: Ledger, wanted: Purchase[T], analyst: str | None = None) -> Bought[T]:
+def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T]:
     """The answer: free from the record, or paid for, read, made private and recorded, in this order.
 
     Privacy:

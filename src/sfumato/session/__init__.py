@@ -7,9 +7,10 @@ Session.sql / .table ──► Query ──► quote                            
 ```
 """
 
+from sfumato.session.attaching import declaration_of
 from sfumato.session.query import Query
 from sfumato.session.release import Release
-from sfumato.session.session import Session, declaration_of
+from sfumato.session.session import Session
 from sfumato.session.vault import Vault
 
 __all__ = ["Query", "Release", "Session", "Vault", "declaration_of"]

@@ -142,7 +142,7 @@ def _histogram(
     """A noisy histogram from the ledger, or bought; and what was paid for it now."""
     wanted = _purchase(session, report, question, epsilon)
     if not pay:
-        kept = known(session.ledger, wanted, session.analyst)
+        kept = known(session.ledger, wanted)
         return (None if kept is None else kept.answer), Fraction(0)
     session.vault.check((question,))
     bought = session.buy(wanted)

@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
 from sfumato.engines.base import engine as open_engine
-from sfumato.engines.public import some_rows
-from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused, SourceUnusable
+from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational
 from sfumato.plan.builder import Selection
 from sfumato.purchase import Bought, Purchase, buy
-from sfumato.schema import (
-    ColumnType,
-    Enum,
-    Int,
-    PrivateTable,
-    PublicTable,
-    Text,
-    dataset_of,
-    owners,
-    pointers_of,
-)
+from sfumato.schema import PrivateTable, PublicTable, dataset_of
+from sfumato.session.attaching import Attached, attach, declaration_of
 from sfumato.session.choices import Choice, Crossing, first_above, most_common
 from sfumato.session.query import Query
 from sfumato.session.release import Release
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 from sfumato.sql.text.parameters import Values
-from sfumato.sql.write.sources import id_types
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.plan.questions.nodes import Report
 
-__all__ = ["Session", "declaration_of"]
+__all__ = ["Session"]
 
 T = TypeVar("T")
-
-_MOST_VALUES = 10_000
 
 
 class Session:
@@ -59,18 +45,17 @@ class Session:
 
     Attributes:
         tables: The private tables by name.
-        ledger: Where every answer is paid from; without the steward's acts if an analyst asks.
+        ledger: Where every answer is paid from: the `Ledger`, or, if an analyst asks, their `Counter` of it.
         vault: What reads, for what a debit gave.
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
-        analyst: In whose name it asks; None: the steward's own.
     """
 
     def __init__(
         self,
         *tables: PrivateTable | PublicTable,
         budget: Budget | None = None,
-        ledger: str | Path | Ledger | None = None,
+        ledger: str | Path | Counter | None = None,
         engine: Engine | None = None,
         analyst: str | None = None,
     ) -> None:
@@ -84,7 +69,7 @@ class Session:
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
             engine: What runs the reads; by default the one inside this process.
-            analyst: In whose name to ask, where the steward has set limits.
+            analyst: In whose name to ask, where the steward has set limits; see also `as_analyst`.
 
         Raises:
             LedgerMismatch: if the ledger has another budget, unit or bounds on record.
@@ -96,37 +81,57 @@ class Session:
         private = [table for table in tables if isinstance(table, PrivateTable)]
         if not private or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
             raise InvalidParameter("A session takes one or more PrivateTable: Session(visits, budget=…).")
-        self.tables: dict[str, Any] = {table.name: table for table in tables}
-        if len({name.lower() for name in self.tables}) != len(tables):
+        if len({table.name.lower() for table in tables}) != len(tables):
             raise InvalidParameter("Two tables of a session have the same name.")
-        self.analyst = analyst
-        self._own_ledger = not isinstance(ledger, Ledger)
+        whose = ledger.analyst if analyst is None and isinstance(ledger, Counter) else analyst
+        self._own_ledger = not isinstance(ledger, Counter)
         self._own_engine = engine is None
-        members_of = _by_dataset(private)
         self._engine = engine if engine is not None else open_engine()
         try:
-            pointers = pointers_of(private)
-            for table in tables:  # all of them before the first read, which shuts the engine's doors
-                _attach(self._engine, table, pointers.get(table.name, ()))
-            for table in tables:
-                if isinstance(table, PublicTable):
-                    self.tables[table.name] = _listed(self._engine, table)
-            if analyst is None:
-                _check_whole(self._engine, tables)
-            for members in members_of.values():
-                _check_ids(self._engine, members)
-            opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-            self.ledger = opened if analyst is None else Counter(opened)
-            _unambiguous(self.ledger, set(members_of))
-            self._datasets = {
-                name: self.ledger.register(name, declaration_of(members), budget)
-                for name, members in members_of.items()
-            }
+            attached = attach(self._engine, tables, whole=whose is None)
+            self.ledger: Counter = ledger if isinstance(ledger, Counter) else Ledger.open(ledger)
+            if whose is not None and self.ledger.whose(whose) != self.ledger.analyst:
+                self.ledger = Counter(self.ledger, whose, closes=self._own_ledger)
+                self._own_ledger = True
+            self._begin(attached, budget)
         except BaseException:
             self.close()
             raise
-        self.prepared = _prepared(self._engine, private)
+
+    def _begin(self, attached: Attached, budget: Budget | None) -> None:
+        """Find or open the budget of each dataset."""
+        self._attached, self.tables, self.prepared = attached, dict(attached.tables), dict(attached.prepared)
+        _unambiguous(self.ledger, set(attached.members))
+        self._datasets = {
+            name: self.ledger.register(name, declaration_of(members), budget)
+            for name, members in attached.members.items()
+        }
         self.vault = Vault(self._engine, self.tables, self._salts())
+
+    @property
+    def analyst(self) -> str | None:
+        """In whose name it asks; None: the steward's own."""
+        return self.ledger.analyst
+
+    def as_analyst(self, name: str) -> Session:
+        """A session in an analyst's name, within their limit, over the same engine and attached tables.
+
+        Nothing is opened or attached again, so that it costs about as much as a look into the ledger. It has
+        no way to the steward's acts (see `Counter`), and asks in no other name. Each may be used from a
+        thread of its own. Closing it ends it alone; closing this session, whose engine and ledger they are,
+        ends all that it gave: close it last.
+
+        Args:
+            name: Of the analyst; a new one is not limited but by the dataset's budget.
+
+        Raises:
+            AccessDenied: if this session itself is an analyst's, or the ledger has other declarations by now.
+        """
+        other = object.__new__(Session)
+        other.ledger = Counter(self.ledger, name)
+        other._engine, other._own_engine, other._own_ledger = self._engine, False, True
+        other._begin(self._attached, None)
+        return other
 
     def sql(self, text: str, parameters: Values = None) -> Query:
         """A question in SQL, also in GoogleSQL's or Snowflake's words.
@@ -198,10 +203,10 @@ class Session:
 
     def buy(self, wanted: Purchase[T]) -> Bought[T]:
         """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
-        return buy(self.ledger, wanted, self.analyst)
+        return buy(self.ledger, wanted)
 
     def close(self) -> None:
-        """Give back the engine and the ledger, unless they were handed in."""
+        """Give back the engine and the ledger, unless they were handed in or are another session's."""
         if self._own_engine:
             self._engine.close()
         if self._own_ledger and hasattr(self, "ledger"):
@@ -216,7 +221,7 @@ class Session:
         self.close()
 
 
-def _unambiguous(ledger: Ledger, names: set[str]) -> None:
+def _unambiguous(ledger: Counter, names: set[str]) -> None:
     """Refuse new datasets whose names are spellings of another's: each would open a second budget."""
     known = {each.name for each in ledger.datasets()}
     for name in names - known:
@@ -231,124 +236,3 @@ def _unambiguous(ledger: Ledger, names: set[str]) -> None:
 def _salt(minted: bytes) -> int:
     """63 bits that belong to a dataset and are not part of its fingerprints."""
     return int.from_bytes(hashlib.sha256(b"choice of groups" + minted).digest()[:8], "big") >> 1
-
-
-def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]:
-    members: dict[str, list[PrivateTable]] = {}
-    for table in tables:
-        members.setdefault(dataset_of(table, tables), []).append(table)
-    return members
-
-
-def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
-    """What the ledger keeps on record: whose privacy, which bounds, which state of the data."""
-    roots = [owners(table, members)[-1] for table in members]
-    units = {(root.unit.column, root.unit.adjacency) for root in roots}
-    if len(units) > 1:
-        raise InvalidParameter("Tables that share a dataset must protect the same unit.")
-    column, adjacency = units.pop()
-    return {
-        "unit": {"column": column, "adjacency": adjacency},
-        "schema": {
-            table.name: {
-                "max_groups": table.unit.max_groups,
-                "max_rows": table.unit.max_rows,
-                "columns": {name: kind.to_dict() for name, kind in table.schema.items()},
-                **(
-                    {"via": {"table": table.unit.table, "on": [list(pair) for pair in table.unit.on]}}
-                    if table.unit.is_via
-                    else {}
-                ),
-            }
-            for table in members
-        },
-        "version": {table.name: table.version for table in members},
-    }
-
-
-def _prepared(engine: Engine, tables: Sequence[PrivateTable]) -> dict[str, tuple[str, ...]]:
-    """Which tables have ranks, and for which grouping."""
-    return {table.name: engine.grouping(table.name) for table in tables if engine.is_prepared(table.name)}
-
-
-def _fits(values: list[Any]) -> bool:
-    """Whether values can be an enum's: whole numbers beyond 2**53 cannot."""
-    return all(isinstance(value, str) or abs(value) <= 2**53 for value in values)
-
-
-def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
-    """Refuse tables of one dataset whose ids have different types, and pointers with different ends.
-
-    Put together, two people could be one, or rows could reach owners that they do not point to.
-    """
-    named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
-    links = [(table.name, a, str(table.unit.table), b) for table in members for a, b in table.unit.on]
-    columns = [(name, UNIT_COLUMN) for name in named]
-    columns += [(name, pointer_column(each)) for a, b, c, d in links for name, each in ((a, b), (c, d))]
-    if len(columns) < 2:
-        return
-    (row,) = engine.fetch(id_types(columns, engine.dialect)).to_pylist()
-    types = dict(zip(columns, row.values(), strict=True))
-    for here, a, there, b in links:
-        if _differ(types[here, pointer_column(a)], types[there, pointer_column(b)]):
-            raise SourceUnusable(
-                f"{here}.{a} and {there}.{b} have different types in their sources, and rows would not find "
-                "their owners. Write both as one type (a CSV file has text)."
-            )
-    if _differ(*(types[name, UNIT_COLUMN] for name in named)):
-        raise SourceUnusable(
-            f"The ids of {', '.join(named)} have different types in their sources, and rows of one person "
-            "would not be recognised. Write both as one type (a CSV file has text), or declare the owner: "
-            'unit = { via = "people", on = "person_id" }.'
-        )
-
-
-def _differ(*types: str) -> bool:
-    """Whether columns of these types cannot be compared as they are; one of nothing but NULL always can."""
-    return len(set(types) - {'"NULL"', "NULL"}) > 1
-
-
-def _check_whole(engine: Engine, tables: Sequence[PrivateTable | PublicTable]) -> None:
-    """Tell the steward of rows that would be lost; no row may decide what an analyst is told."""
-    for table in tables:
-        engine.check_whole(table.source)
-
-
-def _attach(engine: Engine, table: PrivateTable | PublicTable, pointers: Sequence[str]) -> None:
-    check_address(table.source, engine.schemes)
-    kinds = {name: kind.kind for name, kind in table.schema.items()}
-    unit = table.unit.column if isinstance(table, PrivateTable) and not table.unit.is_via else None
-    engine.attach(table.name, table.source, kinds, unit=unit, pointers=pointers)
-
-
-def _listed(engine: Engine, table: PublicTable) -> PublicTable:
-    """A public table with the values of its columns, which anyone may know."""
-    if table.key and not engine.is_unique(table.name, table.key):
-        raise SourceUnusable(f"The key of the public table {table.name} is not unique; declare one that is.")
-    schema = dict(table.schema)
-    for name, kind in table.schema.items():
-        listed = isinstance(kind, Text) or (isinstance(kind, Int) and kind.lower is None)
-        if listed and (values := engine.values(table.name, name, _MOST_VALUES)):
-            schema[name] = Enum(*values) if _fits(values) else kind
-    together = _combinations(engine, table.name, schema)
-    return PublicTable(
-        table.name,
-        source=table.source,
-        schema=schema,
-        key=table.key or None,
-        version=table.version,
-        listed=together,
-    )
-
-
-def _combinations(
-    engine: Engine, table: str, schema: Mapping[str, ColumnType]
-) -> tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None:
-    """Which values of listed columns are together in a row of a public table; None if there are too many."""
-    columns = tuple(name for name, kind in schema.items() if isinstance(kind, Enum) and kind.kind != "float")
-    if len(columns) < 2:
-        return None
-    found = engine.fetch(some_rows(table, columns, _MOST_VALUES))
-    if found.num_rows > _MOST_VALUES:
-        return None
-    return columns, frozenset(tuple(row.values()) for row in found.to_pylist())

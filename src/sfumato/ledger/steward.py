@@ -1,19 +1,18 @@
-"""The steward's acts: budgets raised and closed, limits set and taken back, each with a reason."""
+"""`Steward`: budgets raised and closed, limits set and taken back, each with a reason."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
-from sfumato.errors import LedgerMismatch
+from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.ledger.allotment import allot, latest, take_back
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import text
+from sfumato.ledger.counter import Counter
+from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.receipt import Receipt
 from sfumato.ledger.rules import (
-    Draft,
     account_of,
     comparable,
     declared,
@@ -22,19 +21,32 @@ from sfumato.ledger.rules import (
     same_unit,
     within_cap,
 )
-from sfumato.ledger.store import Store
 
-__all__ = ["Acts"]
+__all__ = ["Steward"]
 
 
-class Acts(ABC):
-    """What only a steward may do to a ledger; `Counter` is a ledger without it."""
+class Steward:
+    """What only a steward may do: `Steward(ledger).limit("visits", "ada", Budget(1), reason="a project")`.
 
-    _store: Store
+    It holds the ledger; the ledger knows nothing of it. So an act is in nobody's hands who was not given a
+    `Ledger`, and what an analyst is given is a `Counter`, which is refused here.
+    """
 
-    @abstractmethod
-    def _writing(self) -> AbstractContextManager[Draft]:
-        """A draft of receipts, committed on leaving."""
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Counter) -> None:
+        """The acts on this ledger.
+
+        Raises:
+            AccessDenied: if it is an analyst's counter.
+        """
+        if not isinstance(ledger, Counter):
+            raise InvalidParameter(f"A steward acts on a Ledger, not {type(ledger).__name__}.")
+        if not isinstance(ledger, Ledger):
+            raise AccessDenied(
+                "Only the steward can do this; this session belongs to an analyst. Ask the steward."
+            )
+        self._ledger = ledger
 
     def raise_budget(self, dataset: str, budget: Budget, *, reason: str) -> Receipt:
         """Puts a larger budget of the same accountant in force; what was spent stays spent.
@@ -43,7 +55,7 @@ class Acts(ABC):
             Claim: from then on the larger (ε, δ) holds for everything, earlier answers included. Condition:
             the steward decides it for reasons of their own.
         """
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             account = open_account(draft.book, dataset)
             wanted = comparable(budget, account)
             if any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True)):
@@ -56,7 +68,7 @@ class Acts(ABC):
 
     def close_budget(self, dataset: str, *, reason: str) -> Receipt:
         """Closes a budget for good: what was released can be recalled, nothing more is admitted."""
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             draft.add("close", open_account(draft.book, dataset).name, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
@@ -65,7 +77,7 @@ class Acts(ABC):
 
         A new limit replaces the old one, and lifts a revocation.
         """
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             account = open_account(draft.book, dataset)
             wanted = within_cap(comparable(budget, account), account)
             draft.add(
@@ -85,7 +97,7 @@ class Acts(ABC):
         not named here.
         """
         why = reason_of(reason)
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             allot(draft, open_account(draft.book, dataset), limits, why)
         return [Receipt.of(row) for row in draft.rows]
 
@@ -96,14 +108,14 @@ class Acts(ABC):
             LedgerMismatch: if there is none, or one of its limits was changed since.
         """
         why = reason_of(reason)
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             account = open_account(draft.book, dataset)
-            take_back(draft, account, latest(self._store, account.name), why)
+            take_back(draft, account, latest(self._ledger._journal.store, account.name), why)
         return [Receipt.of(row) for row in draft.rows]
 
     def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
         """Lets an analyst ask nothing more, until a new limit is set."""
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             account = account_of(draft.book, dataset)
             who = account.spelling(text(analyst, "analyst"))
             draft.add("revoke", account.name, analyst=who, reason=reason_of(reason))
@@ -112,7 +124,7 @@ class Acts(ABC):
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
         """Changes what is declared about a dataset, bounds included; never its unit, never what was spent."""
         wanted = declared(declaration)
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             account = account_of(draft.book, dataset)
             same_unit(account, wanted)
             draft.add("redeclare", account.name, declaration=wanted, reason=reason_of(reason))
@@ -124,7 +136,7 @@ class Acts(ABC):
         See `adopt` of `open`: what was cut off before is not noticed.
         """
         why = reason_of(reason)
-        with self._writing() as draft:
+        with self._ledger._journal.writing() as draft:
             for name in draft.book.accounts:
                 draft.add("adopt", name, reason=why)
         return [Receipt.of(row) for row in draft.rows]

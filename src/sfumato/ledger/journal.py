@@ -1,0 +1,173 @@
+"""`Journal`: the chain of receipts in its database, followed and written to by one thread at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+
+from sfumato.errors import LedgerTampered, LedgerUnusable
+from sfumato.ledger.anchor import Mark, check_end
+from sfumato.ledger.book import Book
+from sfumato.ledger.chain import Row
+from sfumato.ledger.opening import Opened
+from sfumato.ledger.rules import Draft
+
+__all__ = ["Journal"]
+
+_PAGE = 1000
+
+
+class Journal:
+    """The one state behind a ledger, and behind whatever pays from it or acts on it.
+
+    It knows how receipts are read and written and nothing of who may write which: `Counter`, `Ledger` and
+    `Steward` hold it and decide that. It may be used from several threads and after a fork.
+
+    Attributes:
+        store: The database.
+        chain: What seals receipts.
+        anchor: Where the end of the chain is remembered outside the database.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self.store, self.chain, self.anchor = opened.store, opened.chain, opened.anchor
+        self._book: Book = opened.book
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._fleeting = opened.fleeting
+        self._closed = False
+        _living.add(self)
+
+    def close(self) -> None:
+        """Lets go of the database; safe to call twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self.store.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Book]:
+        """The book as of now, and the only thread that looks at it."""
+        with self._lock:
+            self._usable()
+            self._catch_up()
+            yield self._book
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Draft]:
+        """A draft of receipts; on leaving: announced, committed, taken in, anchored, in this order."""
+        with self._lock:
+            self._usable()
+            pending = None
+            try:
+                self.store.begin()
+                self._catch_up()
+                check_end(self.anchor, self._end, self.store.name)
+                draft = Draft(self._book, self.chain, self.store)
+                yield draft
+                if draft.rows:
+                    last = draft.rows[-1]
+                    pending = self.anchor.prepare(self._end, Mark(last.number, last.mac))
+                    self.store.commit()
+                else:
+                    self.store.rollback()
+            except BaseException:
+                self.store.rollback()
+                raise
+            self._book.follow(draft.rows)
+            if pending is not None:
+                pending.settle()
+
+    def row(self, number: int) -> Row:
+        """One receipt, its mac checked."""
+        rows = self.store.rows(max(number - 1, 1), 2)
+        previous = rows[0].mac if number > 1 and rows else self.chain.start
+        row = rows[-1] if rows else None
+        if row is None or row.number != number or not self.chain.holds(row, previous):
+            raise LedgerTampered(
+                f"Receipt {number} is missing or not what was written. Restore the ledger from a copy that "
+                "is whole."
+            )
+        return row
+
+    def rows(self, until: int, *, debits_of: str | None = None) -> Iterator[Row]:
+        """Receipts up to one, all or the debits of a dataset, in order; between pages others may write."""
+        first = 1
+        while first <= until:
+            with self.reading():
+                rows = (
+                    self.store.rows(first, _PAGE)
+                    if debits_of is None
+                    else self.store.rows_of(debits_of, "debit", first, _PAGE)
+                )
+            yield from (row for row in rows if row.number <= until)
+            if len(rows) < _PAGE:
+                return
+            first = rows[-1].number + 1
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[Mark]:
+        """Where the chain ended when it was last followed; no thread writes meanwhile."""
+        with self._lock:
+            self._usable()
+            yield self._end
+
+    def claim(self, place: int) -> bool:
+        """Takes the lock of a number against other processes, or says that one of them has it."""
+        with self.still():
+            return self.store.claim(place)
+
+    def give_back(self, place: int) -> None:
+        """Gives that lock back."""
+        with self._lock:
+            self.store.give_back(place)
+
+    @property
+    def _end(self) -> Mark:
+        return Mark(self._book.number, self._book.mac)
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise LedgerUnusable("This ledger is closed: open it again.")
+        if self._process != os.getpid():
+            raise LedgerUnusable(
+                "A ledger in memory cannot be shared with a forked process, or each would spend the whole "
+                "budget: give it a file."
+            )
+
+    def _catch_up(self) -> None:
+        """Checks and takes in what other threads' and processes' ledgers have written since."""
+        book = self._book
+        while True:
+            rows = self.store.rows(max(book.number, 1), _PAGE)
+            if book.number and (not rows or (rows[0].number, rows[0].mac) != (book.number, book.mac)):
+                raise LedgerTampered(
+                    f"{self.store.name} has lost or changed receipt {book.number}: an older copy was put in "
+                    "its place, or rows were cut off. Restore the latest copy."
+                )
+            book.follow(rows[1:] if book.number else rows)
+            if len(rows) < _PAGE:
+                return
+
+    def _forked(self) -> None:
+        """In a forked child: a lock and a connection of its own."""
+        self._lock = threading.RLock()
+        self._book = Book(self.chain)  # another thread may have been at work on the old one
+        if not self._fleeting:
+            self.store.abandon()
+            self._process = os.getpid()
+
+
+_living: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for journal in list(_living):
+        journal._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

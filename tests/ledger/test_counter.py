@@ -1,0 +1,257 @@
+"""Who may do what: the steward's acts are the steward's, and what an analyst is given does not carry them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reach import powers
+from sfumato.errors import AccessDenied, InvalidParameter, LedgerUnusable
+from sfumato.games import DailyReserve, ReservePrice
+from sfumato.ledger import Budget, Counter, Ledger, Memo, Steward
+from sfumato.ledger.blocks import BlocksOf
+from sfumato.loss import PureLoss
+from sfumato.purchase import Purchase, buy
+
+DECLARED = {"unit": "row", "version": 1}
+TENTH = PureLoss("0.1")
+
+READS = {"analyst", "balance", "datasets", "entries", "export", "promised", "recall", "verify", "whose"}
+PAYS = {"close", "debit", "record", "register", "resume", "turn"}
+ACTS = {
+    "raise_budget": lambda steward: steward.raise_budget("visits", Budget(3), reason="more"),
+    "close_budget": lambda steward: steward.close_budget("visits", reason="over"),
+    "limit": lambda steward: steward.limit("visits", "ada", Budget(1), reason="a project"),
+    "allot": lambda steward: steward.allot("visits", {"ada": Budget(1)}, reason="spring"),
+    "take_back": lambda steward: steward.take_back("visits", reason="summer"),
+    "revoke": lambda steward: steward.revoke("visits", "ada", reason="left"),
+    "redeclare": lambda steward: steward.redeclare("visits", DECLARED, reason="again"),
+    "adopted": lambda steward: steward.adopted(reason="the anchor is lost"),
+}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.fixture
+def ledger():
+    with Ledger.open() as opened:
+        opened.register("visits", DECLARED, Budget(2))
+        Steward(opened).allot("visits", {"bob": Budget("0.5")}, reason="what can be taken back")
+        yield opened
+
+
+@pytest.fixture
+def counter(ledger):
+    return Counter(ledger, "ada")
+
+
+def given(counter):
+    """All that an analyst is given: the counter, and what each of its methods answers."""
+    right = counter.debit("visits", TENTH, fingerprint="q")
+    counter.record(right, b"7")
+    fit = counter.debit("visits", TENTH, fingerprint="fit", resumable=True)
+    return [
+        counter,
+        right,
+        fit,
+        fit.block("1/2"),
+        counter.resume("visits", "fit"),
+        counter.balance("visits"),
+        counter.balance("visits", "ada"),
+        counter.datasets(),
+        counter.register("visits", DECLARED, None),
+        counter.entries(),
+        list(counter.entries()),
+        counter.recall("visits", "q"),
+        counter.promised("visits"),
+        counter.verify(),
+        counter.turn("visits", "q"),
+        *(getattr(counter, name) for name in public(type(counter))),
+    ]
+
+
+# ── the lists are whole
+
+
+def test_every_name_is_somebodys():
+    assert public(Counter) == READS | PAYS
+    assert public(Ledger) == READS | PAYS | {"open", "inspect"}
+    assert public(Steward) == set(ACTS)
+    assert not set(ACTS) & public(Ledger)
+    assert not issubclass(Counter, Ledger)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_steward_acts_on_a_ledger_and_on_nothing_else(ledger, counter, act):
+    before = ledger.export()
+    assert not hasattr(counter, act)
+    with pytest.raises(AccessDenied, match="Only the steward can do this"):
+        ACTS[act](Steward(counter))
+    for wrong in (None, "visits.ledger", ledger._journal):
+        with pytest.raises(InvalidParameter, match="acts on a Ledger"):
+            ACTS[act](Steward(wrong))
+    assert ledger.export() == before
+    ACTS[act](Steward(ledger))
+    assert len(ledger.export()) > len(before)
+    assert ledger.verify().ok
+
+
+# ── nothing that an analyst holds leads to an act
+
+
+def test_no_act_can_be_reached_from_what_an_analyst_is_given(counter):
+    assert powers(*given(counter)) == []
+
+
+def _an_attribute(ledger, counter, _):
+    counter.limit = Steward(ledger).limit
+
+
+def _the_ledger_behind_it(ledger, counter, _):
+    counter._ledger = ledger
+
+
+def _in_its_dictionary(ledger, counter, _):
+    counter.__dict__["notes"] = [{"ledger": ledger}]
+
+
+def _a_closure(ledger, counter, monkeypatch):
+    monkeypatch.setattr(counter, "balance", lambda *names: ledger.balance(*names), raising=False)
+
+
+def _the_closure_of_an_answer(ledger, counter, monkeypatch):
+    balance = ledger.balance("visits")
+    monkeypatch.setattr(Counter, "balance", lambda *_: balance)
+
+
+def _a_copy(ledger, counter, monkeypatch):
+    monkeypatch.setattr(Counter, "__copy__", lambda _: ledger, raising=False)
+
+
+def _a_pickle(ledger, counter, monkeypatch):
+    monkeypatch.setattr(Counter, "__reduce__", lambda _: (Ledger.open, (None,)))
+
+
+def _a_right(ledger, counter, monkeypatch):
+    monkeypatch.setattr(Counter, "_blocks", property(lambda _: _Blocks(ledger)))
+
+
+class _Blocks(BlocksOf):
+    def __init__(self, ledger):
+        super().__init__(ledger._journal)
+        self.ledger = ledger
+
+
+PLANTED = [
+    _an_attribute,
+    _the_ledger_behind_it,
+    _in_its_dictionary,
+    _a_closure,
+    _the_closure_of_an_answer,
+    _a_copy,
+    _a_pickle,
+    _a_right,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_the_search_finds_an_act_that_is_planted(ledger, counter, monkeypatch, plant):
+    plant(ledger, counter, monkeypatch)
+    assert powers(*given(counter))
+
+
+# ── one name
+
+
+def escapes(ledger) -> list[str]:
+    """Debits that an analyst makes in a name that is not theirs."""
+    counter = Counter(ledger, "ada")
+    ways = {
+        "nobody": lambda: counter.debit("visits", TENTH, fingerprint="q1"),
+        "own": lambda: counter.debit("visits", TENTH, fingerprint="q2", analyst="ada"),
+        "spelled": lambda: counter.debit("visits", TENTH, fingerprint="q3", analyst="ADA"),
+        "other": lambda: counter.debit("visits", TENTH, fingerprint="q4", analyst="bob"),
+        "bought": lambda: buy(counter, _wanted("q5")),
+        "bought for another": lambda: buy(counter, _wanted("q6"), "bob"),
+        "counter of a counter": lambda: Counter(counter, "bob").debit("visits", TENTH, fingerprint="q7"),
+        "daily": lambda: _learned(counter, "2026-03-01"),
+        "daily for another": lambda: _learned(counter, "2026-03-02", analyst="bob"),
+    }
+    refused = set()
+    for name, way in ways.items():
+        try:
+            way()
+        except AccessDenied:
+            refused.add(name)
+    found = [each.analyst for each in ledger.entries() if each.kind == "debit"]
+    assert len(found) == len(ways) - len(refused)
+    return [f"in the name of {name}" for name in found if name != "ada"]
+
+
+def _learned(counter, day, **whose):
+    reserve = ReservePrice("0.1", [1, 2], max_auctions=1)
+    DailyReserve(counter, "visits", reserve, **whose).learn(day, lambda: ([1], [1], [1]))
+
+
+def _wanted(question):
+    return Purchase(
+        dataset="visits",
+        loss=TENTH,
+        fingerprint=question,
+        memo=Memo("test", question),
+        answer=lambda _: b"7",
+        write=bytes,
+        read_back=bytes,
+    )
+
+
+def test_a_counter_pays_in_one_name(ledger):
+    assert escapes(ledger) == []
+
+
+def test_the_search_finds_a_counter_that_pays_in_any_name(ledger, monkeypatch):
+    monkeypatch.setattr(Counter, "whose", lambda _, analyst=None: analyst)
+    assert {"in the name of None", "in the name of bob"} <= set(escapes(ledger))
+
+
+def test_a_counter_lets_nobody_else_in(counter):
+    for name in ("bob", "ada"):
+        with pytest.raises(AccessDenied, match="Only the steward can let an analyst in"):
+            Counter(counter, name)
+    with pytest.raises(AttributeError):
+        counter.analyst = "bob"
+
+
+@pytest.mark.parametrize("name", ["", " ada", None, 3, "a\x00"])
+def test_a_counter_has_a_name(ledger, name):
+    with pytest.raises(InvalidParameter):
+        Counter(ledger, name)
+
+
+def test_a_revoked_analyst_buys_nothing_and_recalls_nothing(ledger, counter):
+    buy(counter, _wanted("q"))
+    Steward(ledger).revoke("visits", "ada", reason="left")
+    for question in ("q", "another"):
+        with pytest.raises(AccessDenied):
+            buy(counter, _wanted(question))  # without a word of who asks
+    assert buy(Counter(ledger, "bob"), _wanted("q")).free
+
+
+# ── closing
+
+
+def test_a_counter_that_is_closed_ends_alone(ledger, counter):
+    other = Counter(ledger, "bob")
+    counter.close()
+    with pytest.raises(LedgerUnusable, match="closed"):
+        counter.balance("visits")
+    with pytest.raises(LedgerUnusable, match="closed"):
+        counter.debit("visits", TENTH, fingerprint="q")
+    other.debit("visits", TENTH, fingerprint="q")
+    assert ledger.verify().ok
+    ledger.close()
+    with pytest.raises(LedgerUnusable, match="closed"):
+        other.balance("visits")
+    with pytest.raises(LedgerUnusable, match="closed"):
+        Counter(ledger, "eve")
