@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,7 +100,7 @@ def differencing(
                     lambda: told(everyone), lambda: told(others), ask_without=without, **given
                 )
             absent = (lambda: told(others) / count) if is_private else None
-            compared = attacks.differencing(
+            return attacks.differencing(
                 lambda: told(others) / (count - 1),
                 lambda: told(everyone) / count,
                 first_size=count - 1,
@@ -109,12 +108,6 @@ def differencing(
                 ask_without=absent,
                 **given,
             )
-            # Who is taken out has been there all along.
-            words = {
-                field: getattr(compared, field).replace("the newcomer", "the person")
-                for field in ("success", "guessing")
-            }
-            return replace(compared, **words)
 
         outcomes = [outcome(values, lambda exact: exact, False), outcome(held, noise.release, True)]
     whom = "the person of that row, asked about again and again" if row is not None else "people at random"
