@@ -175,7 +175,7 @@ def test_a_file_that_changes_after_it_was_opened_is_told(path):
         found.aggregate()
     path.unlink()
     write_reports(path, HybridMean(1, 0, 10), reports(made=HybridMean(1, 0, 10)))
-    with pytest.raises(SourceUnusable, match="written anew"):
+    with pytest.raises(SourceUnusable, match="written again"):
         found.aggregate()
 
 

@@ -19,7 +19,7 @@ class Tally:
     """The total ε at a fixed δ after each of many losses, in constant time a spend.
 
     It answers too when some losses know only a Rényi bound (a vector of discrete Gaussian noise, a bare ρ).
-    The figure is then `tally.loss.epsilon(delta)`, computed anew at each call: the smaller of the sum of all
+    The figure is then `tally.loss.epsilon(delta)`, computed again at each call: the smaller of the sum of all
     Rényi curves at its best order, and of basic composition of the losses with a curve and those without.
 
     Privacy:

@@ -153,7 +153,7 @@ def collected(ask: Subset | npt.ArrayLike, subsets: Any) -> Floats:
             raise InvalidParameter(f"there must be an answer for each of the {len(subsets):,} subsets.")
         return told
     told = np.empty(len(subsets))
-    # A copy, since whoever answers may write into it; the Hadamard subsets are made anew anyway.
+    # A copy, since whoever answers may write into it; the Hadamard subsets are made again anyway.
     shared = isinstance(subsets, np.ndarray)
     for row in range(len(subsets)):
         told[row] = _number(asked(ask, "ask", subsets[row].copy() if shared else subsets[row]))

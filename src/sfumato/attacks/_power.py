@@ -67,7 +67,7 @@ def stated(outcome: Outcome, power: Callable[[], Power], *, advice: str = "") ->
 
 
 def tried(leak: str, twin: Twin, random: Chance, *, cells: float = 0) -> Power:
-    """The power by trial: the attack on so many twins, each with a leak planted anew.
+    """The power by trial: the attack on so many twins, each with a leak planted again.
 
     Args:
         leak: What is planted, in words.

@@ -46,7 +46,7 @@ def averaging(
     Where the ledger refuses (`BudgetExceeded`), the attacker averages the answers received until then.
 
     Power: where all answers of each trial are the same, their average is that answer, and nothing was missed.
-    Otherwise as many answers as were asked for are drawn anew from all that were given, as if each had fresh
+    Otherwise as many answers as were asked for are drawn again from all that were given, as if each had fresh
     noise, and their averages have to be noticed.
 
     Args:

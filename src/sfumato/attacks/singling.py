@@ -131,7 +131,7 @@ def singling_out(
         )
 
     def twin(chance: Chance) -> Outcome | None:
-        # Whoever the table was made from: people are dealt out anew, and only the planted rows tell.
+        # Whoever the table was made from: people are dealt out again, and only the planted rows tell.
         inside = chance.permutation(every)[:members]
         kept, own = replaced(rows.num_rows, members, share, chance)
         try:

@@ -76,7 +76,7 @@ def tracing(
     whatever the release teaches about the population is taught about them as well. They must have taken part
     neither in the means nor in the reference.
 
-    Power: the leak is exact means. As many people are drawn anew from members and others, and exact means
+    Power: the leak is exact means. As many people are drawn again from members and others, and exact means
     over them have to be noticed with this reference. Where attributes are so few, or so much alike, that they
     are not, a failure says nothing: `undecided` says so, and there is no verdict.
 

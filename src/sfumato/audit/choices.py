@@ -49,7 +49,7 @@ class _Remembering(Vault):
 
 
 class ChoicePair:
-    """A choice about each of two neighbouring tables, bought anew for each draw: debit, right, record.
+    """A choice about each of two neighbouring tables, bought again for each draw: debit, right, record.
 
     Attributes:
         loss: The claim.

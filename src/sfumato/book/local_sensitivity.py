@@ -177,7 +177,7 @@ def saa_avg_age(
         column: Its name in a table.
 
     Privacy:
-        Total: epsilon (pure); see `sfumato.mechanisms.SampleAndAggregate`: rows go to parts by lot, and the
+        Total: epsilon (pure); see `sfumato.mechanisms.SampleAndAggregate`: rows go to random parts, and the
         divisor is always k.
 
     Raises:

@@ -223,7 +223,7 @@ def sparse(
 ) -> list[int]:
     """The indices of the first c queries whose answers are found above T, or of fewer.
 
-    Trap of the original: it starts anew after each finding, with ε/c for each run, so that the noise of its
+    Trap of the original: it starts again after each finding, with ε/c for each run, so that the noise of its
     queries has scale 4c/ε; one run that shares ε better between threshold and queries has less.
 
     Args:

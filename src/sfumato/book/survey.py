@@ -103,7 +103,7 @@ def encode(response: Any, *, domain: Sequence[Any]) -> Bits:
 
 
 def perturb(encoded_response: ArrayLike, *, p: Rational = "3/4", q: Rational = "1/4") -> Bits:
-    """Every bit drawn anew: 1 with probability p where it was 1, with probability q where it was 0.
+    """Every bit drawn again: 1 with probability p where it was 1, with probability q where it was 0.
 
     Traps of the original: p = .75 and q = .25 look like the coins of `rand_resp_sales`, but two values differ
     in *two* bits, so that it costs ln 9 and not ln 3. A row with several ones costs more still; here only a
@@ -135,7 +135,7 @@ def perturb(encoded_response: ArrayLike, *, p: Rational = "3/4", q: Rational = "
 
 
 def perturb_bit(bit: int, *, p: Rational = "3/4", q: Rational = "1/4") -> int:
-    """One bit drawn anew: 1 with probability p if it was 1, with probability q if it was 0.
+    """One bit drawn again: 1 with probability p if it was 1, with probability q if it was 0.
 
     Trap of the original: for anything but 0 and 1 it gives None.
 

@@ -376,7 +376,7 @@ class _Asker:
         self._session: Any = None
 
     def renew(self) -> None:
-        """Start anew, with a budget for one answer."""
+        """Start again, with a budget for one answer."""
         from sfumato.ledger import Budget
         from sfumato.session import Session
 

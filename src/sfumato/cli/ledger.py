@@ -172,7 +172,7 @@ def adopt(
     with Ledger.open(where, state=state, create=False, adopt=True) as book:
         steward_of(book).adopted(reason=why)
         found = book.verify()
-    told = f"The ledger is adopted with {found.entries:,} receipts and anchored anew."
+    told = f"The ledger is adopted with {found.entries:,} receipts and anchored again."
     if json_:
         emit_json({"done": told, "entries": found.entries, "head": found.head})
         return

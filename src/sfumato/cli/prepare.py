@@ -97,7 +97,7 @@ def prepare(
     say()
     paragraph(
         f"Prepare it again when the data or the declared columns change. A unit counts with {_few(chosen)} "
-        "chosen as if by lot before any WHERE: a selective question finds fewer rows than it could."
+        "chosen as if at random before any WHERE: a selective question finds fewer rows than it could."
     )
     if prepared.groups:
         say()

@@ -53,7 +53,7 @@ def _guarantee(keys: tuple[str, ...], values: tuple[str | None, ...]) -> Any:
 
 
 def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
-    """An Arrow dataset, read anew by each statement.
+    """An Arrow dataset, read again by each statement.
 
     Arrow casts files of other types to those of the dataset while it scans, which can fail on a row, and can
     make one id of two. So each set of files is read in the types that it has, which their metadata tell.

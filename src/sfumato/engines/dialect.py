@@ -25,7 +25,7 @@ Template: TypeAlias = str | Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A function of any number of values of any types that looks like chance, for choices by lot.
+    """A function of any number of values of any types that looks like chance, for random choices.
 
     Attributes:
         name: What it is called on record: another function has another name.
@@ -110,7 +110,7 @@ class Dialect:
         return filled(self.truncate, self.writer, (value,))
 
     def chosen_by(self, *values: exp.Expr) -> exp.Expr:
-        """What rows are ordered by where some of them are chosen as if by lot."""
+        """What rows are ordered by where some of them are chosen as if at random."""
         return filled(self.digest.sql(len(values)), self.writer, values)
 
     def form(self, function: str, common: Template) -> Template | None:

@@ -350,7 +350,7 @@ class DuckDB:
         return connection
 
     def _drop(self, connection: Any) -> None:
-        """Close an instance in which a table could not be made; the tables so far are made anew if needed."""
+        """Close an instance in which a table could not be made; its tables are made again if needed."""
         connection.close()
         if connection is self._connection:
             self._connection = None

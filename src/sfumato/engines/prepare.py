@@ -3,7 +3,7 @@
 A prepared file is a DuckDB file with two tables: the rows that belong to a unit, those of one unit side by
 side and numbered, and a line that says what they are. Whoever attaches it sees the declared columns, the ids
 of units unchanged, and the rank of each row under the name `RANK_COLUMN`: the rows of rank 1 to k are k rows
-of each unit, chosen as if by lot. One that was prepared for a grouping shows two ranks more: that of a row's
+of each unit, chosen as if at random. One that was prepared for a grouping has two more ranks: that of a row's
 group among the groups of its unit (`GROUP_COLUMN`), and that of the row within both (`PLACE_COLUMN`).
 """
 

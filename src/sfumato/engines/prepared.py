@@ -95,7 +95,7 @@ def read_note(connection: Any, database: str, shown: str) -> Note:
 
 
 def _typed(connection: Any, database: str, note: Note) -> Note | None:
-    """The note with the type of the ids; None where ranks are not numbers, or a column is worked out anew.
+    """The note with the type of the ids; None where ranks are not numbers, or a column is worked out again.
 
     A generated column may give another value in each read (`random()`); its expression is where a default
     would, and a prepared table has none.

@@ -1,4 +1,4 @@
-"""A reserve price learned anew each day, all days paid from one budget, each day paid once."""
+"""A reserve price learned again each day, all days paid from one budget, each day paid once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DailyReserve"]
 
 
 class DailyReserve:
-    """A reserve learned anew each day, all days paid from one budget, each day paid once.
+    """A reserve learned again each day, all days paid from one budget, each day paid once.
 
     Privacy:
         Claim: all reserves ever learned are together within the dataset's budget, where neighbours differ in

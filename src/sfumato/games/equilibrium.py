@@ -265,7 +265,7 @@ def measured_gain(
 ) -> Gain:
     """What one player gained by reporting another type and answering the advice in the best way.
 
-    Runs the mechanism anew with the truth and with the lie. The answer to each advice is the best in
+    Runs the mechanism again with the truth and with the lie. The answer to each advice is the best in
     hindsight over all runs, which flatters the liar. For the steward: it reads all types.
     """
     from scipy.special import stdtrit

@@ -207,7 +207,7 @@ class RandomStopping:
         """The best of a hidden number of runs, as (score, result); of equal scores the first.
 
         Args:
-            run: one private run, hyper-parameters drawn anew: gives (score, result), a higher score is
+            run: one private run, hyper-parameters drawn again: gives (score, result), a higher score is
                 better. It must not fail: an error tells how far the runs came. A NaN counts as the lowest.
         """
         if not callable(run):

@@ -1,6 +1,6 @@
 """Means of people's numbers: Duchi's two ends, the piecewise window, and the mixture of both.
 
-A number in [lower, upper] is rounded, up or down by lot so that its mean stays, to a public grid. What
+A number in [lower, upper] is rounded, up or down at random so that its mean stays, to a public grid. What
 happens to the grid point is a law on whole numbers with exact probabilities, and a report is one of them.
 """
 
@@ -187,7 +187,7 @@ class PiecewiseMean(MeanRandomizer):
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class HybridMean(MeanRandomizer):
-    """Piecewise or Duchi by lot, so that the error is small whatever the numbers are: the one to take.
+    """Piecewise or Duchi at random, so that the error is small whatever the numbers are: the one to take.
 
     Privacy:
         Claim: a report is ε-LDP, exactly. Proof: which of the two makes it is decided by a coin that knows

@@ -280,7 +280,7 @@ def _about(epsilon: Fraction, size: int) -> SupportRandomizer:
 
 
 def _spread(inner: SupportRandomizer, weights: Floats, parts: Floats) -> Floats:
-    """The variance of Σ_v weights[v]·(1[report supports v] − q)/(p − q), for a person drawn by lot.
+    """The variance of Σ_v weights[v]·(1[report supports v] − q)/(p − q), for a person drawn at random.
 
     A person's own interval is x with probability parts[x]. Response supports one value. Reports of a Hadamard
     response support values independently in pairs: the hashes of two others and the own one differ by two

@@ -29,7 +29,7 @@ def shuffled(randomizer: Randomizer[Any], people: int, delta: Rational) -> float
         them) only the local guarantee holds. Source: `accounting.shuffled` (Feldman, McMillan, Talwar 2021,
         for every ε₀-DP randomizer), and `accounting.shuffled_response` where a report is one of two answers,
         turned round by a coin: binary and two-valued response, and Duchi's ends. There a report is with
-        probability 2/(e^ε₀ + 1) a fair coin and otherwise the truth (of a rounding by lot, which is a mixture
+        probability 2/(e^ε₀ + 1) a fair coin and otherwise the truth (of a random rounding, which is a mixture
         of the two truths, and the hockey-stick divergence is convex), as that function asks. Each person's
         reports count once: several of one person are one report with their losses added up.
 

@@ -86,7 +86,7 @@ class Reports:
         with _opened(self.path) as stream:
             randomizer, check = _header(stream, self.path)
             if randomizer.fingerprint != self.randomizer.fingerprint:
-                raise SourceUnusable(f"{self.path} has been written anew since it was opened.")
+                raise SourceUnusable(f"{self.path} has been written again since it was opened.")
             yield from _batches(stream, self, check)
 
     def aggregate(self) -> Aggregate[Any]:

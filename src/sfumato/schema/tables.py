@@ -165,12 +165,12 @@ def _rows(rows: int | None, unit: PrivacyUnit, size: int | None) -> int | None:
     if unit.adjacency != "exchange":
         raise InvalidParameter(
             "rows: when units are added or removed, the number of rows is private, and nothing may divide by "
-            'it; declare the unit with adjacency="exchange", or give size, which is only about.'
+            'it; declare the unit with adjacency="exchange", or give size, which may be rough.'
         )
     if not unit.is_row:
         raise InvalidParameter(
             "rows: exchanging a unit for one with more or fewer rows changes their number, which is private; "
-            "declare PrivacyUnit.row, or give size, which is only about."
+            "declare PrivacyUnit.row, or give size, which may be rough."
         )
     if size is not None and size != number:
         raise InvalidParameter("rows and size differ, though each row is a unit; leave size out.")

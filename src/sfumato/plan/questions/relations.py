@@ -1,6 +1,6 @@
 """What is known about the rows that a source gives: whose they are, and what its columns hold.
 
-Facts are about expressions: a column that a subquery defines anew has those of its definition, and nothing of
+Facts are about expressions: a column that a subquery redefines has those of its definition, and nothing of
 what was declared for a column of the same name.
 """
 

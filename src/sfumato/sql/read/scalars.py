@@ -74,7 +74,7 @@ class Parser:
             fix = (
                 f"Did you mean {in_sql(self.folded[near[0]])}?"
                 if near
-                else f"The columns are {', '.join(map(in_sql, self.columns[:20]))}."
+                else f"Columns: {', '.join(map(in_sql, self.columns[:20]))}."
                 if self.columns
                 else ""
             )

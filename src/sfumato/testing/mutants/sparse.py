@@ -24,7 +24,7 @@ class Variant:
         threshold_count: whether the threshold noise, of scale 1/(share·epsilon), grows with the count.
         query: scale of the query noise, in units of 1/((1-share)·epsilon), before any factor of the count.
         query_count: whether the query noise grows with the count.
-        refresh: whether the threshold noise is drawn anew after each find.
+        refresh: whether the threshold noise is drawn again after each find.
         stops: whether it stops after `count` finds.
         tells: whether a find tells the very number that was compared, rather than only that it was found.
         times: the price it really has as a multiple of epsilon, for count c: (constant, per count); None:
