@@ -1,4 +1,4 @@
-"""Which groups a unit counts in is chosen as if at random: all subsets alike, for each unit and salt by itself.
+"""Which groups a unit counts in looks random: all subsets alike, for each unit and salt by itself.
 
 The joint law is tested, not the marginals: a hash that is linear in its arguments chooses each group equally
 often and yet meets two of twenty subsets. What is read is the statement that a vault would run. Units have
