@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import sfumato as sf
 from benchmarks.harness import Report, Timing, peer, race, seconds, times
 from benchmarks.visits import COUNTRIES, visits
 
-ONE, TEN = 1_000_000, 10_000_000
+FEW, ONE, TEN = 1_000, 1_000_000, 10_000_000
 DELTA = "1e-7"
 THREADS = 2
 CLAMPED = "LEAST(GREATEST(amount, 0), 200)"
@@ -103,6 +104,51 @@ def scalar(report: Report) -> None:
             one.close()
     report.figure("scalar count, our CPU on top of the engine", worst * 1e3, "<=", 20, unit=" ms")
     _opendp(report, "user unit")
+
+
+def small(report: Report) -> None:
+    """The fixed cost of a question: what is ours on top of the engine, in CPU seconds.
+
+    Each question is a new one, asked in a warm session, priced, paid for on a durable ledger, read, made
+    private, recorded and shown. The engine alone runs the statement of such a question.
+    """
+    report.heading(f"a new question over {FEW:,} rows, warm session, durable ledger", "wall", "CPU", "ours")
+    texts = {
+        "one count": "SELECT COUNT(*) AS n FROM visits WHERE day >= {}",
+        "counts and means": "SELECT country, COUNT(*) AS n, AVG(amount) AS m FROM visits WHERE day >= {} "
+        "GROUP BY country",
+    }
+    units = {"row": sf.PrivacyUnit.row(), "user": sf.PrivacyUnit("user_id", max_groups=3)}
+    ours: dict[str, list[float]] = {name: [] for name in texts}
+    with tempfile.TemporaryDirectory() as folder:
+        for whose, unit in units.items():
+            one = session(FEW, unit=unit, ledger=f"{folder}/{whose}.ledger")
+            for name, text in texts.items():
+                statement = _statement(one, text.format(-1)).sql("duckdb")
+                timing = race(
+                    {
+                        "engine alone": plain(FEW, statement, settings=_optimisers()),
+                        "sfumato": partial(_new, one, text),
+                    },
+                    repeats=60,
+                    warm=3,
+                )
+                engine, whole = timing["engine alone"], timing["sfumato"]
+                own = min(whole.cpus) - min(engine.cpus)
+                ours[name].append(own)
+                case = f"{name}, {whose} unit"
+                report.row(case, "engine alone", seconds(engine.wall), seconds(engine.cpu), timing=engine)
+                shown = (seconds(whole.wall), seconds(whole.cpu), seconds(own))
+                report.row(case, "sfumato", *shown, timing=whole, own_seconds=own)
+            one.close()
+    report.figure("a small question, our own CPU", max(ours["one count"]) * 1e3, "<=", 12, unit=" ms")
+    grouped = max(ours["counts and means"]) * 1e3
+    report.figure("a small question by group, our own CPU", grouped, "<=", 20, unit=" ms")
+
+
+def _new(one: sf.Session, text: str) -> object:
+    """The answer to a question that was not asked before; its condition is true for all rows."""
+    return one.sql(text.format(-next(_fresh) - 1)).release(epsilon=1, delta=DELTA).table
 
 
 def _optimisers() -> tuple[str, ...]:
@@ -276,4 +322,4 @@ def _debits(
     report.figure(f"overdrafts, 8 processes on {who}", overdrafts, "<=", 0, attempts=processes * attempts)
 
 
-PARTS = (scalar, row_level, user_level, memory, debits)
+PARTS = (small, scalar, row_level, user_level, memory, debits)

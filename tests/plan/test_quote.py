@@ -140,6 +140,7 @@ def test_linear_columns_have_an_error_and_others_depend_on_the_data():
         twice=call("multiply", literal(2), a),
         back=call("negate", call("divide", a, literal(4))),
         moved=call("add", a, literal(100)),
+        cast=call("to_float", a),
         gone=call("subtract", a, a),
         apart=call("subtract", a, b),
         ratio=call("divide", a, b),
@@ -152,7 +153,7 @@ def test_linear_columns_have_an_error_and_others_depend_on_the_data():
     rows = next(i for i, each in enumerate(quote.measured.measurements) if each.kind == "rows")
     assert found["twice"] == pytest.approx(2 * base[rows])
     assert found["back"] == pytest.approx(base[rows] / 4)
-    assert found["moved"] == pytest.approx(base[rows])
+    assert found["moved"] == found["cast"] == pytest.approx(base[rows])
     assert found["gone"] == 0
     assert max(base) < found["apart"] < sum(base)
     assert [found[name] for name in ("ratio", "square", "root", "keyed")] == [None] * 4

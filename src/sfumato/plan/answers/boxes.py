@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions.functions import FUNCTIONS, evaluate
+from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.ranges import Facts, constant
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.intervals.forms import Blend, Floats, quotient
@@ -25,7 +26,6 @@ Box: TypeAlias = tuple[Floats, Floats]
 
 # Non-decreasing in the first argument for every real number; the other arguments are constants.
 _MONOTONE = frozenset({"floor", "ceil", "trunc", "round", "sign", "exp", "to_float", "to_integer"})
-_SAME = frozenset({"to_float"})
 _WIDER = 2.0**-48  # of the larger end: what rounding in a few operations can take off
 
 
@@ -46,7 +46,7 @@ class Affine:
         """Whether no measurement enters."""
         return not self.form.any()
 
-    def scaled(self, factor: Floats) -> Affine:
+    def scaled(self, factor: Floats | int) -> Affine:
         """Each row times its factor."""
         return Affine(self.constant * factor, self.form * factor)
 
@@ -166,19 +166,15 @@ class Scope:
         return Affine(np.asarray(value, dtype=np.float64), np.zeros((len(self.noisy), 1)))
 
     def _affine(self, expression: Expression) -> Affine | None:
-        if isinstance(expression, Column):
-            if expression.name in self.keys:
-                key = self.keys[expression.name]
-                return self._fixed(key) if key.dtype.kind in "iuf" else None
-            return self.affine.get(expression.name)
-        if isinstance(expression, Literal):
-            return self._fixed([expression.value]) if expression.kind in ("integer", "float") else None
-        rule = _AFFINE.get(expression.function)
-        if rule is None:
-            return None
-        arguments = [self._affine(argument) for argument in expression.arguments]
-        known = [argument for argument in arguments if argument is not None]
-        return rule(*known) if len(known) == len(arguments) else None
+        return linear_form(expression, self._leaf)
+
+    def _leaf(self, part: Column | Literal) -> Affine | None:
+        if isinstance(part, Literal):
+            return self._fixed([part.value]) if part.kind in ("integer", "float") else None
+        if part.name in self.keys:
+            key = self.keys[part.name]
+            return self._fixed(key) if key.dtype.kind in "iuf" else None
+        return self.affine.get(part.name)
 
     def _ratio(self, expression: Expression) -> tuple[Affine, Affine] | None:
         if not isinstance(expression, Call) or expression.function != "divide":
@@ -264,28 +260,6 @@ def _plain(expression: Expression) -> Expression:
     if expression.function == "coalesce" and _present(arguments[0]):
         return arguments[0]
     return Call(expression.function, arguments)
-
-
-def _product(first: Affine, second: Affine) -> Affine | None:
-    if first.fixed:
-        return second.scaled(first.constant)
-    return first.scaled(second.constant) if second.fixed else None
-
-
-def _over(first: Affine, second: Affine) -> Affine | None:
-    if not second.fixed or not second.constant.all():
-        return None
-    return first.scaled(1 / second.constant)
-
-
-_AFFINE: dict[str, Callable[..., Affine | None]] = {
-    "add": lambda first, second: first.plus(second),
-    "subtract": lambda first, second: first.plus(second.scaled(np.asarray(-1.0))),
-    "negate": lambda only: only.scaled(np.asarray(-1.0)),
-    "multiply": _product,
-    "divide": _over,
-    **{name: lambda only: only for name in _SAME},
-}
 
 
 def _times(first: Floats, second: Floats) -> Floats:

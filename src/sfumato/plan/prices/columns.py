@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from sfumato.numeric.exact import Rational
-from sfumato.plan.expressions.tree import Column, Expression, Literal, columns_of
+from sfumato.plan.expressions.linear import linear_form
+from sfumato.plan.expressions.tree import Column, Literal, columns_of
 from sfumato.plan.intervals.forms import Blend
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.questions.aggregates import Estimator, Linear
@@ -76,12 +77,12 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
             return Form(output.name, None)
         if not isinstance(estimator, Linear):
             return _ratio(output.name, estimator)
-    combined = _linear(output.expression)
+    combined = linear_form(output.expression, _leaf)
     if combined is None:
         return Form(output.name, None)
     terms: dict[int, float] = {}
     rounding = 0.0
-    for index, factor in combined[0].items():
+    for index, factor in combined.factors.items():
         estimator = aggregates[index]
         if not isinstance(estimator, Linear):
             return Form(output.name, None)
@@ -102,49 +103,32 @@ def _ratio(name: str, estimator: Estimator) -> Form:
     return Form(name, tuple(sorted(terms.items())), per_row=True, most=most)
 
 
-# ── linear expressions over aggregates: their coefficients, and a constant ──
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """A linear form of the aggregates, by their numbers."""
 
-_Linear = tuple[dict[int, Fraction], Fraction]
+    constant: Fraction
+    factors: Mapping[int, Fraction]
 
+    @property
+    def fixed(self) -> bool:
+        return not self.factors
 
-def _linear(expression: Expression) -> _Linear | None:
-    if isinstance(expression, Column):
-        return ({int(expression.name[1:]): Fraction(1)}, Fraction(0)) if expression.name[0] == "a" else None
-    if isinstance(expression, Literal):
-        value = expression.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            return None
-        return {}, Fraction(value)
-    if expression.function not in _RULES:
-        return None
-    arguments = [_linear(each) for each in expression.arguments]
-    known = [each for each in arguments if each is not None]
-    return _RULES[expression.function](*known) if len(known) == len(arguments) else None
+    def scaled(self, factor: Fraction) -> _Exact:
+        return _Exact(self.constant * factor, {at: value * factor for at, value in self.factors.items()})
 
-
-def _scaled(side: _Linear, factor: Fraction) -> _Linear:
-    return {index: value * factor for index, value in side[0].items()}, side[1] * factor
+    def plus(self, other: _Exact) -> _Exact:
+        factors = dict(self.factors)
+        for index, value in other.factors.items():
+            factors[index] = factors.get(index, Fraction(0)) + value
+        kept = {index: value for index, value in factors.items() if value}
+        return _Exact(self.constant + other.constant, kept)
 
 
-def _added(left: _Linear, right: _Linear) -> _Linear:
-    both = {index: left[0].get(index, 0) + right[0].get(index, 0) for index in left[0] | right[0]}
-    return {index: Fraction(value) for index, value in both.items() if value}, left[1] + right[1]
-
-
-def _times(left: _Linear, right: _Linear) -> _Linear | None:
-    if left[0] and right[0]:
-        return None
-    return _scaled(left, right[1]) if not right[0] else _scaled(right, left[1])
-
-
-def _over(left: _Linear, right: _Linear) -> _Linear | None:
-    return None if right[0] or not right[1] else _scaled(left, 1 / right[1])
-
-
-_RULES: Mapping[str, Callable[..., _Linear | None]] = {
-    "add": _added,
-    "subtract": lambda left, right: _added(left, _scaled(right, Fraction(-1))),
-    "negate": lambda side: _scaled(side, Fraction(-1)),
-    "multiply": _times,
-    "divide": _over,
-}
+def _leaf(part: Column | Literal) -> _Exact | None:
+    """An aggregate or a constant; what keys are worth is not known beforehand."""
+    if isinstance(part, Column):
+        return _Exact(Fraction(0), {int(part.name[1:]): Fraction(1)}) if part.name[0] == "a" else None
+    if part.kind in ("integer", "float") and isinstance(part.value, int | float):
+        return _Exact(Fraction(part.value), {})
+    return None
