@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines.dialect import DUCKDB
+from sfumato.engines.dialect import EARLIER
 from sfumato.engines.prepared import METADATA
 from sfumato.engines.scans import quoted
 
@@ -32,6 +32,6 @@ def salt_of(source: Any) -> str | None:
             connection.execute(f"ATTACH '{path.replace(chr(39), chr(39) * 2)}' AS file (READ_ONLY)")
             ((note,),) = connection.execute(f"SELECT note FROM file.main.{quoted(METADATA)}").fetchall()
             said = json.loads(note)
-            return f"{said['salt']} {said.get('digest', DUCKDB.digest.name)}"
+            return f"{said['salt']} {said.get('digest', EARLIER)}"
         except Exception:  # not prepared, or not by this version: the session says so where it matters
             return None

@@ -80,7 +80,12 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
         ledger = Ledger.open(catalog.ledger, state=catalog.state)
         try:
             # The file is the steward's, whoever asks: what it declares is put on record in their name.
-            ledger.register(dataset, declaration_of(list(catalog.members(dataset))), catalog.budgets[dataset])
+            ledger.register(
+                dataset,
+                declaration_of(list(catalog.members(dataset))),
+                catalog.budgets[dataset],
+                chosen_by=engine.dialect.digest.name,
+            )
             session = Session(
                 *catalog.members(dataset),
                 *catalog.public,
@@ -239,7 +244,13 @@ def begun_ledger(config: Path | None, ledger: str | None, dataset: str, *, write
                 book = closing.enter_context(Ledger.open(None))
             elif book is None:
                 book = closing.enter_context(Ledger.open(where, state=state))
-            book.register(dataset, declaration_of(list(members)), catalog.budgets[dataset])
+            chosen_by = None
+            if write:
+                engine = catalog.engine.open()
+                closing.callback(engine.close)
+                chosen_by = engine.dialect.digest.name
+            declared = declaration_of(list(members))
+            book.register(dataset, declared, catalog.budgets[dataset], chosen_by=chosen_by)
         yield book
 
 

@@ -9,15 +9,16 @@ so that nothing here is left to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from sfumato.engines.templates import filled
+from sfumato.errors import QueryRefused
 from sfumato.schema import Kind
 
-__all__ = ["DUCKDB", "PORTABLE", "Dialect", "Digest", "Template"]
+__all__ = ["DUCKDB", "EARLIER", "PORTABLE", "Dialect", "Digest", "Template"]
 
 Template: TypeAlias = str | Callable[[int], str]
 """SQL with a hole for each argument; or what gives it for a number of arguments."""
@@ -113,6 +114,28 @@ class Dialect:
         """What rows are ordered by where some of them are chosen as if at random."""
         return filled(self.digest.sql(len(values)), self.writer, values)
 
+    def choosing_by(self, name: str) -> Dialect:
+        """The same dialect, in which the digest of that name chooses: the one that a dataset has on record.
+
+        A version of an engine, or another engine, that does not have it refuses all that is chosen by it;
+        every engine has the portable one. So whose rows and groups count is the same in all answers about a
+        dataset, and in all steps of a fit that is gone on with in another process.
+        """
+        if name == self.digest.name:
+            return self
+        if name == PORTABLE.name:
+            return replace(self, digest=PORTABLE)
+
+        def missing(count: int) -> str:
+            del count
+            raise QueryRefused(
+                f"By the ledger, {name[:40]} decides which rows or groups of a unit count, and this version "
+                f"of {self.name} does not have it.",
+                "Use the engine and the version that the dataset was opened with.",
+            )
+
+        return replace(self, digest=Digest(name, missing))
+
     def form(self, function: str, common: Template) -> Template | None:
         """The template of a scalar function, given its common one; None: there is none that is sure."""
         if function in self.forms:
@@ -167,3 +190,6 @@ DUCKDB = Dialect(
     common=None,
 )
 """DuckDB's dialect, which the common forms of functions are written in."""
+
+EARLIER = DUCKDB.digest.name
+"""What chose before its name was put on record."""

@@ -79,6 +79,7 @@ class Account:
     name: str
     salt: bytes
     declaration: dict[str, Any]
+    chosen_by: str | None = None
     budget: Budget | None = None
     closed: bool = False
     last: Row | None = None
@@ -135,7 +136,7 @@ class Account:
 
     def dataset(self) -> Dataset:
         """The account as a value."""
-        return Dataset(self.id, self.name, self.salt, self.cap, self.declaration, self.closed)
+        return Dataset(self.id, self.name, self.salt, self.cap, self.declaration, self.closed, self.chosen_by)
 
     def refuse_others(self, loss: PrivacyLoss) -> None:
         """Refuses a loss that holds for other neighbours than those that the dataset's unit was declared for.
@@ -262,7 +263,9 @@ class Book:
 
 def _register(accounts: dict[str, Account], row: Row) -> None:
     body = json.loads(row.body)
-    accounts[row.dataset] = Account(body["id"], row.dataset, bytes.fromhex(body["salt"]), body["declaration"])
+    accounts[row.dataset] = Account(
+        body["id"], row.dataset, bytes.fromhex(body["salt"]), body["declaration"], body.get("chosen_by")
+    )
 
 
 def _budget(accounts: dict[str, Account], row: Row) -> None:

@@ -254,13 +254,22 @@ class Counter:
         with turn(names, journal.claim, journal.give_back):
             yield
 
-    def register(self, name: str, declaration: Mapping[str, Any], budget: Budget | None) -> Dataset:
+    def register(
+        self,
+        name: str,
+        declaration: Mapping[str, Any],
+        budget: Budget | None,
+        *,
+        chosen_by: str | None = None,
+    ) -> Dataset:
         """The dataset of this name: as it is on record, or, by a `Ledger`, new with this budget.
 
         Args:
             name: its identity, for good; not that of a file, a view or a content.
             declaration: "unit", "version" and everything else that the steward promises, as plain data.
             budget: None means the one on record.
+            chosen_by: the name of the digest that decides whose rows and groups count, for a new dataset; one
+                on record keeps its own.
 
         Raises:
             LedgerMismatch: if the budget or the unit is another than on record, or something else but the
@@ -274,11 +283,13 @@ class Counter:
             known = book.accounts.get(dataset)
             if known is not None and not changes(known, wanted, budget):
                 return known.dataset()
-        return self._decide(dataset, wanted, budget)
+        return self._decide(dataset, wanted, budget, chosen_by)
 
-    def _decide(self, dataset: str, wanted: dict[str, Any], budget: Budget | None) -> Dataset:
+    def _decide(
+        self, dataset: str, wanted: dict[str, Any], budget: Budget | None, chosen_by: str | None
+    ) -> Dataset:
         """Puts on record what is not, or not so: nothing that an analyst does."""
-        del wanted, budget
+        del wanted, budget, chosen_by
         with self._journal.reading() as book:
             if dataset not in book.accounts:
                 raise AccessDenied(

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from sfumato.errors import LedgerMismatch, LedgerTampered
 from sfumato.ledger.budget import Budget
+from sfumato.ledger.chain import text
 from sfumato.ledger.counter import Counter
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.opening import Opened, Wish, opened
@@ -69,7 +70,9 @@ class Ledger(Counter):
         finally:
             found.store.close()
 
-    def _decide(self, dataset: str, wanted: dict[str, Any], budget: Budget | None) -> Dataset:
+    def _decide(
+        self, dataset: str, wanted: dict[str, Any], budget: Budget | None, chosen_by: str | None
+    ) -> Dataset:
         """Puts a dataset on record with its budget, or what is declared anew about one."""
         with self._journal.writing() as draft:
             known = draft.book.accounts.get(dataset)
@@ -79,7 +82,8 @@ class Ledger(Counter):
                     raise LedgerMismatch(
                         f"The ledger has no budget for {dataset!r} yet: give one when it is first used."
                     )
-                draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted)
+                chooses = {} if chosen_by is None else {"chosen_by": text(chosen_by, "chosen_by")}
+                draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted, **chooses)
                 draft.add("open", dataset, budget=budget.to_dict())
             else:
                 for kind in changes(known, wanted, budget):

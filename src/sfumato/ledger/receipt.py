@@ -47,6 +47,8 @@ class Dataset:
         budget: the one in force.
         declaration: unit, schema and version as last declared.
         closed: whether its budget is closed.
+        chosen_by: what decides whose rows and groups count where there are too many, by its name; None for
+            one that was registered before names were kept.
     """
 
     id: str
@@ -55,6 +57,7 @@ class Dataset:
     budget: Budget
     declaration: Mapping[str, Any]
     closed: bool
+    chosen_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

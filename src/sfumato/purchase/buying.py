@@ -49,6 +49,7 @@ class Purchase(Generic[T]):
         choose: Which of the answers on record, newest first, will do; None: none of them. The newest does
             unless something else is said.
         reads: The fingerprints of what `answer` reads; None: the question's own.
+        check: Refuses what could not be answered: called before it is paid, and not for an answer on record.
         resumable: Whether `answer` takes blocks of what was paid (`right.block`), each with its own reads:
             then a fit whose process died is gone on with, for what it has not taken yet.
 
@@ -67,6 +68,7 @@ class Purchase(Generic[T]):
     read_back: Callable[[bytes], T]
     choose: Callable[[Iterator[Bought[T]]], Bought[T] | None] = _newest
     reads: tuple[str, ...] | None = None
+    check: Callable[[], None] = lambda: None
     resumable: bool = False
 
 
@@ -107,6 +109,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
         begun = ledger.resume(wanted.dataset, wanted.fingerprint) if wanted.resumable else None
         if begun is not None and begun.receipt.loss != wanted.loss:
             begun = None  # another price is another fit
+        wanted.check()
         right = begun or ledger.debit(
             wanted.dataset,
             wanted.loss,

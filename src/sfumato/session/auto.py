@@ -144,7 +144,6 @@ def _histogram(
     if not pay:
         kept = known(session.ledger, wanted)
         return (None if kept is None else kept.answer), Fraction(0)
-    session.vault.check((question,))
     bought = session.buy(wanted)
     return bought.answer, Fraction(0) if bought.free else epsilon
 
@@ -183,4 +182,5 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         write=Answer.to_bytes,
         read_back=Answer.from_bytes,
         choose=lambda kept: min(kept, key=lambda each: each.answer.noises[0].scale, default=None),
+        check=lambda: session.vault.check((question,)),
     )

@@ -196,7 +196,6 @@ def choosing(
     places = [place for place, key in enumerate(measured.combinations) if key[0] is not None]
     if many > len(places):
         raise InvalidParameter(f"count must be at most {len(places)}, the number of values to choose from.")
-    session.vault.check((measured,))
     dataset, each = session.dataset_of(query.report), price / many
     adds = dataset.budget.accountant == "basic"
     tool, mine = (
@@ -235,6 +234,7 @@ def choosing(
         memo=Memo("most common", words, price, Fraction(0), law, measured.table),
         answer=answer,
         price=price,
+        check=lambda: session.vault.check((measured,)),
     )
     return Asked(wanted, shown)
 
@@ -285,7 +285,6 @@ def crossing(
             "The questions are about several datasets, or one of them is asked twice.",
             "Give different questions that one budget pays for.",
         )
-    session.vault.check(measured)
     tools = [instrument(each.measurements[0], each) for each in measured]
     unit = min(tool.unit for tool in tools)  # powers of two: all values are whole numbers of the smallest
     scales = [int(tool.unit / unit) for tool in tools]
@@ -317,6 +316,7 @@ def crossing(
         memo=Memo("first above", words, price, Fraction(0), "above-threshold", first),
         answer=answer,
         price=price,
+        check=lambda: session.vault.check(measured),
     )
     return Asked(wanted, shown)
 
@@ -330,6 +330,7 @@ def _purchase(
     memo: Memo,
     answer: Callable[[Right], Kept],
     price: Fraction,
+    check: Callable[[], None],
 ) -> Purchase[Kept]:
     """A choice: the fingerprint covers spender and reads; one on record that cost no less will do."""
     reads = tuple(each.fingerprint for each in questions)
@@ -347,6 +348,7 @@ def _purchase(
         read_back=Kept.from_bytes,
         choose=as_good,
         reads=reads,
+        check=check,
     )
 
 

@@ -235,9 +235,8 @@ class Query:
         return self._planned(Terms()).recipe
 
     def purchase(self, quote: Quote) -> Purchase[Answer]:
-        """What `release` buys for a quote; what has no form in the engine's language is refused here."""
+        """What `release` buys for a quote; what has no form in the engine's language is refused unpaid."""
         session, questions = self._session, quote.recipe.questions
-        session.vault.check(questions, quote.rows)
 
         def answer(right: Right) -> Answer:
             return answered(
@@ -260,6 +259,7 @@ class Query:
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
             choose=lambda kept: next((each for each in kept if each.answer.as_good_as(quote)), None),
+            check=lambda: session.vault.check(questions, quote.rows),
         )
 
 

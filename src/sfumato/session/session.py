@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import engine as open_engine
+from sfumato.engines.dialect import EARLIER
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
@@ -103,10 +104,15 @@ class Session:
         self._attached, self.tables, self.prepared = attached, dict(attached.tables), dict(attached.prepared)
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
-            name: self.ledger.register(name, declaration_of(members), budget)
+            name: self.ledger.register(
+                name, declaration_of(members), budget, chosen_by=self._engine.dialect.digest.name
+            )
             for name, members in attached.members.items()
         }
-        self.vault = Vault(self._engine, self.tables, self._salts())
+        whose = self._whose()
+        salts = {name: _salt(dataset.salt) for name, dataset in whose.items()}
+        digests = {name: dataset.chosen_by or EARLIER for name, dataset in whose.items()}
+        self.vault = Vault(self._engine, self.tables, salts, digests)
 
     @property
     def analyst(self) -> str | None:
@@ -178,10 +184,10 @@ class Session:
         private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
         return self._datasets[dataset_of(self.tables[report.child.table], private)]
 
-    def _salts(self) -> dict[str, int]:
-        """The key of the hash that chooses groups, for each private table: that of its dataset."""
+    def _whose(self) -> dict[str, Dataset]:
+        """The dataset of each private table, which has the digest that chooses groups, and its key."""
         private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
-        return {table.name: _salt(self._datasets[dataset_of(table, private)].salt) for table in private}
+        return {table.name: self._datasets[dataset_of(table, private)] for table in private}
 
     def balance(self, dataset: str | None = None) -> Balance:
         """What is spent and left of a dataset's budget, by its own gate; for the session's analyst if any."""

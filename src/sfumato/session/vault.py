@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.engines.base import Engine
+    from sfumato.engines.dialect import Dialect
     from sfumato.plan.questions.nodes import Measured
     from sfumato.plan.questions.relations import Rows
 
@@ -40,10 +41,16 @@ class Vault:
     """
 
     def __init__(
-        self, engine: Engine, tables: Mapping[str, Any], salts: Mapping[str, int] | None = None
+        self,
+        engine: Engine,
+        tables: Mapping[str, Any],
+        salts: Mapping[str, int] | None = None,
+        digests: Mapping[str, str] | None = None,
     ) -> None:
+        """Hold them, and what chooses rows and groups of each table: the name of a digest, and its key."""
         self._engine, self._tables = engine, tables
         self._salts = {} if salts is None else salts
+        self._digests = {} if digests is None else digests
         self._made: dict[int, tuple[Measured, Any]] = {}
 
     def check(self, questions: Sequence[Measured], rows: Rows | None = None) -> None:
@@ -111,7 +118,7 @@ class Vault:
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
         right.use(rows_fingerprint(measured))
-        salt, dialect = self._salts.get(measured.table, 0), self._engine.dialect
+        salt, dialect = self._salts.get(measured.table, 0), self._dialect(measured)
         return self._guarded(
             measured, lambda: lower_rows(measured, self._tables, dialect, salt=salt), rows_read
         )
@@ -119,7 +126,12 @@ class Vault:
     def _statement(self, measured: Measured, rows: Rows | None = None) -> Any:
         salt = self._salts.get(measured.table, 0)
         known = rows if rows is not None and rows.source == measured.rows else self._tables
-        return lower(measured, known, dialect=self._engine.dialect, salt=salt)
+        return lower(measured, known, dialect=self._dialect(measured), salt=salt)
+
+    def _dialect(self, measured: Measured) -> Dialect:
+        """The engine's, in which nothing chooses but what is on record."""
+        dialect = self._engine.dialect
+        return dialect.choosing_by(self._digests.get(measured.table, dialect.digest.name))
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
         return self._read(measured, 0).columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import hashlib
 import itertools
 import math
 import random
@@ -17,6 +18,7 @@ from sqlglot import exp
 
 from sfumato.engines import Engine
 from sfumato.engines.base import UNIT_COLUMN, Source, pointer_column
+from sfumato.engines.dialect import PORTABLE
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.schema import Enum, Float, Int, Kind, PrivacyUnit, PrivateTable
@@ -253,6 +255,7 @@ def _casts(engine: Engine, given: Given) -> Iterator[str]:
 
 def _digest(engine: Engine, given: Given) -> Iterator[str]:
     draw = random.Random(7)
+    yield from _portable(engine, given)
     days = pa.array([0, -(2**31) + 2, 2**31 - 2, None], pa.int32()).cast(pa.date32())
     odd = pa.table({"d": days, "x": pa.array([math.nan, -0.0, 1e308, None], pa.float64())})
     engine.attach("o", given(odd), {"d": "date", "x": "float"})
@@ -300,6 +303,20 @@ def _digest(engine: Engine, given: Given) -> Iterator[str]:
         near = [len({*first[a]} & {*first[b]}) for a, b in itertools.pairwise(units)]
         if discrete_finding(near[::2], {0: 1 / 20, 1: 9 / 20, 2: 9 / 20, 3: 1 / 20}).p < _ALPHA:
             yield f"choices of neighbouring ids are not independent for {kind} ids"
+
+
+def _portable(engine: Engine, given: Given) -> Iterator[str]:
+    """The digest that every engine has is the same function in each of them."""
+    rows = {"i": [0, -7, 2**63 - 1, None], "t": ["", "a", "Zürich\x1f日本語", None],
+            "p": [True, False, None, None], "d": [*_DAYS]}  # fmt: skip
+    engine.attach("p", given(pa.table(rows)), {name: _KINDS[name] for name in rows})
+    portable = engine.dialect.choosing_by(PORTABLE.name)
+    lot = portable.chosen_by(exp.cast(number(5), "BIGINT"), *map(column, rows))
+    for *values, told in _fetched(engine, "p", [*((name, column(name)) for name in rows), ("l", lot)]):
+        texts = ["!" if value is None else str(value).lower() if value in (True, False) else str(value)
+                 for value in (5, *values)]  # fmt: skip
+        if told != hashlib.md5("\x1f".join(texts).encode(), usedforsecurity=False).hexdigest():
+            yield f"the portable digest of {values} is {told!r}"
 
 
 def _answers(engine: Engine, given: Given) -> Iterator[str]:
