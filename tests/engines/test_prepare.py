@@ -235,7 +235,7 @@ def test_a_prepared_file_is_known_by_its_note_and_not_by_its_name(tmp_path):
 def test_a_declaration_that_the_file_was_not_prepared_for_is_refused(tmp_path):
     path = prepare(table_of(frame(some_rows())), tmp_path / "p.duckdb").path
     with DuckDB() as engine:
-        with pytest.raises(SourceUnusable, match='another unit than "age"; prepare the table again'):
+        with pytest.raises(SourceUnusable, match='a unit other than "age"; prepare the table again'):
             engine.attach("t", path, {"country": "text"}, unit="age")
         with pytest.raises(SourceUnusable, match='without the column "age" as float'):
             engine.attach("t", path, {"age": "float"}, unit="user")

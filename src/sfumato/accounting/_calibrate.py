@@ -57,7 +57,7 @@ def calibrate(
         tolerance: how far above the least parameter the answer may lie, relatively.
 
     Raises:
-        InvalidParameter: if even `high` does not meet the target, or `make` gives something else than a loss.
+        InvalidParameter: if even `high` does not meet the target, or `make` does not give a loss.
 
     Privacy:
         Claim: the loss at the returned number (taken as the decimal it shows) meets (ε, δ): that was checked

@@ -21,7 +21,7 @@ class Certain:
 
     Attributes:
         hits: Whether it is, for each of them.
-        is_rarer: Who has another value than the most frequent one.
+        is_rarer: Who has a value other than the most frequent one.
         frequent: The share of the most frequent one.
         by_value: For each value that is certain of somebody, of how many, and how many have it.
     """

@@ -135,7 +135,7 @@ def price(
         depend on the data, nor on sensitivities, thresholds and bounds.
 
     Raises:
-        InvalidParameter: for a function that spends nothing, or another set of parameters than it takes.
+        InvalidParameter: for a function that spends nothing, or parameters that it does not take.
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", "this")
     known = PRICED.get(name)

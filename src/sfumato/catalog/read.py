@@ -74,7 +74,7 @@ class Catalog:
         engine: What a read may use.
         analyst: In whose name to ask, if anyone's.
         public: Tables about no one, which questions about any dataset may use.
-        moved: Whether an argument or the environment names another ledger than the file does.
+        moved: Whether an argument or the environment names a ledger other than the file's.
     """
 
     path: Path

@@ -165,7 +165,7 @@ def names_in(file: str) -> list[str]:
     """The names of a file's columns.
 
     Raises:
-        InvalidParameter: if there is no such file, or it is no table.
+        InvalidParameter: if there is no such file, or it is not a table.
         SourceUnusable: if the file cannot be read.
     """
     from sfumato.anonymity.tables import names_of

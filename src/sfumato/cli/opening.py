@@ -103,7 +103,7 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
 
 
 def _own_ledger(catalog: Catalog) -> None:
-    """Refuse an analyst's question that another ledger than the steward's would pay.
+    """Refuse an analyst's question that a ledger other than the steward's would pay.
 
     Raises:
         AccessDenied: if an analyst is named, and a flag or the environment names another ledger.

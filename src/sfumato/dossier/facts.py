@@ -116,7 +116,7 @@ def facts(
 
     Raises:
         LedgerTampered: if the ledger does not verify: a dossier rests on it.
-        LedgerMismatch: if the file declares another unit or other bounds than are on record.
+        LedgerMismatch: if the file declares a unit or bounds that are not those on record.
         InvalidParameter: if the ledger has no such dataset.
     """
     verification = _verified(ledger)

@@ -183,7 +183,7 @@ class Engine(Protocol):
 
 
 def check_address(source: Source, schemes: Collection[str]) -> None:
-    """Refuse a source that is an address of another kind than these.
+    """Refuse a source that is an address of any other kind.
 
     Raises:
         SourceUnusable: if it is one.

@@ -66,7 +66,7 @@ class Note:
         """
         again = "prepare the table again"
         if unit.casefold() != self.unit.casefold():
-            raise SourceUnusable(f'{shown} was prepared for another unit than "{unit[:100]}"; {again}.')
+            raise SourceUnusable(f'{shown} was prepared for a unit other than "{unit[:100]}"; {again}.')
         held = {name.casefold(): kind for name, kind in self.columns.items()}
         for name, kind in columns.items():
             if held.get(name.casefold()) != kind:

@@ -95,7 +95,7 @@ def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_
     - "auction": to those to whom it is worth most, and each pays what its share would have been worth to
       the others (Vickrey, Clarke, Groves), in credits of the house.
 
-    Under each of them no team gains by asking for another amount than it needs, or for what it is not worth
+    Under each of them no team gains by asking for an amount other than it needs, or for what it is not worth
     to it: under the first two because a share grows with the request only until the request is met, and
     then not at all; in the auction because a team's own words never enter what it pays for what it gets.
     To divide *in proportion to the requests* has neither property: whoever asks for more gets more. The first

@@ -141,7 +141,7 @@ class CongestionGame:
         """The place of each player's type in `types`.
 
         Raises:
-            InvalidValue: for another number of players than declared, or an unknown type; outside the claim
+            InvalidValue: for a number of players other than declared, or an unknown type; outside the claim
                 of what is computed from types, each of which is looked up by itself.
         """
         if not hasattr(types, "__len__") or len(types) != self.players:

@@ -34,7 +34,7 @@ class Balance:
         spent: ε spent, at the budget's δ: exact under basic, otherwise rounded up.
         remaining: what can still be spent: the budget's ε less what is spent, rounded down; for an analyst
             never more than the dataset itself has left; 0 where nothing more can be asked.
-        spent_delta: δ spent. Under another accountant than basic, what losses have set aside.
+        spent_delta: δ spent. Under accountants other than basic, what losses have set aside.
         remaining_delta: the same of δ.
         entries: how many debits.
         open: whether more can be asked at all (not closed, not revoked).

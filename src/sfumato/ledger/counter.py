@@ -83,7 +83,7 @@ class Counter:
         """In whose name a question that names this analyst, or nobody, is paid here.
 
         Raises:
-            AccessDenied: if that is another analyst than this counter's.
+            AccessDenied: if that is not this counter's analyst.
         """
         own = self._analyst
         if own is not None and analyst is not None and alike(text(analyst, "analyst")) != alike(own):
@@ -181,7 +181,7 @@ class Counter:
             BudgetExceeded: if it does not fit. Nothing was spent.
             AccessDenied: if the budget is closed or the analyst revoked, or another one than this counter's.
                 Nothing was spent.
-            UnsupportedLoss: if the loss holds for other neighbours than the dataset's unit has.
+            UnsupportedLoss: if the loss is not for the neighbours that the dataset's unit has.
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")

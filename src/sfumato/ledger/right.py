@@ -190,7 +190,7 @@ class Steps:
         paid, whole = right.receipt.loss, gate.loss
         adjacency = None if paid is None else paid.adjacency
         if paid is None or paid != (whole if adjacency is None else whole.under(adjacency)):
-            raise AccessDenied("This fit was paid for another loss than its filter allows.")
+            raise AccessDenied("This fit was paid for a loss other than its filter allows.")
         if any(gate.spent if isinstance(gate.spent, tuple) else (gate.spent,)):
             raise InvalidParameter("A fit begins with a filter that has spent nothing.")
         right._begin()

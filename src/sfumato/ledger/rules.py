@@ -107,7 +107,7 @@ def declared(declaration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
-    """Refuses another privacy unit than the one a budget was opened for."""
+    """Refuses a privacy unit other than the one a budget was opened for."""
     if account.declaration["unit"] != wanted["unit"]:
         raise LedgerMismatch(
             f"{account.name!r} was registered with another privacy unit, for which its budget was opened. "
@@ -126,8 +126,8 @@ def changes(account: Account, wanted: Mapping[str, Any], budget: Budget | None) 
     if {**account.declaration, "version": None} != {**wanted, "version": None}:
         if account.debits:
             raise LedgerMismatch(
-                f"{account.name!r} was spent on with another schema or other bounds than are declared now. "
-                "Declare those again, or have the steward redeclare it."
+                f"{account.name!r} was spent on with a schema or bounds that differ from those declared now. "
+                "Declare the old ones again, or have the steward redeclare it."
             )
         return ["redeclare"]
     return [] if account.declaration.get("version") == wanted.get("version") else ["version"]

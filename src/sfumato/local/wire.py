@@ -110,7 +110,7 @@ def read_reports(path: str | os.PathLike[str], randomizer: Randomizer[Any] | Non
 
     Raises:
         SourceUnusable: for a file that cannot be opened, has no reports, or is damaged or cut off.
-        InvalidParameter: for reports of another randomizer than the one given, or one that is not known here.
+        InvalidParameter: for reports of a randomizer other than the one given, or one that is unknown here.
     """
     place = Path(path)
     with _opened(place) as stream:

@@ -166,7 +166,7 @@ class Vault:
 
 
 def rows_fingerprint(measured: Measured) -> str:
-    """What the rows of a question are paid for as: another thing than its sums."""
+    """What the rows of a question are paid for as, which is not what its sums are."""
     return hashlib.sha256(f"rows of {measured.fingerprint}".encode()).hexdigest()
 
 

@@ -132,7 +132,7 @@ def _place(tokens: Sequence[Token]) -> int | None:
 
 
 def _check_before(tokens: Sequence[Token], at: int) -> None:
-    """Refuse the clause behind another word than SELECT, and another word than the clause behind SELECT."""
+    """Refuse the clause behind any word but SELECT, and any word but the clause behind SELECT."""
     word = word_at(tokens, at + 1)
     before = tokens[at - 1]
     late = before.token_type in (TokenType.DISTINCT, TokenType.ALL) and is_kind(
