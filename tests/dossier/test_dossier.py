@@ -468,7 +468,7 @@ def test_a_prepared_file_is_quoted_as_it_is_asked(folder):
         for engine in (inner, Unopened(inner, public=[])):
             session = sf.Session(prepared, budget=sf.Budget(1), engine=engine)
             quote = session.sql(ask).quote(epsilon=1)
-            errors.append((quote.measured.bounding, quote.columns[1].half_width))
+            errors.append((quote.measured.bounding.name, quote.columns[1].half_width))
             session.close()
         assert errors[0] == errors[1]
         assert errors[0][0] == "grouped"

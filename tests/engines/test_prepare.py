@@ -27,6 +27,7 @@ from sfumato.engines.prepare import prepare
 from sfumato.engines.prepared import METADATA
 from sfumato.errors import Cancelled, InvalidParameter, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.bounding.prepared import Prepared
 from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.session.query import Query
 from sfumato.session.reading import align
@@ -366,7 +367,7 @@ QUERIES = (
 
 
 def _read(table, text):
-    question = replace(measured_of(parse(text, {"visits": table}), table), bounding="prepared")
+    question = replace(measured_of(parse(text, {"visits": table}), table), bounding=Prepared())
     with DuckDB(threads=2) as engine:
         engine.attach("visits", table.source, KINDS, unit="user")
         assert engine.is_prepared("visits")
@@ -406,7 +407,7 @@ def test_a_session_answers_from_a_prepared_file(tmp_path):
     kept = Counter(line[1] for lines in ranks(path).values() for line in lines[: UNIT.max_rows])
     with sf.Session(table_of(path), budget=sf.Budget(10**6)) as session:
         report = session.sql(QUERIES[1]).report
-        ranked = replace(report, child=replace(report.child, bounding="prepared"))
+        ranked = replace(report, child=replace(report.child, bounding=Prepared()))
         release = Query(session, ranked).release(epsilon=10**4)
         for row in release.table.to_pylist():
             assert row["n"] == kept[repr(row["country"])]

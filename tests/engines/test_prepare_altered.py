@@ -18,6 +18,7 @@ from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.bounding import boundings
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.plan.questions.sensitivity import sensitivities, sensitivity
 from sfumato.session.reading import reading
@@ -241,7 +242,7 @@ def changes(draw):
 
 def _question(text, bounding, table):
     report = parse(text, {"visits": table})
-    return measured_of(replace(report, child=replace(report.child, bounding=bounding)), table)
+    return measured_of(replace(report, child=replace(report.child, bounding=boundings()[bounding])), table)
 
 
 def _columns(connection, question, table):

@@ -15,6 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.plan.answers.reconcile import reconciled_lines
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions.bounding.choose import Choose
 from sfumato.plan.questions.nodes import Key, Measured, Measurement
 from sfumato.plan.questions.others import (
     Line,
@@ -294,7 +295,7 @@ def test_no_placement_of_a_units_groups_moves_a_level_further_and_one_moves_it_a
             question(levels),
             unit=unit,
             measurements=(measurement,),
-            bounding="choose",
+            bounding=Choose(),
         )
         (claim,) = sensitivities(measured)
         assert claim.l1 == len(levels) * max(map(sum, moves))

@@ -10,6 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.plan.questions.bounding import boundings
 from sfumato.plan.questions.sensitivity import sensitivities
 from sfumato.session.query import Query
 
@@ -83,7 +84,7 @@ def test_listed_keys_are_counted_by_a_filter(opened):
     session = opened("country")
     assert session.prepared == {"visits": ("country",)}
     release = session.sql(BY_COUNTRY).release(**SURE)
-    assert release.quote.measured.bounding == "grouped"
+    assert release.quote.measured.bounding.name == "grouped"
     found = {row["country"]: row for row in release.table.to_pylist()}
     assert list(found) == ["FR", "DE", "IT"]
     for row in found.values():
@@ -95,7 +96,7 @@ def test_listed_keys_are_counted_by_a_filter(opened):
 def test_all_rows_count_where_nobody_has_more_than_may(opened):
     session = opened("city", unit=sf.PrivacyUnit("user", max_groups=4, max_rows=80))
     release = session.sql(BY_CITY).release(**SURE)
-    assert release.quote.measured.bounding == "grouped"
+    assert release.quote.measured.bounding.name == "grouped"
     found = {row["city"]: row for row in release.table.to_pylist()}
     true = Counter(row["city"] for row in DATA)
     people = Counter(city for _, city in {(row["user"], row["city"]) for row in DATA})
@@ -107,7 +108,7 @@ def test_all_rows_count_where_nobody_has_more_than_may(opened):
 def test_units_count_in_as_many_groups_and_with_as_many_rows_as_declared(opened, k, r):
     session = opened("city", unit=sf.PrivacyUnit("user", max_groups=k, max_rows=k * r))
     release = session.sql(BY_CITY).release(**SURE)
-    assert release.quote.measured.bounding == "grouped"
+    assert release.quote.measured.bounding.name == "grouped"
     found = release.table.to_pylist()
     pairs = Counter((row["user"], row["city"]) for row in DATA)
     groups = Counter(user for user, _ in pairs)
@@ -130,7 +131,7 @@ def test_both_keys_in_any_order(opened):
     one = session.sql("SELECT country, city, COUNT(*) AS n FROM visits GROUP BY country, city")
     two = session.sql("SELECT city, country, COUNT(*) AS n FROM visits GROUP BY city, country")
     release = one.release(**SURE)
-    assert release.quote.measured.bounding == "grouped"
+    assert release.quote.measured.bounding.name == "grouped"
     assert two.release(**SURE).free
 
 
@@ -169,14 +170,14 @@ FALLBACKS = {
 @pytest.mark.parametrize("text", FALLBACKS)
 def test_other_questions_are_held_as_they_would_be_without_a_grouping(opened, text):
     release = opened("country").sql(text).release(**SURE)
-    assert (release.quote.recipe.questions[0].bounding) == FALLBACKS[text]
+    assert (release.quote.recipe.questions[0].bounding.name) == FALLBACKS[text]
     assert release.table.num_rows
 
 
 def test_who_asks_for_a_way_gets_it(opened):
     session = opened("country")
     for way in ("reweight", "choose"):
-        assert session.sql(BY_COUNTRY).quote(epsilon=1, bounding=way).measured.bounding == way
+        assert session.sql(BY_COUNTRY).quote(epsilon=1, bounding=way).measured.bounding.name == way
     with pytest.raises(InvalidParameter):
         session.sql(BY_COUNTRY).quote(epsilon=1, bounding="grouped")
 
@@ -187,8 +188,8 @@ def test_ranks_that_are_not_there_are_not_taken_on_trust(opened, way):
     plain = sf.Session(table(pa.Table.from_pylist(DATA)), budget=sf.Budget(10, "0.01"))
     for session in (opened("country"), plain):
         report = session.sql(text).report
-        forced = Query(session, replace(report, child=replace(report.child, bounding=way)))
-        assert forced.quote(epsilon=1, delta="1e-6").measured.bounding == "choose"
+        forced = Query(session, replace(report, child=replace(report.child, bounding=boundings()[way])))
+        assert forced.quote(epsilon=1, delta="1e-6").measured.bounding.name == "choose"
     plain.close()
 
 
@@ -206,7 +207,7 @@ def test_googles_limits_are_filters_on_the_same_ranks(opened):
         "FROM visits GROUP BY city"
     )
     releases = [session.sql(text.format(k)).release(**SURE) for k in (1, 2)]
-    assert {each.quote.measured.bounding for each in releases} == {"grouped"}
+    assert {each.quote.measured.bounding.name for each in releases} == {"grouped"}
     counts = [sum(each.table["u"].to_pylist()) for each in releases]
     groups = Counter(user for user, _ in {(row["user"], row["city"]) for row in DATA})
     assert counts == [sum(min(k, many) for many in groups.values()) for k in (1, 2)]
@@ -214,7 +215,7 @@ def test_googles_limits_are_filters_on_the_same_ranks(opened):
 
 def test_the_number_of_groups_can_be_bought(opened):
     release = opened("city").sql(BY_CITY).release(epsilon=100, delta="1e-6", bounds="auto")
-    assert release.quote.measured.bounding == "grouped"
+    assert release.quote.measured.bounding.name == "grouped"
     limit = release.quote.measured.unit.max_groups
     assert f"in at most {limit} groups" in " ".join(release.bounds)
 
@@ -255,7 +256,7 @@ def test_one_unit_moves_what_is_read_by_no_more_than_is_claimed(tmp_path, by, ad
         ).path
         with sf.Session(table(source, unit), budget=sf.Budget(10**6, "0.01")) as session:
             measured = session.sql(text).quote(epsilon=1, delta="1e-6").measured
-            assert measured.bounding == "grouped"
+            assert measured.bounding.name == "grouped"
             found = session.vault._read(measured, 0)
             lists = [*found.columns, *([found.units] if by == "city" else [])]
             answers[other] = [dict(zip(found.groups, each, strict=True)) for each in lists]

@@ -16,6 +16,7 @@ import sfumato as sf
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.bounding.choose import Choose
 from sfumato.sql.read.parse import parse
 from sfumato.sql.write import choice
 from sfumato.sql.write.lower import lower
@@ -79,7 +80,7 @@ def answered(rows, text, salt):
     """What the statement gives, by group."""
     table = table_of(None)
     measured = measured_of(parse(text, {"t": table}), table)
-    measured = replace(measured, bounding="choose")
+    measured = replace(measured, bounding=Choose())
     made = lower(measured, {"t": table}, DUCKDB, salt=salt).sql("duckdb")
     names = (UNIT_COLUMN, "a", "b", "x")
     types = (pa.int64(), pa.string(), pa.int64(), pa.float64())

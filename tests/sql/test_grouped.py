@@ -5,6 +5,7 @@ from dataclasses import replace
 import sfumato as sf
 from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.prices.recipe import recipe
+from sfumato.plan.questions.bounding import boundings
 from sfumato.sql.asking import ask
 from sfumato.sql.write.lower import lower
 
@@ -15,7 +16,7 @@ def lowered(text, *, max_rows=6, way="grouped"):
     unit = sf.PrivacyUnit("u", max_groups=2, max_rows=max_rows)
     table = sf.PrivateTable("t", source=None, unit=unit, schema=SCHEMA)
     report = ask(text, {"t": table}).report
-    measured = recipe(replace(report, child=replace(report.child, bounding=way)), table).measured
+    measured = recipe(replace(report, child=replace(report.child, bounding=boundings()[way])), table).measured
     return lower(measured, {"t": table}, DUCKDB, salt=5).sql("duckdb")
 
 

@@ -25,6 +25,7 @@ from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.bounding.choose import Choose
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.sensitivity import WEIGHT
 from sfumato.schema import ColumnType, Date, Enum, Int, PrivacyUnit, PrivateTable, Text
@@ -57,7 +58,7 @@ def question(kind: str) -> tuple[Measured, PrivateTable]:
     table = PrivateTable("t", source=None, unit=unit, schema=schema)
     sums = ", ".join(f"SUM(x{i})" for i in range(COLUMNS))
     report = parse(f"SELECT k, {sums} FROM t GROUP BY k", {"t": table})
-    return measured_of(replace(report, child=replace(report.child, bounding="choose")), table), table
+    return measured_of(replace(report, child=replace(report.child, bounding=Choose())), table), table
 
 
 def as_it_is(statement: exp.Expr) -> None:

@@ -25,6 +25,7 @@ from sfumato.errors import EngineFailed, QueryRefused
 from sfumato.plan.expressions.tree import Call, Column, Literal
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.questions import sensitivity as claims
+from sfumato.plan.questions.bounding import boundings
 from sfumato.plan.questions.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
 from sfumato.plan.questions.others import Line, lines_of, picks_of
 from sfumato.plan.questions.relations import rows_of
@@ -408,7 +409,7 @@ def _questions(asked: Asked, tables: Mapping[str, Any]) -> tuple[Report, tuple[M
         sizes = [sizes_of(each.argument, rows) for each in calls if each.argument is not None]
         report = bounded(report, dict.fromkeys(calls, asked.auto))
     if asked.bounding is not None:
-        report = replace(report, child=replace(report.child, bounding=asked.bounding))
+        report = replace(report, child=replace(report.child, bounding=boundings()[asked.bounding]))
     return report, (*dict.fromkeys(sizes), *recipe(report, rows).questions)
 
 

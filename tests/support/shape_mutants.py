@@ -22,6 +22,9 @@ from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_C
 from sfumato.engines.dialect import Digest
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.questions import sensitivity as claims
+from sfumato.plan.questions.bounding import Bounding, boundings
+from sfumato.plan.questions.bounding._lemmas import Vector
+from sfumato.plan.questions.bounding.grouped import Grouped
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.sensitivity import Sensitivity
 from sfumato.plan.questions.sources import Joined
@@ -46,7 +49,7 @@ class ShapeMutant:
 
 
 _lower, _rows, _united, _scan = lowering.lower, shared.Parts.rows, sources._united, sources._scan
-_sensitivity, _sensitivity_in, _chosen = claims.sensitivity, claims.sensitivity_in, claims._chosen
+_sensitivity, _sensitivity_in = claims.sensitivity, claims.sensitivity_in
 _group_rank, _place = prepare.group_rank, prepare.place
 
 
@@ -220,9 +223,19 @@ def _places_as_they_come(keys: Sequence[str]) -> str:
 _OLD = {"amount": (0, 1), "qty": (0, 1), "age": (0, 110), "income": (-1, 1), "price": (0, 1), "count": (0, 5)}
 
 
-def _one_row(measurement: Measurement, unit: PrivacyUnit, groups: int | None, reach: int) -> Sensitivity:
-    del reach
-    return _chosen(measurement, unit, groups, 1)
+def _one_row(_: Bounding, vector: Vector) -> tuple[int, int]:
+    return vector.measurement.ends
+
+
+def _halved(way: Bounding) -> Mutant:
+    """Half of what a way of bounding claims."""
+    honest = type(way).sensitivity
+
+    def half(self: Bounding, vector: Vector) -> Sensitivity:
+        claim = honest(self, vector)
+        return Sensitivity(claim.l1 // 2, claim.l2_squared // 4)
+
+    return _patched((type(way), "sensitivity", half))
 
 
 def _old_bounds(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
@@ -260,6 +273,10 @@ def _on_every_line(shelf: Any, group: tuple[Any, ...]) -> list[int]:
 def _one_value(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
     found = _sensitivity(measurement, unit, **options)
     return Sensitivity(1, 1) if measurement.kind == "values" else found
+
+
+_ASKING = {"reweight": "public inner"}
+"""A form that asks for a way of bounding, where that is not called the same."""
 
 
 def _also(name: str, *forms: str) -> ShapeMutant:
@@ -306,7 +323,11 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     "rows counted for units of a prepared table": ShapeMutant(
         _patched((shared.Parts, "units", lambda _: count())), ("grouped",)
     ),
-    "one row a group claimed": ShapeMutant(_patched((claims, "_chosen", _one_row)), ("grouped",)),
+    "one row a group claimed": ShapeMutant(_patched((Grouped, "ends", _one_row)), ("grouped",)),
+    **{
+        f"half of {name} claimed": ShapeMutant(_halved(way), (_ASKING.get(name, name),))
+        for name, way in boundings().items()
+    },
     "levels claimed as one": ShapeMutant(_patched((claims, "sensitivity_in", _one_level)), ("levels",)),
     "open levels claimed as one": ShapeMutant(
         _patched((claims, "sensitivity_in", _one_level)), ("open levels",)

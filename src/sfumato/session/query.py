@@ -15,8 +15,7 @@ from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
-from sfumato.plan.questions.nodes import Bounding
-from sfumato.plan.questions.prepared import ready
+from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.purchase import Purchase
 from sfumato.render import is_text
@@ -83,7 +82,7 @@ class Query:
         error: Mapping[str, Rational] | Rational | None = None,
         confidence: Rational = 0.95,
         mechanism: str | None = None,
-        bounding: Bounding | None = None,
+        bounding: str | None = None,
         bounds: Literal["auto"] | None = None,
         touched: bool = False,
     ) -> Quote:
@@ -128,7 +127,8 @@ class Query:
         node = plan.report.child
         if terms.bounding is not None:
             return plan.asking(touched=terms.touched or node.touched, bounding=terms.bounding)
-        if node.bounding in ("prepared", "grouped"):  # what ranks there are is known here, not there
+        if node.bounding is not None and not node.bounding.asked:
+            # What ranks there are is known here, not there.
             node = replace(node, bounding=None)
         served = ready(node, prepared[node.table]) if node.table in prepared else None
         return plan.asking(touched=terms.touched or node.touched, bounding=served or node.bounding)
@@ -191,7 +191,7 @@ class Query:
         error: Mapping[str, Rational] | Rational | None = None,
         confidence: Rational = 0.95,
         mechanism: str | None = None,
-        bounding: Bounding | None = None,
+        bounding: str | None = None,
         bounds: Literal["auto"] | None = None,
         touched: bool = False,
     ) -> Release:

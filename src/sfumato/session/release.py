@@ -235,11 +235,7 @@ class Release:
         whose = self.quote.rows.owner
         if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
             return ""
-        if self.quote.measured.bounding in ("choose", "grouped") and self.quote.measured.keys:
-            many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
-            return f"Each {whose} counts in at most {many}; the bars do not cover that cut."
-        most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
-        return f"Each {whose} counts as at most {most}; the bars do not cover that cut."
+        return self.quote.measured.bounding.cut(whose, unit, keyed=bool(self.quote.measured.keys))
 
     def __repr__(self) -> str:
         return str(self)

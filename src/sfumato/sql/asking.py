@@ -12,6 +12,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.prices.plan import Plan
+from sfumato.plan.questions.bounding.choose import Choose
 from sfumato.plan.questions.nodes import Bar, Report
 from sfumato.plan.questions.relations import Rows
 from sfumato.schema import PrivacyUnit
@@ -141,7 +142,7 @@ def _as_google_means(plan: Plan, asked: Asked) -> Plan:
             "Join the public table that lists them, or leave group_selection_strategy out.",
         )
     _check_limits(asked, plan.rows.unit)
-    chosen = plan.asking(bounding="choose", limits=(asked.max_groups, asked.max_rows))
+    chosen = plan.asking(bounding=Choose(), limits=(asked.max_groups, asked.max_rows))
     chosen.check(strict=False)
     return chosen
 

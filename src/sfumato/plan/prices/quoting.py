@@ -284,9 +284,8 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
         rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
         units="units" in kinds,
     )
-    if measured.bounding == "grouped" and any(isinstance(each, QuantileSet) for each in found.extras):
-        most = measured.unit.max_rows
-        notes.append(f"For quantiles at most {most} of its rows count, in all groups together.")
+    if any(isinstance(each, QuantileSet) for each in found.extras):
+        notes += measured.bounding.quantile_notes(measured.unit)
     if measured.levels:
         notes.append(
             "Levels are made to agree afterwards: the bars of the answer reach from the agreed value to the "

@@ -23,19 +23,19 @@ from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.split import importance, least_cost
 from sfumato.plan.prices.touched import Touched, touched_of
 from sfumato.plan.questions.aggregates import Estimator, Part, statistic, ways_of
+from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.plan.questions.group_bounds import per_group
 from sfumato.plan.questions.levels import stages_of, told_apart
+from sfumato.plan.questions.needs import fitting
 from sfumato.plan.questions.nodes import (
     Aggregate,
     AggregateCall,
-    Bounding,
     Key,
     Measured,
     Measurement,
     Report,
 )
 from sfumato.plan.questions.others import Line, least_lines, lines_of, questions_of
-from sfumato.plan.questions.prepared import fits_groups
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
 from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.plan.questions.slots import Slot
@@ -129,7 +129,9 @@ def recipe(report: Report, table: Readable) -> Recipe:
     if base.levels:
         _check_levels(node, base)
     outside = [each for each in dict.fromkeys(node.aggregates) if statistic(each.function).external]
-    extras, placed = extras_of(outside, columns, replace(base, bounding=_without_choice(base)))
+    extras, placed = extras_of(
+        outside, columns, replace(base, bounding=base.bounding.beside(is_open=base.is_open))
+    )
     slots |= placed
     inside = [each for each in node.aggregates if each not in slots]
     count = read.count if node.predicate is None and not node.keys else None
@@ -180,8 +182,8 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         row_order = tuple(range(len(rows)))
     else:
         rows, row_order = _sorted_rows(node, order)
-    bounding = _bounding(node, unit, is_open=is_open)
-    if bounding in ("choose", "grouped") and unit.max_groups > unit.max_rows:
+    bounding = Reweight() if unit.column is None else fitting(node)
+    if bounding.few_groups and unit.max_groups > unit.max_rows:
         unit = _limited(unit, (unit.max_rows, unit.max_rows))
     measured = Measured(
         table=read.name,
@@ -197,24 +199,6 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         together=together,
     )
     return measured, row_order
-
-
-def _bounding(node: Aggregate, unit: PrivacyUnit, *, is_open: bool) -> Bounding:
-    """How units are held within their limits: as asked, where that fits what is asked for."""
-    if unit.column is None:
-        return "reweight"
-    if node.bounding == "grouped" and fits_groups(node):
-        return "grouped"
-    chosen = is_open or any(each.bounds is not None and each.bounds[0] == "group" for each in node.aggregates)
-    if chosen and node.bounding == "reweight":
-        raise QueryRefused(
-            "Weights fit public groups and bounds for each row; this question needs a choice of groups.",
-            "Leave bounding out, or list the keys and give bounds for each row.",
-        )
-    if chosen or node.bounding == "choose":
-        return "choose"
-    counts_units = any(each.function == "count_distinct" for each in node.aggregates)
-    return "prepared" if node.bounding == "prepared" and not counts_units else "reweight"
 
 
 def _together(node: Aggregate, order: Sequence[int]) -> tuple[tuple[Any, ...], ...] | None:
@@ -248,7 +232,7 @@ def _check_count(count: int, fix: str) -> None:
 
 def _check_levels(node: Aggregate, base: Measured) -> None:
     """Levels are added up from the finest groups, which fits sums over weighted rows or chosen groups."""
-    fits = base.bounding == "reweight" or base.is_open  # where groups are found, a unit counts in few of them
+    fits = base.bounding.adds_up or base.is_open  # where groups are found, a unit counts in few of them
     if not fits or not all(statistic(each.function).adds for each in node.aggregates):
         raise QueryRefused(
             "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
@@ -265,13 +249,6 @@ def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> Privac
     many = many if rows is None else min(many, rows)
     most = many * max(1, unit.max_rows // unit.max_groups) if rows is None else rows
     return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
-
-
-def _without_choice(base: Measured) -> Bounding:
-    """What holds units in the questions beside: over all groups together, as if none were chosen."""
-    if base.bounding == "grouped":
-        return "reweight" if base.is_open else "prepared"
-    return "reweight" if base.bounding == "choose" else base.bounding
 
 
 def _counts_units(each: AggregateCall, unit: PrivacyUnit) -> bool:

@@ -10,14 +10,13 @@ from typing import Literal, TypeVar
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, delta_of, positive, probability
 from sfumato.plan.prices.split import Mechanics
-from sfumato.plan.questions.nodes import Bounding
+from sfumato.plan.questions.bounding import Bounding, asked_for
 
 __all__ = ["Terms"]
 
 T = TypeVar("T", bound=str)
 
 _LAWS: tuple[Mechanics, ...] = ("laplace", "gaussian")
-_WAYS: tuple[Bounding, ...] = ("reweight", "choose")
 _BOUNDS: tuple[Literal["auto"], ...] = ("auto",)
 
 
@@ -69,7 +68,7 @@ class Terms:
             error,
             probability(confidence, "confidence"),
             _one_of(mechanism, _LAWS, 'mechanism is "laplace" or "gaussian"'),
-            _one_of(bounding, _WAYS, 'bounding is "reweight" or "choose"'),
+            None if bounding is None else asked_for(bounding),
             _one_of(bounds, _BOUNDS, 'bounds is "auto" or left out'),
             bool(touched),
         )

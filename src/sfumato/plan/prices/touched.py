@@ -15,6 +15,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, call, litera
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.price import instrument
+from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.plan.questions.nodes import Measured, Measurement, PerUnit, Source
 from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.plan.questions.sources import AggregateCall
@@ -98,15 +99,15 @@ def touched_of(main: Measured) -> Touched | None:
     Ranks of a prepared table were given before any condition, and are not seen here: behind one nothing can
     be said. Those of groups touch whoever has more groups, or rows in one, than count, listed or not.
     """
-    unit, ranked = main.unit, main.bounding == "grouped"
-    if unit.column is None or main.bounding == "prepared" or (ranked and main.predicate is not None):
+    unit, bounding = main.unit, main.bounding
+    if unit.column is None or not bounding.tells_touched(condition=main.predicate is not None):
         return None
-    predicate, outside = None if ranked else _predicate(main), _outside(main)
+    predicate, outside = None if bounding.ranks(unit) else _predicate(main), _outside(main)
     figures: list[tuple[str, AggregateCall]] = [(_ROWS, AggregateCall("count"))]
     figures += [] if outside is None else [(_OUTSIDE, AggregateCall("count", outside))]
     figures += _totals(main)
     source: Source
-    if main.bounding in ("choose", "grouped") and main.keys:
+    if bounding.few_groups and main.keys:
         keys = tuple((f"key {i}", key.expression) for i, key in enumerate(main.keys))
         pairs = PerUnit(main.rows, predicate, keys, tuple(figures))
         beyond: list[Expression] = [call("greater", Column(_ROWS), literal(rows_in_group(unit)))]
@@ -133,7 +134,7 @@ def touched_of(main: Measured) -> Touched | None:
         combinations=((),),
         measurements=(Measurement("rows"), Measurement("present", counted)),
         source=source,
-        bounding="reweight",
+        bounding=Reweight(),
         levels=(),
     )
     return Touched(question)

@@ -11,10 +11,10 @@ from sfumato.plan.expressions.tree import Column, Expression, Literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.aggregates._average import Average
-from sfumato.plan.questions.nodes import LEVEL, Bounding, Key, Measured, Measurement
+from sfumato.plan.questions.bounding import Bounding
+from sfumato.plan.questions.nodes import LEVEL, Key, Measured, Measurement
 from sfumato.plan.questions.others import searched_of
 from sfumato.plan.questions.relations import Rows
-from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
@@ -189,44 +189,8 @@ def unit_notes(
         notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
     elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
-    elif bounding == "grouped":
-        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
-        each = rows_in_group(unit)
-        count = "1 row" if each == 1 else f"{each} rows"
-        notes.append(
-            f"Each {unit.column} counts in at most {groups} and with at most {count} in each, chosen when "
-            "the table was prepared for this grouping: among all groups and before any condition, so that a "
-            "selective WHERE or a short list of keys sees fewer of them than it could."
-        )
-    elif not (rows or units):
-        pass  # nothing is weighted: what is asked says itself how a unit counts
-    elif bounding == "choose" and keyed:
-        groups = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
-        each = rows_in_group(unit)
-        weigh = "1 row" if each == 1 else f"{each} rows"
-        notes.append(
-            f"Each {unit.column} counts in at most {groups}, chosen by a keyed hash of {unit.column} and "
-            f"group, and as at most {weigh} in each; rows in others are lost, and so are rows without "
-            f"{unit.column}."
-        )
-    elif bounding == "prepared":
-        notes.append(
-            f"Of each {unit.column} at most {unit.max_rows} rows count, chosen when the table was prepared "
-            "and before any condition: a selective WHERE sees fewer of them than it could."
-        )
     else:
-        if rows:
-            most = "1 row" if unit.max_rows == 1 else f"{unit.max_rows} rows"
-            notes.append(
-                f"Each {unit.column} counts as at most {most} in all: those with more have each of their "
-                "rows weighted down equally, those with no more count fully. Rows without "
-                f"{unit.column} are left out."
-            )
-        if units and keyed:
-            many = "1 group" if unit.max_groups == 1 else f"{unit.max_groups} groups"
-            notes.append(
-                f"A {unit.column} that is in more than {many} counts for a part of one in each of its groups."
-            )
+        notes += bounding.notes(unit, keyed=keyed, rows=rows, units=units)
     if unit.adjacency == "exchange":
         notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
     return notes

@@ -15,9 +15,12 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from sfumato.plan.expressions.tree import Expression, to_wire
+from sfumato.plan.questions.bounding import Bounding
+from sfumato.plan.questions.bounding.reweight import Reweight
+from sfumato.plan.questions.measurement import Measurement
 from sfumato.plan.questions.sources import (
     AggregateCall,
     AggregateName,
@@ -41,7 +44,6 @@ __all__ = [
     "AggregateName",
     "Bar",
     "Block",
-    "Bounding",
     "Filter",
     "Joined",
     "Key",
@@ -58,13 +60,10 @@ __all__ = [
     "Windowed",
 ]
 
-Bounding: TypeAlias = Literal["reweight", "choose", "prepared", "grouped"]
-"""How a unit with too many rows or groups is held within its limits: by weights, by a choice of groups, by
-the ranks of rows that a prepared table has, or by the ranks of groups and of rows in them that one has which
-was prepared for the grouping."""
-
 LEVEL = "level"
 """The name of what a row of several levels is about, among keys `k0`, … and aggregates `a0`, …"""
+
+_BY_WEIGHTS = Reweight()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,45 +176,6 @@ class Report:
     bars: tuple[Bar, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One integer that is read for each group: the only thing that leaves the engine.
-
-    Attributes:
-        kind: `rows` (rows of the group), `present` (rows where the argument is neither NULL nor NaN), `sum`
-            (of the argument in fixed point), `units` (distinct privacy units), `values` (distinct values of
-            the argument), `cells` (rows in each cell of a public grid, of which the argument is the number).
-        argument: What is summed, counted or must be present.
-        lower: The least value of one row in units of 2**-bits, enforced by a clamp; 0 for counts.
-        upper: The greatest one; 1 for counts, the last cell for `cells`.
-        bits: A unit is 2**-bits.
-        whole: Whether the argument is a whole number, so that the answer is rounded to one.
-        per: What the clamp is for: each row, or a unit's total or average in each group that it counts in.
-        marks: What else makes this another question: what is made of the cells.
-    """
-
-    kind: Literal["rows", "present", "sum", "units", "values", "cells"]
-    argument: Expression | None = None
-    lower: int = 0
-    upper: int = 1
-    bits: int = 0
-    whole: bool = True
-    per: Literal["row", "total", "average"] = "row"
-    marks: tuple[str, ...] = ()
-
-    @property
-    def magnitude(self) -> int:
-        """The most that one row of full weight moves it, in units."""
-        return max(abs(self.lower), abs(self.upper))
-
-    def to_wire(self) -> list[Any]:
-        """Plain data, the same for equal measurements."""
-        argument = None if self.argument is None else to_wire(self.argument)
-        parts = [self.kind, argument, self.lower, self.upper, self.bits, self.whole]
-        parts += [] if self.per == "row" else [self.per]
-        return [*parts, list(self.marks)] if self.marks else parts
-
-
 @dataclass(frozen=True)
 class Measured:
     """The part of a plan that reads data, normalised: what makes two queries the same question.
@@ -244,7 +204,7 @@ class Measured:
     combinations: tuple[tuple[Any, ...], ...]
     measurements: tuple[Measurement, ...]
     source: Source | None = None
-    bounding: Bounding = "reweight"
+    bounding: Bounding = _BY_WEIGHTS
     levels: tuple[tuple[int, ...], ...] = ()
     together: tuple[tuple[Any, ...], ...] | None = None
 
@@ -268,8 +228,7 @@ class Measured:
         more: dict[str, Any] = {}
         if self.source is not None:
             more["source"] = source_to_wire(self.source)
-        if self.bounding != "reweight":
-            more["bounding"] = self.bounding
+        more |= self.bounding.to_wire()
         if self.levels:
             more["levels"] = [list(each) for each in self.levels]
         if self.together is not None:

@@ -63,7 +63,8 @@ def groups_of(report: Report, table: Readable) -> Measured | None:
     rows, node = as_rows(table), report.child
     if rows.unit.column is None or not node.keys:
         return None
-    if node.bounding not in ("choose", "grouped") and all(key.values is not None for key in node.keys):
+    few = node.bounding is not None and node.bounding.few_groups
+    if not few and all(key.values is not None for key in node.keys):
         return None
     keys = tuple((f"key {i}", key.expression) for i, key in enumerate(node.keys))
     pairs = PerUnit(rows.source, None, keys, ())

@@ -18,11 +18,12 @@ a prepared table         rows of low rank → groups
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
+from sfumato.plan.questions.bounding import Shape
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import WEIGHT
@@ -64,21 +65,22 @@ def lower(
         what they leave of a unit is enforced by `sql.write.ranks.guard`.
         Conditions: the dialect's sums are exact, and its casts, tests and order of NaN are as `Dialect` says.
     """
-    unit = measured.unit
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
     rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
     parts = Parts(measured, rows, dialect)
     if any(each.kind == "values" for each in measured.measurements):
         return by_values(parts, salt)
-    if measured.bounding == "choose" and unit.column is not None:
-        return by_choice(parts, salt)
-    if unit.column is None or measured.bounding in ("prepared", "grouped"):
+    if measured.unit.column is None:
         return _by_rows(parts)
-    if not parts.keys:
-        return _by_units(parts)
-    if any(each.kind == "units" for each in measured.measurements):
-        return _by_pairs(parts)
-    return _by_weighted_rows(parts)
+    match measured.bounding.shape:
+        case Shape.WEIGHTS:
+            return _by_weights(parts)
+        case Shape.CHOICE:
+            return by_choice(parts, salt)
+        case Shape.RANKS:
+            return _by_rows(parts)
+        case unknown:
+            assert_never(unknown)
 
 
 def _by_rows(parts: Parts) -> exp.Select:
@@ -96,6 +98,15 @@ def _by_rows(parts: Parts) -> exp.Select:
         kept = exp.Case(ifs=[exp.If(this=found, true=parts.member(parts.typed_keys()))])
         select = select.having(kept, copy=False)
     return select
+
+
+def _by_weights(parts: Parts) -> exp.Select:
+    """Rows and units count for a part of one where there are many."""
+    if not parts.keys:
+        return _by_units(parts)
+    if any(each.kind == "units" for each in parts.measurements):
+        return _by_pairs(parts)
+    return _by_weighted_rows(parts)
 
 
 def _by_units(parts: Parts) -> exp.Select:

@@ -12,11 +12,10 @@ from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
-from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.members import among
 from sfumato.sql.write.pieces import column, count, named, number, share, total
-from sfumato.sql.write.ranks import kept, keys_of
+from sfumato.sql.write.ranks import keys_of
 from sfumato.sql.write.sources import lower_source
 from sfumato.sql.write.typed import Typed, canonical, typed
 
@@ -108,7 +107,7 @@ class Parts:
             select = select.where(self._predicate.sql.copy(), copy=False)
         if self._cell is not None:
             select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
-        for rank, most in kept(self._measured).items():
+        for rank, most in self._measured.bounding.ranks(self.unit).items():
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
             select = self._among_public(select)
@@ -171,7 +170,7 @@ class Parts:
     def _shows_place(self) -> bool:
         """Whether units are counted by their first rows; where all rows are such, they need not be told."""
         counts = self.is_open or any(each.kind == "units" for each in self.measurements)
-        return self._measured.bounding == "grouped" and counts and rows_in_group(self.unit) > 1
+        return counts and self._measured.bounding.ranks(self.unit).get(PLACE_COLUMN, 1) > 1
 
     def typed_keys(self) -> list[Typed]:
         """The key columns with their types."""

@@ -1,4 +1,4 @@
-"""The ranks of a prepared table: which a statement keeps, and the guard of what they leave of a unit."""
+"""The ranks of a prepared table: the guard of what they leave of a unit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import Dialect
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.nodes import Measured
@@ -18,16 +18,7 @@ from sfumato.sql.write.pieces import column, count, grouped, named, number, pick
 from sfumato.sql.write.sources import lower_source
 from sfumato.sql.write.typed import Typed, canonical, typed
 
-__all__ = ["guard", "kept", "keys_of"]
-
-
-def kept(measured: Measured) -> dict[str, int]:
-    """Up to which ranks rows of a prepared table are read: only rows of a unit have any."""
-    if measured.bounding == "prepared":
-        return {RANK_COLUMN: measured.unit.max_rows}
-    if measured.bounding == "grouped":
-        return {GROUP_COLUMN: measured.unit.max_groups, PLACE_COLUMN: rows_in_group(measured.unit)}
-    return {}
+__all__ = ["guard", "keys_of"]
 
 
 def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> list[Typed]:
@@ -53,7 +44,7 @@ def guard(measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dia
         says that the file was written to since it was prepared: it is 0 whatever rows a table had before.
         Condition: it is run on the same rows as the statement (`Engine.fetch`).
     """
-    limits = kept(measured)
+    limits = measured.bounding.ranks(measured.unit)
     if not limits:
         return None
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables

@@ -1,0 +1,36 @@
+"""The ways of bounding, one file each, found by looking: how a unit is held within its limits, with proof."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+
+from sfumato.errors import InvalidParameter
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape
+
+__all__ = ["Bounding", "Needs", "Shape", "asked_for", "boundings"]
+
+
+@functools.cache
+def boundings() -> Mapping[str, Bounding]:
+    """Every way of bounding by its name, in their order."""
+    names = [each.name for each in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{name}") for name in names if name != "base" and name[0] != "_"]
+    found = [getattr(module, name)() for module in modules for name in module.__all__]
+    return {each.name: each for each in sorted(found, key=lambda each: each.order)}
+
+
+def asked_for(name: object) -> Bounding:
+    """The way of bounding that a question asks for by this name.
+
+    Raises:
+        InvalidParameter: if there is none, or none that may be asked for.
+    """
+    known = [each for each in boundings().values() if each.asked]
+    for each in known:
+        if isinstance(name, str) and each.name == name:
+            return each
+    listed = " or ".join(f'"{each.name}"' for each in known)
+    raise InvalidParameter(f"bounding is {listed}, not {str(name)[:40]!r}.")
