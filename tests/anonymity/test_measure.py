@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.anonymity import closeness
 from sfumato.anonymity._spread import Spread
-from sfumato.anonymity.tables import _SHARED, opened
+from sfumato.anonymity.tables import opened
+from sfumato.engines.native import _SHARED
 from sfumato.errors import InvalidParameter, SourceUnusable
 from slow_anonymity import classes_of, distance, is_recursive, measured
 

@@ -1,4 +1,4 @@
-"""Any table as rows that a private DuckDB in memory can read and group.
+"""Any table as rows that a private engine in memory can read and group.
 
 | in the source | here |
 | --- | --- |
@@ -15,8 +15,6 @@ Steward-only: everything that is opened here is read as it is, and nothing is pa
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,12 +22,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import Source, SourceKind
-from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.kinds import kind_of
-from sfumato.engines.native import native_table
+from sfumato.engines.native import native_cursor, native_table
 from sfumato.engines.running import run
 from sfumato.engines.scans import Column, quoted
-from sfumato.engines.sources import Database, Files, Located, locate
+from sfumato.engines.sources import Files, Located, locate
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 
 if TYPE_CHECKING:
@@ -62,25 +59,6 @@ class _Stopped(Cancelled):
     headline = "Interrupted; nothing was written."
 
 
-class _Shared:
-    """One instance of DuckDB for the process: to make one takes longer than to measure a small table."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: Any = None
-        self._process = 0
-        self._engine: DuckDB | None = None
-
-    def cursor(self) -> Any:
-        with self._lock:
-            if self._connection is None or self._process != os.getpid():  # forked
-                self._engine = DuckDB()
-                self._connection, self._process = self._engine._connect(), os.getpid()
-                self._connection.execute("SET GLOBAL preserve_insertion_order = true")
-            return self._connection.cursor()
-
-
-_SHARED = _Shared()
 _NUMBERS = itertools.count(1)
 
 
@@ -164,9 +142,7 @@ def names_of(table: Source) -> list[str]:
         SourceUnusable: if the source cannot be opened.
     """
     located = locate(exactly(table))
-    own = DuckDB() if isinstance(located, Database) else None
-    cursor = _SHARED.cursor() if own is None else own._connect()
-    try:
+    with native_cursor([located]) as cursor:
         _, held = native_table(
             cursor,
             f"anonymity {next(_NUMBERS)}",
@@ -174,10 +150,6 @@ def names_of(table: Source) -> list[str]:
             lambda names: columns_of(names, None, located.shown),
         )
         return [column.name for column in held]
-    finally:
-        cursor.close()
-        if own is not None:
-            own.close()
 
 
 @contextmanager
@@ -189,19 +161,14 @@ def together(*tables: tuple[Source, Sequence[str] | None]) -> Iterator[tuple[Row
         SourceUnusable: if a source cannot be opened.
     """
     sources = [(locate(exactly(table)), columns) for table, columns in tables]
-    # A database has to be attached: an instance of its own, so that none stays attached to the shared one.
-    own = DuckDB() if any(isinstance(located, Database) for located, _ in sources) else None
-    cursor = _SHARED.cursor() if own is None else own._connect()
-    undo: list[str] = []
-    try:
-        yield tuple([_open(cursor, located, columns, undo) for located, columns in sources])
-    finally:
-        for command in reversed(undo):
-            with suppress(Exception):
-                cursor.execute(command)
-        cursor.close()
-        if own is not None:
-            own.close()
+    with native_cursor([located for located, _ in sources]) as cursor:
+        undo: list[str] = []
+        try:
+            yield tuple([_open(cursor, located, columns, undo) for located, columns in sources])
+        finally:
+            for command in reversed(undo):
+                with suppress(Exception):
+                    cursor.execute(command)
 
 
 def _open(cursor: Any, located: Located, columns: Sequence[str] | None, undo: list[str]) -> Rows:

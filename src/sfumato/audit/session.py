@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.audit._prepared import salt_of
 from sfumato.audit.blackbox import LEAST, lower_bound
 from sfumato.audit.bounds import Bound, asked_at
+from sfumato.engines.prepared import salt_of
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, Ledger, Right
 from sfumato.ledger.budget import Accountant

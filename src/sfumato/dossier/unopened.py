@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +10,13 @@ from sqlglot import exp
 
 from sfumato.engines import Dialect, Engine
 from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.sources import is_database
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
 from sfumato.sql.write.sources import id_types
 
 __all__ = ["Unopened"]
 
-_DATABASES = (".duckdb", ".ddb")  # as in `engines.sources`
 _SHUT = "Here private tables are described and not opened."
 
 
@@ -26,7 +24,7 @@ class Unopened:
     """Has tables attached without opening private ones, so that a session on it can quote and nothing more.
 
     What a question costs and how far off it is follows from what the steward declared. Two things alone come
-    from files: the values of public tables, and whether a DuckDB file was prepared, which its own catalog
+    from files: the values of public tables, and whether a file was prepared, which its own catalog
     says. Those are left to the engine within; a private CSV or Parquet file need not even be there.
 
     Privacy:
@@ -36,7 +34,7 @@ class Unopened:
     """
 
     def __init__(self, inner: Engine, *, public: Collection[str]) -> None:
-        """Leave public tables and DuckDB files to the engine within; the caller closes it."""
+        """Leave public tables and files that may be prepared to the engine within; the caller closes it."""
         self._inner, self._public = inner, {name.lower() for name in public}
 
     @property
@@ -61,8 +59,8 @@ class Unopened:
         unit: str | None = None,
         pointers: Sequence[str] = (),
     ) -> None:
-        """Take note of a private table; open a public one, or a DuckDB file for its catalog."""
-        if name.lower() in self._public or _is_database(source):
+        """Take note of a private table; open a public one, or a file that may be prepared."""
+        if name.lower() in self._public or is_database(source):
             self._inner.attach(name, source, columns, unit=unit, pointers=pointers)
 
     def schema(self, source: Source) -> dict[str, SourceKind]:  # noqa: ARG002 - as the protocol has it
@@ -94,7 +92,7 @@ class Unopened:
         return self._of_public(name).is_unique(name, columns)
 
     def is_prepared(self, name: str) -> bool:
-        """Whether a DuckDB file has ranks of its rows."""
+        """Whether a file has ranks of its rows."""
         return self._inner.is_prepared(name)
 
     def grouping(self, name: str) -> tuple[str, ...]:
@@ -108,10 +106,3 @@ class Unopened:
         if name.lower() not in self._public:
             raise EngineFailed(_SHUT)
         return self._inner
-
-
-def _is_database(source: Source) -> bool:
-    """Whether it is a DuckDB file, by its name: one that is gone must not pass for one without ranks."""
-    if not isinstance(source, str | Path):
-        return False
-    return os.fspath(source).partition("::")[0].lower().endswith(_DATABASES)

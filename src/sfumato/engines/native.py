@@ -5,21 +5,62 @@ Questions of analysts never come here: they see declared columns in canonical ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sfumato.engines._origins import columns_of, native_of, scan_of
 from sfumato.engines._tables import Part, Table
+from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.frames import Frame, is_text_valid, read_arrow_files
 from sfumato.engines.scans import Column, Scan, quoted
 from sfumato.engines.sources import Database, Files, Located
 from sfumato.engines.whole import check_files
 from sfumato.errors import SourceUnusable
 
-__all__ = ["native_table"]
+__all__ = ["native_cursor", "native_table"]
 
 Choose = Callable[[Sequence[str]], Sequence[int]]
 """Which columns are wanted, by position, given the names of all."""
+
+
+class _Shared:
+    """One instance for the process: to make one takes longer than to measure a small table."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._process = 0
+        self._engine: DuckDB | None = None
+
+    def cursor(self) -> Any:
+        with self._lock:
+            if self._connection is None or self._process != os.getpid():  # forked
+                self._engine = DuckDB()
+                self._connection, self._process = self._engine._connect(), os.getpid()
+                self._connection.execute("SET GLOBAL preserve_insertion_order = true")
+            return self._connection.cursor()
+
+
+_SHARED = _Shared()
+
+
+@contextmanager
+def native_cursor(sources: Iterable[Located]) -> Iterator[Any]:
+    """A cursor that can open these sources, closed afterwards.
+
+    A database has to be attached: an instance of its own, so that none stays attached to the shared one.
+    """
+    own = DuckDB() if any(isinstance(source, Database) for source in sources) else None
+    cursor = _SHARED.cursor() if own is None else own._connect()
+    try:
+        yield cursor
+    finally:
+        cursor.close()
+        if own is not None:
+            own.close()
 
 
 def native_table(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN, Source
+from sfumato.engines.dialect import EARLIER
+from sfumato.engines.sources import is_database
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
-__all__ = ["FORMAT", "FORMAT_GROUPS", "METADATA", "Note", "read_note"]
+__all__ = ["FORMAT", "FORMAT_GROUPS", "METADATA", "Note", "read_note", "salt_of"]
 
 FORMAT = 1
 """How prepared files are laid out; another meaning of any part of them has another number."""
@@ -120,3 +123,24 @@ def _understood(data: Any) -> Note | None:
     exact = tuple(map(str, data.get("apart", ())))  # "exact" was said of columns that are not
     note = Note(str(data["table"]), str(data["unit"]), dict(data["columns"]), groups, exact=exact)
     return note if set(groups) <= set(note.columns) else None
+
+
+def salt_of(source: Source) -> str | None:
+    """What ranked the rows of a prepared file: the digest of its salt, and what chose by it; None for others.
+
+    Two files that were prepared with a salt each have other rows of most units, though their sources are
+    neighbours.
+    """
+    if not is_database(source):
+        return None
+    import duckdb
+
+    path = os.fspath(source).partition("::")[0].replace("'", "''")
+    with duckdb.connect() as connection:
+        try:
+            connection.execute(f"ATTACH '{path}' AS file (READ_ONLY)")
+            ((note,),) = connection.execute(f'SELECT note FROM file.main."{METADATA}"').fetchall()
+            said = json.loads(note)
+            return f"{said['salt']} {said.get('digest', EARLIER)}"
+        except Exception:  # not prepared, or not by this version: the session says so where it matters
+            return None

@@ -26,7 +26,7 @@ from sfumato.engines.base import Source, check_address
 from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
 
-__all__ = ["Database", "Files", "Format", "Located", "Stamp", "locate", "stamps_of"]
+__all__ = ["Database", "Files", "Format", "Located", "Stamp", "is_database", "locate", "stamps_of"]
 
 Format: TypeAlias = Literal["parquet", "csv", "arrow"]
 Stamp: TypeAlias = tuple[int, ...] | None
@@ -90,6 +90,12 @@ def locate(source: Source) -> Located:
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
         return _from_list([os.fspath(each) for each in source])
     return frame_of(source)
+
+
+def is_database(source: Source) -> bool:
+    """Whether it is a file that keeps tables, by its name alone: one that is gone is such a file too."""
+    named = isinstance(source, str | Path)
+    return named and os.fspath(source).partition("::")[0].lower().endswith(_DATABASES)
 
 
 def stamps_of(paths: Iterable[str]) -> tuple[Stamp, ...]:

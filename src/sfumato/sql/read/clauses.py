@@ -13,6 +13,7 @@ from sfumato.sql.read.rewrites import inside
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse, refused
 from sfumato.sql.shape_refusals import WINDOWS
+from sfumato.sql.text.statement import LANGUAGE
 
 __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected"]
 
@@ -124,7 +125,7 @@ def derived(node: exp.Expr, position: int, scope: Scope) -> str:
         declared = {each.name.lower(): each.name for each in scope.relation.columns}
         return declared.get(node.name.lower(), node.name)
     try:
-        text = node.sql("duckdb", normalize_functions="lower", comments=False)
+        text = node.sql(LANGUAGE, normalize_functions="lower", comments=False)
     except Exception:  # a name is not worth a failure
         text = ""
     return text if 0 < len(text) <= 60 else f"column_{position}"

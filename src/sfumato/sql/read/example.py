@@ -10,6 +10,7 @@ from sfumato.sql.read.clauses import has_aggregate
 from sfumato.sql.read.expressions import unknown_function
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import refuse
+from sfumato.sql.text.statement import LANGUAGE
 
 __all__ = ["check_aggregated"]
 
@@ -74,4 +75,4 @@ def _example(select: exp.Select, trees: Sequence[exp.Expr], scope: Scope) -> str
         figure = exp.Count(this=exp.Distinct(expressions=[units[0].copy()]))
     made.set("expressions", [*(each.copy() for each in keys), figure])
     made.set("group", exp.Group(expressions=[each.copy() for each in keys]) if keys else None)
-    return made.sql("duckdb", comments=False)
+    return made.sql(LANGUAGE, comments=False)

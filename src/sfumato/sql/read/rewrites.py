@@ -14,6 +14,7 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql
 from sfumato.sql.refusals import refuse, refused
 from sfumato.sql.shape_refusals import SUBQUERIES
+from sfumato.sql.text.statement import LANGUAGE
 
 __all__ = ["inside"]
 
@@ -170,4 +171,4 @@ def _named(outer: exp.Column, column: exp.Column, select: exp.Select, node: exp.
 
 
 def _text(tree: exp.Expr) -> str:
-    return tree.sql("duckdb", comments=False)
+    return tree.sql(LANGUAGE, comments=False)

@@ -12,8 +12,10 @@ from sfumato.sql.refusals import FORM, refuse, statement
 from sfumato.sql.text.slips import check_filled, unreadable
 from sfumato.sql.text.spellings import named
 
-__all__ = ["LARGEST", "check_size", "finished", "grown", "read", "single", "tokenized"]
+__all__ = ["LANGUAGE", "LARGEST", "check_size", "finished", "grown", "read", "single", "tokenized"]
 
+LANGUAGE = "duckdb"
+"""What sqlglot calls the SQL that questions are written in; whatever engine reads has no part in it."""
 _LONGEST = 200_000
 _DEEPEST = 32
 LARGEST = 50_000
@@ -115,7 +117,7 @@ def _present(node: exp.Expr) -> list[str]:
 
 def _tokens(text: str) -> list[Token]:
     try:
-        return Dialect.get_or_raise("duckdb").tokenize(text)
+        return Dialect.get_or_raise(LANGUAGE).tokenize(text)
     except (
         Exception
     ):  # whatever the tokenizer stumbles over is the text's fault, and its message may be anything
@@ -159,7 +161,7 @@ def _too_deep() -> QueryRefused:
 
 def _tree(tokens: list[Token], text: str) -> exp.Expr | None:
     try:
-        parser = Dialect.get_or_raise("duckdb").parser(error_level=ErrorLevel.IMMEDIATE)
+        parser = Dialect.get_or_raise(LANGUAGE).parser(error_level=ErrorLevel.IMMEDIATE)
         trees = parser.parse(tokens, text)
     except ParseError as error:
         raise _unreadable(error, tokens) from None
