@@ -10,14 +10,14 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.bounding.choose import Choose
 from sfumato.plan.questions.nodes import Bar, Report
 from sfumato.plan.questions.relations import Rows
 from sfumato.schema import PrivacyUnit
 from sfumato.sql.read.parse import parse_tree
-from sfumato.sql.refusals import nearest, refuse
+from sfumato.sql.refusals import refuse
 from sfumato.sql.text.dialects import Asked, understand
 from sfumato.sql.text.intervals import interval_call
 from sfumato.sql.text.parameters import Values

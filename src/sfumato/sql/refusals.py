@@ -6,7 +6,6 @@ A refusal speaks of the text of the query and of what is declared, never of data
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
 
 from sqlglot import exp
 
@@ -20,7 +19,6 @@ __all__ = [
     "FUNCTIONS",
     "NODES",
     "TABLE_PARTS",
-    "nearest",
     "refuse",
     "refused",
     "shown",
@@ -170,23 +168,3 @@ def statement(word: str) -> QueryRefused:
 def shown(name: str) -> str:
     """A short piece of the analyst's own text, quoted."""
     return repr(name if len(name) <= 40 else name[:39] + "…")
-
-
-def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[str] | None = None) -> str:
-    """The known name that the analyst may have meant, or the list of them, as in `Columns: country, city`.
-
-    Args:
-        name: As the analyst wrote it.
-        known: The names that may be meant.
-        kind: What they are: "Columns", "Tables".
-        listed: Those of them that the list shows; all by default.
-    """
-    spelt = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
-    if found:
-        return f"Did you mean {spelt[found[0]]}?"
-    every = known if listed is None else listed
-    first = list(every)[:12]
-    if not first:
-        return ""
-    return f"{kind}: {', '.join(first)}{', …' if len(every) > len(first) else ''}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ import numpy as np
 from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions.functions import FUNCTIONS, evaluate, overload
-from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.expressions.ranges import Facts, constant, day_of, days_of, truth
 from sfumato.plan.expressions.size import check_size, check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
@@ -113,14 +112,14 @@ def resolve(expression: Expression, columns: Mapping[str, Facts]) -> Expression:
 def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if isinstance(expression, Column):
         if expression.name not in columns:
-            fix = _nearest(expression.name, {in_sql(column): None for column in columns}, "Columns")
+            fix = nearest(expression.name, [in_sql(column) for column in columns], "Columns")
             raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
         return expression, columns[expression.name]
     if isinstance(expression, Literal):
         _check(expression)
         return expression, constant(expression.value, expression.kind)
     if expression.function not in FUNCTIONS:
-        fix = _nearest(expression.function, FUNCTIONS, "Functions")
+        fix = nearest(expression.function, sorted(FUNCTIONS), "Functions")
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
     parts = [_typed(argument, columns) for argument in expression.arguments]
     kinds = {facts.kind for _, facts in parts}
@@ -191,14 +190,6 @@ def _check(constant: Literal) -> None:
         raise QueryRefused("A whole number must fit in 64 bits.", "Write it as a fraction, such as 1e20.")
     if isinstance(value, str):
         check_text(value)
-
-
-def _nearest(name: str, known: Mapping[str, Any], what: str) -> str:
-    close = difflib.get_close_matches(name.lower(), [word.lower() for word in known], 1)
-    spelt = {word.lower(): word for word in known}
-    if close:
-        return f"Did you mean {spelt[close[0]]}?"
-    return f"{what}: {', '.join(sorted(known)[:20])}{', …' if len(known) > 20 else ''}."
 
 
 def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:

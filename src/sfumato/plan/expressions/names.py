@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Collection
 
-__all__ = ["in_sql", "unused"]
+__all__ = ["in_sql", "nearest", "unused"]
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
@@ -32,3 +34,23 @@ def unused(name: str, taken: set[str]) -> str:
         candidate, number = f"{name}_{number}", number + 1
     taken.add(candidate.lower())
     return candidate
+
+
+def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[str] | None = None) -> str:
+    """The known name that the analyst may have meant, or the list of them, as in `Columns: country, city`.
+
+    Args:
+        name: As the analyst wrote it.
+        known: The names that may be meant.
+        kind: What they are: "Columns", "Tables".
+        listed: Those of them that the list shows; all by default.
+    """
+    spelt = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
+    if found:
+        return f"Did you mean {spelt[found[0]]}?"
+    every = known if listed is None else listed
+    first = list(every)[:12]
+    if not first:
+        return ""
+    return f"{kind}: {', '.join(first)}{', …' if len(every) > len(first) else ''}."

@@ -9,12 +9,12 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.sql.read.commas import with_joins
 from sfumato.sql.read.joins import join
 from sfumato.sql.read.relation import Named, Relation, check_size, table_relation
-from sfumato.sql.refusals import FORM, TABLE_PARTS, nearest, refuse, refused, shown
+from sfumato.sql.refusals import FORM, TABLE_PARTS, refuse, refused, shown
 from sfumato.sql.shape_refusals import JOINS
 
 __all__ = ["Known", "Names", "read_from"]

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.functions import FUNCTIONS
-from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.expressions.size import check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.questions.aggregates import statistics
@@ -70,14 +70,7 @@ class Parser:
         if found is None and not node.this.args.get("quoted"):
             found = self.folded.get(name.lower())
         if found is None:
-            near = difflib.get_close_matches(name.lower(), self.folded, 1)
-            fix = (
-                f"Did you mean {in_sql(self.folded[near[0]])}?"
-                if near
-                else f"Columns: {', '.join(map(in_sql, self.columns[:20]))}."
-                if self.columns
-                else ""
-            )
+            fix = nearest(name, list(map(in_sql, self.columns)), "Columns")
             raise QueryRefused(f"There is no column {name[:60]!r}.", fix)
         return Column(found)
 

@@ -10,14 +10,14 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_of, resolve
-from sfumato.plan.expressions.names import in_sql
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.expressions.normal import normal
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.plan.questions.relations import substituted
 from sfumato.schema import PrivateTable
 from sfumato.sql.read.expressions import parse_expression
 from sfumato.sql.read.relation import Named, Relation
-from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.text.statement import LARGEST
 
 __all__ = ["Scope"]

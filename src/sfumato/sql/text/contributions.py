@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato.plan.expressions.names import nearest
 from sfumato.plan.questions.aggregates import statistics
-from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.text.tokens import Constant, constant_at, ends_operand, is_kind, is_word, retyped, word_at
 
 __all__ = ["Bounds", "Calls", "attach", "take_calls"]

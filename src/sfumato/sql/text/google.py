@@ -14,7 +14,8 @@ from fractions import Fraction
 from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.plan.expressions.names import nearest
+from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.text.tokens import Constant, constant_at, is_kind, is_word, word_at
 
 __all__ = ["Options", "check_shape", "is_google", "take_clause"]

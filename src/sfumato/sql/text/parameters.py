@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.plan.expressions.names import nearest
 from sfumato.plan.expressions.size import check_text
-from sfumato.sql.refusals import nearest, refuse, shown
+from sfumato.sql.refusals import refuse, shown
 from sfumato.sql.text.tokens import Constant, adjacent, ends_operand, is_word, number_of, retyped
 
 __all__ = ["Parameters", "Values"]
