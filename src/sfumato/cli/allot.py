@@ -84,7 +84,7 @@ def allot(
     if listed and not force:
         _known(requests, listed)
     with begun_ledger(config, ledger, dataset, write=write) as book:
-        name = dataset_named(dataset, [each.name for each in book.datasets()])
+        name = dataset_named(dataset, [entry.name for entry in book.datasets()])
         planned = games.grants(book, name, requests, rule=_name(rule), total=total)
         receipts = planned.write(book, reason=str(reason)) if write else []
     if json_:
@@ -95,16 +95,16 @@ def allot(
                 **planned.allocation.to_dict(),
                 "promised": str(planned.promised),
                 "limits": {
-                    team: None if each is None else {"epsilon": each.epsilon, "delta": each.delta}
-                    for team, each in planned.limits.items()
+                    team: None if limit is None else {"epsilon": limit.epsilon, "delta": limit.delta}
+                    for team, limit in planned.limits.items()
                 },
-                "written": [each.number for each in receipts],
+                "written": [receipt.number for receipt in receipts],
             }
         )
         return
     _show(planned, requests, written=write)
     if write:
-        given = {team: each for team, each in planned.limits.items() if each is not None}
+        given = {team: limit for team, limit in planned.limits.items() if limit is not None}
         _to_the_toml(name, given, listed)
         if not listed:
             paragraph(
@@ -126,19 +126,19 @@ def take_back(
 
     acting()
     with open_ledger(config, ledger) as book:
-        name = dataset_named(dataset, [each.name for each in book.datasets()])
+        name = dataset_named(dataset, [entry.name for entry in book.datasets()])
         receipts = steward_of(book).take_back(name, reason=reason)
-        teams = list(dict.fromkeys(str(each.analyst) for each in receipts))
+        teams = list(dict.fromkeys(str(receipt.analyst) for receipt in receipts))
     told = f"The allotment is taken back: on {name}, what held before for {', '.join(teams)} holds again."
     if json_:
-        numbers = [each.number for each in receipts]
+        numbers = [receipt.number for receipt in receipts]
         emit_json({"done": told, "dataset": name, "teams": teams, "written": numbers})
         return
     paragraph(told)
     again = {
-        str(each.analyst): Budget.from_dict(each.memo["budget"])
-        for each in receipts
-        if each.kind == "limit" and each.memo["budget"] is not None
+        str(receipt.analyst): Budget.from_dict(receipt.memo["budget"])
+        for receipt in receipts
+        if receipt.kind == "limit" and receipt.memo["budget"] is not None
     }
     listed = declared_limits(config, name)
     _to_the_toml(name, again, listed)
@@ -155,15 +155,15 @@ def _name(rule: _Rule) -> Literal["max_min", "weights", "auction"]:
 
 def _pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     """TEAM=NUMBER as a mapping."""
-    found: dict[str, str] = {}
-    for each in given or ():
-        team, sign, number = each.rpartition("=")
+    numbers: dict[str, str] = {}
+    for pair in given or ():
+        team, sign, number = pair.rpartition("=")
         if not sign or not team.strip() or not number.strip():
             raise InvalidParameter(f"{option} takes TEAM=NUMBER, such as {option} health=0.5.")
-        if team.strip() in found:
+        if team.strip() in numbers:
             raise InvalidParameter(f"{option} names {team.strip()[:40]} twice.")
-        found[team.strip()] = number.strip()
-    return found
+        numbers[team.strip()] = number.strip()
+    return numbers
 
 
 def _requests(ask: Sequence[str], weights: dict[str, str], values: dict[str, str]) -> list[Request]:
@@ -186,33 +186,33 @@ def _known(requests: Sequence[Request], listed: Mapping[str, Budget]) -> None:
     """Refuse a team that the toml does not list: it may be a slip, and what it gets is lost to the others."""
     from sfumato.catalog.keys import nearest
 
-    for each in requests:
-        if each.team not in listed:
+    for request in requests:
+        if request.team not in listed:
             raise InvalidParameter(
-                f"The toml does not list {each.team[:40]!r} among those who may ask."
-                f"{nearest(each.team, listed)} To give to that name all the same, add --force."
+                f"The toml does not list {request.team[:40]!r} among those who may ask."
+                f"{nearest(request.team, listed)} To give to that name all the same, add --force."
             )
 
 
 def _show(planned: Grants, requests: Sequence[Request], *, written: bool) -> None:
-    found = planned.allocation
+    allocation = planned.allocation
     columns: dict[str, list[object]] = {
-        "team": [each.team for each in requests],
-        "asked epsilon": [each.epsilon for each in requests],
-        f"share of {planned.unit}": [found.shares[each.team] for each in requests],
+        "team": [request.team for request in requests],
+        "asked epsilon": [request.epsilon for request in requests],
+        f"share of {planned.unit}": [allocation.shares[request.team] for request in requests],
         "may spend in all": [
             "nothing more"
-            if (limit := planned.limits[each.team]) is None
+            if (limit := planned.limits[request.team]) is None
             else f"epsilon {exactly(limit.epsilon)}"
-            for each in requests
+            for request in requests
         ],
     }
-    if found.rule == "auction":
-        columns["pays"] = [found.payments[each.team] for each in requests]
+    if allocation.rule == "auction":
+        columns["pays"] = [allocation.payments[request.team] for request in requests]
     table(columns)
     say()
-    if found.left > 0:
-        paragraph(f"Not asked for: {planned.unit} {_figure(found.left)}.")
+    if allocation.left > 0:
+        paragraph(f"Not asked for: {planned.unit} {_figure(allocation.left)}.")
     if planned.promised:
         paragraph(
             f"Kept for other teams by an earlier allotment: {planned.unit} {_figure(planned.promised)}."
@@ -230,8 +230,8 @@ def _to_the_toml(dataset: str, limits: Mapping[str, Budget], listed: Mapping[str
     """Say what the file must list, which otherwise contradicts the ledger and stops the teams."""
     same = (
         (known := listed.get(team)) is not None
-        and (known.epsilon, known.delta) == (each.epsilon, each.delta)  # which is what is compared later
-        for team, each in limits.items()
+        and (known.epsilon, known.delta) == (limit.epsilon, limit.delta)  # which is what is compared later
+        for team, limit in limits.items()
     )
     if not listed or all(same):
         return
@@ -239,8 +239,8 @@ def _to_the_toml(dataset: str, limits: Mapping[str, Budget], listed: Mapping[str
         "Now write them into the toml, too, which lists who may ask: in "
         f"{_section(dataset)}. Until then those teams are refused."
     )
-    for team, each in limits.items():
-        say(f"  {limit_in_toml(team, each.epsilon, each.delta)}")
+    for team, limit in limits.items():
+        say(f"  {limit_in_toml(team, limit.epsilon, limit.delta)}")
 
 
 def _section(dataset: str) -> str:

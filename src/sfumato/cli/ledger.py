@@ -60,17 +60,17 @@ def show(
 ) -> None:
     """What is spent and left of each budget, and the latest receipts."""
     with spinner("reading the ledger", quiet=json_), open_ledger(config, ledger) as book:
-        names = [each.name for each in book.datasets()]
+        names = [entry.name for entry in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
-        found = [book.balance(name, analyst) for name in chosen]
-        balances = [_balance(each) if json_ else str(each) for each in found]
+        own = [book.balance(name, analyst) for name in chosen]
+        balances = [_balance(balance) if json_ else str(balance) for balance in own]
         entries = [
-            each
-            for each in book.entries(None if dataset is None else chosen[0])
-            if analyst is None or (each.analyst and listed_as(each.analyst, [analyst]))
+            entry
+            for entry in book.entries(None if dataset is None else chosen[0])
+            if analyst is None or (entry.analyst and listed_as(entry.analyst, [analyst]))
         ]
         # A release belongs to its debit and says nothing of its own to people.
-        receipts = [each for each in entries if json_ or all_ or each.kind != "release"]
+        receipts = [entry for entry in entries if json_ or all_ or entry.kind != "release"]
         kept = len(entries) - len(receipts)
         total, receipts = len(receipts), receipts[len(receipts) - min(last, len(receipts)) :][::-1]
     if json_:
@@ -78,14 +78,14 @@ def show(
             {
                 "balances": balances,
                 "entries": total,
-                "receipts": [each.to_dict() for each in receipts],
+                "receipts": [receipt.to_dict() for receipt in receipts],
             }
         )
         return
     if not balances:
         say("Nothing is registered yet.")
-    for each in balances:
-        say(str(each))
+    for balance in balances:
+        say(str(balance))
         say()
     if receipts:
         table(_listed(receipts))
@@ -106,18 +106,23 @@ def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: Json
 
     where, state = ledger_place(config, ledger)
     with spinner("verifying the ledger", quiet=json_):
-        found = Ledger.inspect(where, state=state)
+        verification = Ledger.inspect(where, state=state)
     if json_:
         emit_json(
-            {"ok": found.ok, "entries": found.entries, "head": found.head, "problems": list(found.problems)}
+            {
+                "ok": verification.ok,
+                "entries": verification.entries,
+                "head": verification.head,
+                "problems": list(verification.problems),
+            }
         )
-    elif found.ok:
-        say(f"The ledger holds: {found.entries:,} receipts, chained and anchored.", style="good")
+    elif verification.ok:
+        say(f"The ledger holds: {verification.entries:,} receipts, chained and anchored.", style="good")
     else:
         say("The ledger does not hold:", style="bad")
-        for problem in found.problems:
+        for problem in verification.problems:
             paragraph(f"- {problem}", indent="  ")
-    if not found.ok:
+    if not verification.ok:
         raise typer.Exit(4)
 
 
@@ -137,7 +142,7 @@ def export(
     text = (
         json.dumps(receipts, indent=2) + "\n"
         if json_
-        else "".join(json.dumps(each, sort_keys=True) + "\n" for each in receipts)
+        else "".join(json.dumps(receipt, sort_keys=True) + "\n" for receipt in receipts)
     )
     if output is None:
         typer.echo(text, nl=False)
@@ -171,10 +176,10 @@ def adopt(
         raise InvalidParameter("There is nothing to adopt: the ledger's anchor is there and holds.")
     with Ledger.open(where, state=state, create=False, adopt=True) as book:
         steward_of(book).adopted(reason=why)
-        found = book.verify()
-    told = f"The ledger is adopted with {found.entries:,} receipts and anchored again."
+        verification = book.verify()
+    told = f"The ledger is adopted with {verification.entries:,} receipts and anchored again."
     if json_:
-        emit_json({"done": told, "entries": found.entries, "head": found.head})
+        emit_json({"done": told, "entries": verification.entries, "head": verification.head})
         return
     paragraph(told)
     paragraph(
@@ -313,7 +318,7 @@ def redeclare(
 
 
 def _dataset(book: Ledger, name: str) -> Any:
-    known = {each.name: each for each in book.datasets()}
+    known = {entry.name: entry for entry in book.datasets()}
     return known[dataset_named(name, list(known))]
 
 
@@ -327,7 +332,7 @@ def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None
     listed = declared_limits(config, dataset)
     if listed_as(analyst, listed):
         return
-    known = {each.analyst for each in book.entries(dataset) if each.analyst} | set(listed)
+    known = {entry.analyst for entry in book.entries(dataset) if entry.analyst} | set(listed)
     raise InvalidParameter(
         f"{dataset} has never seen an analyst {analyst[:40]!r}.{nearest(analyst, known)} To shut that name "
         "out all the same, add --force."
@@ -395,16 +400,16 @@ def _balance(balance: Balance) -> dict[str, Any]:
 def _listed(receipts: list[Receipt]) -> dict[str, list[object]]:
     """The receipts as columns; those that would be the same or empty throughout are left out."""
     columns: dict[str, list[object]] = {
-        "no.": [each.number for each in receipts],
-        "time (UTC)": [f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}" for each in receipts],
+        "no.": [receipt.number for receipt in receipts],
+        "time (UTC)": [f"{receipt.time.astimezone(UTC):%Y-%m-%d %H:%M}" for receipt in receipts],
     }
-    if len({each.dataset for each in receipts}) > 1:
-        columns["dataset"] = [each.dataset for each in receipts]
-    columns["what"] = [each.kind for each in receipts]
-    if any(each.analyst for each in receipts):
-        columns["who"] = [each.analyst or "" for each in receipts]
-    columns["epsilon"] = [_paid(each) for each in receipts]
-    columns["question or reason"] = [_about(each) for each in receipts]
+    if len({receipt.dataset for receipt in receipts}) > 1:
+        columns["dataset"] = [receipt.dataset for receipt in receipts]
+    columns["what"] = [receipt.kind for receipt in receipts]
+    if any(receipt.analyst for receipt in receipts):
+        columns["who"] = [receipt.analyst or "" for receipt in receipts]
+    columns["epsilon"] = [_paid(receipt) for receipt in receipts]
+    columns["question or reason"] = [_about(receipt) for receipt in receipts]
     return columns
 
 

@@ -111,6 +111,8 @@ def functions(
         rows += [(sql, first), *(("", line) for line in more)]
     table({"in SQL": [sql for sql, _ in rows], "gives": [line for _, line in rows]})
     if not wanted:
-        aggregates = ", ".join(sorted(each.title for each in statistics().values() if each.spelled))
+        aggregates = ", ".join(
+            sorted(statistic.title for statistic in statistics().values() if statistic.spelled)
+        )
         say()
         paragraph(f"Aggregates: {aggregates} and COUNT_IF, with FILTER too. All about SQL: docs/sql.md")

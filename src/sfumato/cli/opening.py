@@ -237,7 +237,7 @@ def begun_ledger(config: Path | None, ledger: str | None, dataset: str, *, write
         book = ledger_if_begun(where, state)
         if book is not None:
             closing.enter_context(book)
-        if book is None or dataset not in {each.name for each in book.datasets()}:
+        if book is None or dataset not in {entry.name for entry in book.datasets()}:
             catalog = read_catalog(config, ledger)
             members = catalog.members(dataset_named(dataset, list(catalog.budgets)))
             if not write:

@@ -99,13 +99,13 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
         BudgetExceeded: if it does not fit; nothing was spent.
         AccessDenied: for a closed budget or a revoked analyst; nothing was spent.
     """
-    found = known(ledger, wanted, analyst)
-    if found is not None:
-        return found
+    recalled = known(ledger, wanted, analyst)
+    if recalled is not None:
+        return recalled
     with ledger.turn(wanted.dataset, wanted.fingerprint):
-        found = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
-        if found is not None:
-            return found
+        recalled = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
+        if recalled is not None:
+            return recalled
         begun = ledger.resume(wanted.dataset, wanted.fingerprint) if wanted.resumable else None
         if begun is not None and begun.receipt.loss != wanted.loss:
             begun = None  # another price is another fit

@@ -131,7 +131,7 @@ def _shown(engine: Engine, given: Given) -> Iterator[str]:
                 yield f"{name} is {its!r} where the source has {mine!r}"
     if engine.is_prepared("t") or engine.grouping("t") != ():
         yield "a table without ranks is said to have some"
-    if not all(isinstance(each, str) and each and "://" not in each for each in engine.schemes):
+    if not all(isinstance(scheme, str) and scheme and "://" not in scheme for scheme in engine.schemes):
         yield "schemes are not names of addresses"
     engine.check_whole(source)
     engine.attach("s", source, {"small": "float", "x": "float"})
