@@ -15,7 +15,10 @@ from sfumato.purchase import Purchase, buy
 DECLARED = {"unit": "row", "version": 1}
 TENTH = PureLoss("0.1")
 
-READS = {"analyst", "balance", "datasets", "entries", "export", "promised", "recall", "verify", "whose"}
+READS = {
+    *("analyst", "balance", "datasets", "entries", "export"),
+    *("is_open", "promised", "recall", "verify", "whose"),
+}
 PAYS = {"close", "debit", "record", "register", "resume", "turn"}
 ACTS = {
     "raise_budget": lambda steward: steward.raise_budget("visits", Budget(3), reason="more"),

@@ -21,6 +21,7 @@ FUNCTIONS = """
 """Lists the functions of their arguments alone: no clock, setting, sequence, randomness, log or file."""
 
 _MACROS = {"nullif", "if", "fdiv", "fmod", "split_part", "date_add", "days_in_month"}
+_INNER = (dict, list)
 _NODES = {"SELECT_NODE", "SET_OPERATION_NODE"}
 _REFERENCES = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
 _ORDERS = {"ASCENDING", "DESCENDING", "ORDER_DEFAULT"}
@@ -60,14 +61,18 @@ def is_plain_select(serialized: str, tables: Collection[str], functions: Collect
     while waiting:
         part, scope = waiting.pop()
         if isinstance(part, list):
-            waiting += [(child, scope) for child in part]
+            waiting += [(child, scope) for child in part if isinstance(child, _INNER)]
         elif isinstance(part, dict):
             for entry in part.get("cte_map", {}).get("map", ()):  # each sees those before it
                 waiting.append((entry["value"], scope))
                 scope |= {entry["key"].lower()}
             if not _part_is_plain(part, scope, functions):
                 return False
-            waiting += [(child, scope) for key, child in part.items() if key != "cte_map"]
+            waiting += [
+                (child, scope)
+                for key, child in part.items()
+                if isinstance(child, _INNER) and key != "cte_map"
+            ]
     return True
 
 

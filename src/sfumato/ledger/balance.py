@@ -15,7 +15,7 @@ from sfumato.ledger.budget import Accountant, Budget, Totals, amount
 from sfumato.loss import PrivacyLoss, compose
 from sfumato.numeric.exact import float_down, float_up
 
-__all__ = ["Balance", "balance_of"]
+__all__ = ["Balance", "balance_of", "may_ask"]
 
 _FOUR = Context(prec=4, rounding=ROUND_CEILING)
 _FEW = 200  # losses whose hindsight figure is quick enough to be printed unasked
@@ -123,6 +123,11 @@ def _composed(losses: list[PrivacyLoss], delta: Fraction) -> float:
     return tally.epsilon()
 
 
+def may_ask(account: Account, analyst: str | None) -> bool:
+    """Whether the budget of an account is open, and the analyst not revoked."""
+    return not (account.closed or account.seat(analyst).revoked)
+
+
 def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[PrivacyLoss]]) -> Balance:
     """The balance of an account, or of one analyst there."""
     seat = account.seat(analyst)
@@ -130,7 +135,7 @@ def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[
     budget = seat.limit or account.cap
     spent = account.totals if analyst is None else seat.totals(account.cap)
     own = _figures(budget, spent)
-    able = not (account.closed or seat.revoked)
+    able = may_ask(account, analyst)
     zero = Fraction(0)
     return Balance(
         dataset=account.name,

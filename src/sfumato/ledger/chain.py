@@ -136,6 +136,8 @@ def text(value: str, name: str) -> str:
         raise InvalidParameter(
             f"{name} must have 1 to {_LONGEST_NAME} characters and no space at either end."
         )
+    if made.isascii() and made.isprintable():
+        return made
     # Control and format characters, lone surrogates, line separators: names that look alike are alike.
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in made):
         raise InvalidParameter(f"{name} must not contain control characters or invisible ones.")

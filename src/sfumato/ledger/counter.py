@@ -18,7 +18,7 @@ from sfumato.errors import (
     Spent,
 )
 from sfumato.ledger.allotment import promised
-from sfumato.ledger.balance import Balance, balance_of
+from sfumato.ledger.balance import Balance, balance_of, may_ask
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import plain, text
@@ -106,6 +106,12 @@ class Counter:
             who = analyst_of(analyst, account)
             until = book.number
             return balance_of(account, who, lambda: self._losses(account.name, who, until))
+
+    def is_open(self, dataset: str, analyst: str | None = None) -> bool:
+        """Whether a dataset's budget is open, and this analyst may ask."""
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            return may_ask(account, analyst_of(analyst, account))
 
     def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
         """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -91,6 +92,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(file)  # which releases it
 
 
+@functools.cache
 def _machine() -> str:
     """A short name of this machine: the folder may be shared with others, whose processes are not seen."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:8]

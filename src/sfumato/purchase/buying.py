@@ -78,7 +78,7 @@ def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> B
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
-    if not ledger.balance(wanted.dataset, ledger.whose(analyst)).open:
+    if not ledger.is_open(wanted.dataset, ledger.whose(analyst)):
         raise AccessDenied(
             "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
         )
