@@ -9,6 +9,7 @@ import re
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -76,6 +77,13 @@ NaN out of them. Whether one row passes a filter, or is clamped, would then depe
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
 _SETTLED = 2 * 10**9
 """Nanoseconds after which a file's time of change tells a later write from the last one."""
+_COPIES = (
+    "ignore",
+    re.compile("Arrow output on a DB-API result makes an extra copy", re.IGNORECASE),
+    UserWarning,
+    re.compile(r"sfumato\.engines\.duckdb$"),
+    0,
+)
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
@@ -245,7 +253,7 @@ class DuckDB:
                 return _STALE
             if guard is not None and not _holds(cursor, texts[1], tuple(itertools.chain(*before)), held):
                 return _ALTERED
-            result = cursor.sql(texts[0]).to_arrow_table()
+            result = _fetched(cursor, texts[0])
             return result if before == [table.stamps() for table in watched] else _CHANGED
 
         try:
@@ -379,6 +387,18 @@ class DuckDB:
 def _create(connection: Any, tables: Iterable[Table]) -> None:
     for table in tables:
         table.create(connection)
+
+
+def _fetched(cursor: Any, text: str) -> Any:
+    """The result of a statement as Arrow, without binding it twice, as a relation of DuckDB would be.
+
+    DuckDB warns that this copies the result once more. What is read here is small, and the warning, which it
+    gives to this module alone, is switched off for it: where warnings are errors, no read may fail.
+    """
+    if _COPIES not in warnings.filters:
+        _, message, category, module, _ = _COPIES
+        warnings.filterwarnings("ignore", message.pattern, category, module.pattern)
+    return cursor.execute(text).to_arrow_table()
 
 
 def _succeeds(work: Callable[[], object]) -> bool:
