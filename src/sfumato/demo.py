@@ -22,7 +22,7 @@ from sfumato.session import Release, Session
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SQL", "SQL_AGAIN", "generate", "prepare", "tell"]
+__all__ = ["SQL", "generate", "prepare", "tell"]
 
 VISITS, PATIENTS = 20_000, 5_000
 PRICE, WANTED = "0.8", 60
@@ -67,7 +67,7 @@ ward = { type = "enum", values = [WARDS], role = "sensitive" }
 SQL = """\
 SELECT city, COUNT(*) AS visits, AVG(cost) AS mean_cost
 FROM visits GROUP BY city"""
-SQL_AGAIN = """\
+_SQL_AGAIN = """\
 SELECT city, AVG(cost) AS euro FROM visits
 GROUP BY city ORDER BY COUNT(*) DESC LIMIT 3"""
 SQL_WARDS = "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward"
@@ -226,9 +226,9 @@ def _answer(stage: _Stage, session: Session) -> Release:
 def _again(stage: _Stage, session: Session) -> None:
     stage.part("4  The same again is free")
     stage.words("Asked once more in other words: the top three, under other names.")
-    stage.question(SQL_AGAIN)
+    stage.question(_SQL_AGAIN)
     before = session.balance().spent
-    release = session.sql(SQL_AGAIN).release(epsilon=PRICE)
+    release = session.sql(_SQL_AGAIN).release(epsilon=PRICE)
     stage.figure(release, "")
     cost = "nothing" if session.balance().spent == before else "something"
     stage.words(f"The same noisy numbers from the ledger, for {cost}. Asking again averages nothing out.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Outputs", "alike", "gathered", "hashable", "is_numeric", "listed", "normal"]
+__all__ = ["Outputs", "alike", "gathered", "is_numeric", "listed", "normal"]
 
 Outputs: TypeAlias = NDArray[Any]
 """Outputs along the first axis: numbers, rows of numbers, or hashable values in a 1-D object array."""
@@ -18,7 +18,7 @@ Outputs: TypeAlias = NDArray[Any]
 _NUMBERS = {bool, int, float, np.float64, np.int64, np.bool_}
 
 
-def hashable(value: Any) -> Hashable:
+def _hashable(value: Any) -> Hashable:
     """The value as something that can be counted: arrays, lists and dicts become tuples, None and text stay.
 
     NaN becomes a text, because a NaN is not equal to itself and would never be counted twice.
@@ -26,11 +26,11 @@ def hashable(value: Any) -> Hashable:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
-        return tuple((hashable(key), hashable(inner)) for key, inner in value.items())
+        return tuple((_hashable(key), _hashable(inner)) for key, inner in value.items())
     if isinstance(value, list | tuple):
-        return tuple(hashable(inner) for inner in value)
+        return tuple(_hashable(inner) for inner in value)
     if isinstance(value, set | frozenset):
-        return frozenset(hashable(inner) for inner in value)
+        return frozenset(_hashable(inner) for inner in value)
     if isinstance(value, float) and value != value:
         return "nan"
     if isinstance(value, Hashable):
@@ -42,7 +42,7 @@ def hashable(value: Any) -> Hashable:
 
 def listed(values: Iterable[Any]) -> Outputs:
     """The values as a 1-D object array, whatever they are (NumPy would otherwise make rows out of tuples)."""
-    items = [hashable(value) for value in values]
+    items = [_hashable(value) for value in values]
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

@@ -23,12 +23,9 @@ from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.numeric.frozen import freeze
 
-__all__ = ["KEY_BITS", "Keys", "Sums", "Table", "law_of_pair"]
+__all__ = ["Keys", "Sums", "Table", "law_of_pair"]
 
 Keys = NDArray[np.uint64]
-
-KEY_BITS = 48
-"""Bits of a key: with width below 2**17, products keep the 64 bits that exact independence needs."""
 
 _CHUNK = 1 << 15
 _MOST = 1 << 24  # cells of a table

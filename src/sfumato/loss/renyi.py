@@ -24,7 +24,7 @@ from flint import arb
 from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import float_up
 
-__all__ = ["LEAST_ORDER", "delta", "delta_at", "epsilon", "epsilon_at", "product_up"]
+__all__ = ["LEAST_ORDER", "delta", "epsilon", "epsilon_at", "product_up"]
 
 LEAST_ORDER = 1 + 2.0**-20
 _GREATEST_ORDER = 2.0**40
@@ -46,7 +46,7 @@ def epsilon_at(divergence: float, alpha: float, delta: Fraction) -> float:
     return max(0.0, upper(arb(divergence) + (1 - 1 / a).log() - (a * ball(delta)).log() / (a - 1)))
 
 
-def delta_at(divergence: float, alpha: float, epsilon: float) -> float:
+def _delta_at(divergence: float, alpha: float, epsilon: float) -> float:
     """The δ that one order gives, rounded up."""
     if divergence == math.inf:
         return 1.0
@@ -78,7 +78,7 @@ def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
         return (alpha - 1) * (divergence - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
 
     best = _best_order(estimate)
-    bound = delta_at(curve(best), best, epsilon)
+    bound = _delta_at(curve(best), best, epsilon)
     return min(1.0, float_up(Fraction(bound) + failure))
 
 

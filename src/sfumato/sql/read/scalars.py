@@ -24,7 +24,6 @@ __all__ = [
     "HANDLERS",
     "Handler",
     "Parser",
-    "arguments_of",
     "closed",
     "exact",
     "number",
@@ -59,7 +58,7 @@ class Parser:
             return handler(self, node, depth + 1)
         if (known := _NODES_TO_FUNCTIONS.get(name)) is not None:
             function, names = known
-            arguments = tuple(self.parse(each, depth + 1) for each in arguments_of(node, names))
+            arguments = tuple(self.parse(each, depth + 1) for each in _arguments_of(node, names))
             return exact(function, arguments) or Call(function, arguments)
         raise unknown(node)
 
@@ -97,7 +96,7 @@ def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
         return None
 
 
-def arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:
+def _arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:
     """The arguments of these names, in order; refuses a node with others."""
     closed(node, {name.lstrip("*") for name in names})
     found: list[exp.Expr] = []

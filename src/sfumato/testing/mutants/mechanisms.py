@@ -19,7 +19,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import probability
 from sfumato.testing.mutants.sparse import VARIANTS, Variant, run
 
-__all__ = ["Claim", "Survey", "claimed", "generator", "sparse_example", "survey_example"]
+__all__ = ["Claim", "Survey", "claimed", "generator", "sparse_example"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Survey(Mechanism):
         return np.asarray((yes / n + p - 1) / (2 * p - 1))
 
 
-def survey_example(*, as_printed: bool) -> Example:
+def _survey_example(*, as_printed: bool) -> Example:
     """Ten people of whom three, or four, say yes."""
     survey = Survey(10, as_printed)
 
@@ -263,7 +263,7 @@ def pairs() -> dict[str, tuple[Example, Example]]:
             dataclasses.replace(lattice, mechanism=Claim(GaussianLoss(Fraction(1, 2))), additive=False),
             lattice,
         ),
-        "biased survey estimator": (survey_example(as_printed=True), survey_example(as_printed=False)),
+        "biased survey estimator": (_survey_example(as_printed=True), _survey_example(as_printed=False)),
     } | {
         f"sparse vector {number} ({VARIANTS[number].source})": (
             sparse_example(VARIANTS[number]),
