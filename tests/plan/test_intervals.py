@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -34,6 +35,7 @@ def mechanism_of(law: str, scale: int) -> Laplace | Gaussian | Geometric:
     return Laplace(1, scale) if law == "laplace" else Gaussian(sigma=scale, sensitivity=1)
 
 
+@functools.cache
 def draws(law: str, scale: int, seed: str, count: int = DRAWS) -> Floats:
     with seeded(seed):
         return np.asarray(mechanism_of(law, scale).release(np.zeros(count, np.int64)), dtype=float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -81,6 +82,12 @@ def truth_of(estimator: Together | Relation, x: Floats, y: Floats, *, sample: bo
     return min(1.0, max(-1.0, covariance / spread)) * (1 - 1e-12) if spread else None
 
 
+@functools.cache
+def drawn(mechanism: Laplace | Gaussian, place: int) -> Floats:
+    with seeded(f"moments {place}"):  # the same measurement has the same noise
+        return np.asarray(mechanism.release(np.zeros(DRAWS, np.int64)), dtype=float)
+
+
 def noisy_of(
     estimator: Together | Relation, law: str, x: Floats, y: Floats, loud: int | None = None
 ) -> tuple[list[Floats], list[Noise]]:
@@ -91,9 +98,7 @@ def noisy_of(
         estimator.parts, exact_of(estimator, x, y), scales_of(estimator), strict=True
     ):
         mechanism = mechanism_of(law, scale * (300 if place == loud else 1))
-        with seeded(f"moments {place}"):  # the same measurement has the same noise
-            drawn = mechanism.release(np.zeros(DRAWS, np.int64))
-        found.append(exact * times + np.asarray(drawn, dtype=float))
+        found.append(exact * times + drawn(mechanism, place))
         noises.append(Noise.of(mechanism))
     return found, noises
 
