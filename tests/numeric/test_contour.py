@@ -190,7 +190,7 @@ def test_aliases_only_ever_overestimate() -> None:
         assert step < 3 or path.upper(2.0) > 1.01 * truth
 
 
-def truncated(log_rest: float) -> contour.Line:
+def truncated(log_rest: float) -> contour.Contour:
     composition = contour.Composition.of(terms_of(0.8, [0.4], [0.3]))
     c, step, nodes = 3.0, 0.5, 6
     total, moved = composition.log_mgf(c + 1j * step * np.arange(nodes))

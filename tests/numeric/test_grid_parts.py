@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sfumato.numeric import grid, grid_dots, grid_fft
-from sfumato.numeric.grid_fft import Part, compose
+from sfumato.numeric.grid_fft import Copies, compose
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.laws.base import Floats, Term
 from sfumato.numeric.laws.discrete_gaussian import DISCRETE_GAUSSIAN
@@ -151,11 +151,11 @@ def test_forgetting_the_atom_at_infinity_would_fall_below(monkeypatch: pytest.Mo
     truth = grid.delta(terms, 0.9).lower
     monkeypatch.setattr(grid_fft, "_infinity", lambda parts: (0.0, 0.0))
     layout = Layout(1.0 - 1e-15, 1.0, -2.1, 2.1, 1.0, 1.0)
-    parts = [Part(grid_dots.connect(DOUBLE, (0.5, 1e-3), 0.5, 1.0 - 1e-15, count=3), 4, 1, False, 1e-14)]
+    parts = [Copies(grid_dots.connect(DOUBLE, (0.5, 1e-3), 0.5, 1.0 - 1e-15, count=3), 4, 1, False, 1e-14)]
     assert compose(parts, layout, 0.1).upper(0.9)[0] < truth
 
 
-def convolved(parts: list[Part], epsilon: float) -> float:
+def convolved(parts: list[Copies], epsilon: float) -> float:
     """The composed dots' profile by plain convolution: slow, positive, wrapping nothing."""
     law, low = np.ones(1), 0
     for part in parts:
@@ -171,10 +171,10 @@ def convolved(parts: list[Part], epsilon: float) -> float:
     return float(law @ -np.expm1(np.minimum(epsilon - loss, 0.0))) + 1 - kept
 
 
-def two_parts(step: float) -> list[Part]:
+def two_parts(step: float) -> list[Copies]:
     gaussian = grid_dots.connect(GAUSSIAN, (0.8,), 6.0, step, count=math.ceil(11 / step))
     laplace = grid_dots.connect(LAPLACE, (0.4,), 0.4, step, count=math.ceil(0.8 / step) + 2)
-    return [Part(gaussian, 3, 1, True, 0.0), Part(laplace, 5, 1, True, 0.0)]
+    return [Copies(gaussian, 3, 1, True, 0.0), Copies(laplace, 5, 1, True, 0.0)]
 
 
 def test_tilted_transform_agrees_with_plain_convolution() -> None:
@@ -211,7 +211,7 @@ def test_the_transforms_error_is_bounded() -> None:
         mass /= mass.sum() * (1 + 4 * U)
         tilted = grid_fft._Tilted(mass, 0, 0.0)
         dots = grid_dots.Dots(0.0, 1.0, mass, 0.0, ((0.0, 0.0),), 0.0, 0)
-        ours, noise = grid_fft._convolve([Part(dots, count, 1, True, 0.0)], [tilted], size, 0)
+        ours, noise = grid_fft._convolve([Copies(dots, count, 1, True, 0.0)], [tilted], size, 0)
         spectrum = np.fft.fft(np.concatenate((mass, np.zeros(size - 300))).astype(np.longdouble))
         exact = np.roll(np.fft.ifft(spectrum**count).real, -count * 299 % size)
         error = float(np.linalg.norm((ours - exact).astype(np.float64)))
@@ -238,7 +238,9 @@ def test_spreading_really_costs_no_more_than_the_kernel() -> None:
     for count, step in ((1, 1e-3), (4, 1e-3), (9, 2e-3)):
         dots = grid_dots.connect(GAUSSIAN, (1.0,), 9.0, step, count=math.ceil(17 / step))
         total = math.sqrt(count)
-        composed = compose([Part(dots, count, 1, True, 0.0)], Layout(step, 2.0, -16.0, 24.0, 2.0, 2.0), 1e-3)
+        composed = compose(
+            [Copies(dots, count, 1, True, 0.0)], Layout(step, 2.0, -16.0, 24.0, 2.0, 2.0), 1e-3
+        )
         for epsilon in (0.5, 2.0, 4.0):
             low, high = GAUSSIAN.bounds(epsilon, (total,))
             assert composed.lower(epsilon) <= float(high) * (1 + 1e-12)

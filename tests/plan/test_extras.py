@@ -16,7 +16,7 @@ from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.extras import Distinct, QuantileSet
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.prices.touched import Touched
-from sfumato.plan.questions.grids import Grid, grid_of
+from sfumato.plan.questions.grids import CellGrid, grid_of
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range
 from sfumato.sql.read.parse import parse
@@ -138,7 +138,7 @@ def test_a_share_of_touched_units_comes_last():
 
 
 def test_cells_of_equal_width_are_selected_by_their_middle():
-    grid = Grid(Fraction(-1), Fraction(1, 8), 16, False)
+    grid = CellGrid(Fraction(-1), Fraction(1, 8), 16, False)
     assert grid.value(np.array([0, 15])).tolist() == [-1 + 1 / 16, 1 - 1 / 16]
     low, high = grid.ends(np.array([0]), np.array([15]))
     assert (low[0], high[0]) == (-1, 1)

@@ -10,12 +10,12 @@ from sfumato.plan.prices.recipe import measured_of, recipe
 from sfumato.plan.questions.nodes import (
     Aggregate,
     AggregateCall,
-    Filter,
     Key,
     Measurement,
     Output,
     Report,
     Scan,
+    Where,
 )
 from sfumato.plan.questions.sensitivity import WEIGHT, Sensitivity, sensitivities, sensitivity, step
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
@@ -40,7 +40,7 @@ def table(unit=None, **settings):
 
 
 def report(*aggregates, keys=(), where=None, combinations=None):
-    child = Scan("t") if where is None else Filter(Scan("t"), where)
+    child = Scan("t") if where is None else Where(Scan("t"), where)
     node = Aggregate(child, tuple(keys), tuple(aggregates), combinations)
     columns = tuple(Output(f"c{i}", Column(f"a{i}")) for i in range(len(aggregates)))
     return Report(node, columns)

@@ -18,7 +18,7 @@ from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.columns import form_of
 from sfumato.plan.prices.split import importance, shares
 from sfumato.plan.questions.aggregates import Part
-from sfumato.plan.questions.aggregates.correlation import Relation
+from sfumato.plan.questions.aggregates.correlation import Correlated
 from sfumato.plan.questions.aggregates.covariance import Together
 from sfumato.plan.questions.nodes import Measurement, Output
 from sfumato.testing import seeded
@@ -43,8 +43,8 @@ def covar(*, sample: bool = False, parts: tuple[int, ...] = (0, 1, 2, 3)) -> Tog
     )
 
 
-def corr(parts: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Relation:
-    return Relation(
+def corr(parts: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Correlated:
+    return Correlated(
         parts,
         half=Fraction(HALF),
         other_half=Fraction(OTHER),
@@ -59,18 +59,26 @@ def mechanism_of(law: str, scale: int) -> Laplace | Gaussian:
     return Laplace(1, scale) if law == "laplace" else Gaussian(sigma=scale, sensitivity=1)
 
 
-def scales_of(estimator: Together | Relation) -> list[int]:
+def scales_of(estimator: Together | Correlated) -> list[int]:
     """Of the noise of each part, as an equal split gives them."""
-    sizes = [HALF, OTHER, HALF * OTHER, *([SHIFT, OTHER_SHIFT] if isinstance(estimator, Relation) else []), 1]
+    sizes = [
+        HALF,
+        OTHER,
+        HALF * OTHER,
+        *([SHIFT, OTHER_SHIFT] if isinstance(estimator, Correlated) else []),
+        1,
+    ]
     return [round(len(sizes) * each) for each in sizes]
 
 
-def exact_of(estimator: Together | Relation, x: Floats, y: Floats) -> list[float]:
-    squares = [np.sum(x * x - SHIFT), np.sum(y * y - OTHER_SHIFT)] if isinstance(estimator, Relation) else []
+def exact_of(estimator: Together | Correlated, x: Floats, y: Floats) -> list[float]:
+    squares = (
+        [np.sum(x * x - SHIFT), np.sum(y * y - OTHER_SHIFT)] if isinstance(estimator, Correlated) else []
+    )
     return [float(each) for each in (np.sum(x), np.sum(y), np.sum(x * y), *squares, len(x))]
 
 
-def truth_of(estimator: Together | Relation, x: Floats, y: Floats, *, sample: bool = True) -> float | None:
+def truth_of(estimator: Together | Correlated, x: Floats, y: Floats, *, sample: bool = True) -> float | None:
     """None where there is no value, so that any will do; `sample`: unless it is taken of all."""
     sample = sample and isinstance(estimator, Together) and estimator.sample
     if len(x) < (2 if sample else 1):
@@ -89,7 +97,7 @@ def drawn(mechanism: Laplace | Gaussian, place: int) -> Floats:
 
 
 def noisy_of(
-    estimator: Together | Relation, law: str, x: Floats, y: Floats, loud: int | None = None
+    estimator: Together | Correlated, law: str, x: Floats, y: Floats, loud: int | None = None
 ) -> tuple[list[Floats], list[Noise]]:
     """The noisy parts, many times, and their noise: of 1,000 times the rows where one part is loud."""
     found, noises = [], []
@@ -104,7 +112,7 @@ def noisy_of(
 
 
 def inside_of(
-    estimator: Together | Relation,
+    estimator: Together | Correlated,
     law: str,
     x: Floats,
     y: Floats,
@@ -258,7 +266,7 @@ def test_values_are_held_within_what_is_possible() -> None:
 # ── the split of a price ──
 
 
-def numerical(estimator: Together | Relation, x: Floats, y: Floats) -> list[float]:
+def numerical(estimator: Together | Correlated, x: Floats, y: Floats) -> list[float]:
     """The derivatives of the value by each part, times n."""
     exact = exact_of(estimator, x, y)
     found = []

@@ -208,13 +208,15 @@ def test_a_choice_shows_nothing_but_its_noise(odd):
 
 
 def test_a_choice_that_keeps_its_scores_is_noticed(monkeypatch):
-    world, kept = _world(), choices.Kept.to_bytes
+    world, kept = _world(), choices.KeptChoice.to_bytes
     read = Vault.read
 
     def remembered(self, *those, **more):
         found = read(self, *those, **more)
         monkeypatch.setattr(
-            choices.Kept, "to_bytes", lambda mine: kept(mine)[:-1] + b',"scores":%d}' % sum(found.columns[0])
+            choices.KeptChoice,
+            "to_bytes",
+            lambda mine: kept(mine)[:-1] + b',"scores":%d}' % sum(found.columns[0]),
         )
         return found
 

@@ -11,7 +11,7 @@ import pytest
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.tree import Column, call, literal
 from sfumato.plan.prices.recipe import measured_of
-from sfumato.plan.questions.nodes import Filter, Report
+from sfumato.plan.questions.nodes import Report, Where
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sources import (
     AggregateCall,
@@ -150,7 +150,7 @@ def source_of(text: str) -> object:
 def test_a_plain_subquery_leaves_the_table() -> None:
     report = ask("SELECT SUM(z) FROM (SELECT amount * 3 AS z FROM visits WHERE member) WHERE z > 6")
     tripled = call("multiply", Column("amount"), literal(3))
-    assert report.child.child == Filter(
+    assert report.child.child == Where(
         Scan("visits"), call("and", call("greater", tripled, literal(6)), Column("member"))
     )
     assert report.child.aggregates == (AggregateCall("sum", tripled),)

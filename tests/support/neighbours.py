@@ -26,7 +26,7 @@ from sfumato.plan.expressions.tree import Call, Column, Literal
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.questions import sensitivity as claims
 from sfumato.plan.questions.bounding import boundings
-from sfumato.plan.questions.nodes import AggregateCall, Block, Filter, Joined, Measured, Report
+from sfumato.plan.questions.nodes import AggregateCall, Block, Joined, Measured, Report, Where
 from sfumato.plan.questions.others import Line, lines_of, picks_of
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import Sensitivity
@@ -442,7 +442,7 @@ def _parts(report: Report) -> Iterator[str]:
             yield from ["outer"] if node.outer else []
         if isinstance(node, AggregateCall) and node.bounds is not None:
             yield f"bounds per {node.bounds[0]}"
-        if isinstance(node, Block | Filter):
+        if isinstance(node, Block | Where):
             yield "Block or condition"
 
 

@@ -18,7 +18,7 @@ from sfumato.mechanisms.base import Side
 from sfumato.plan.questions.nodes import Measured
 from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
 from sfumato.session import Session
-from sfumato.session.choices import Asked, choosing, crossing
+from sfumato.session.choices import Offer, choosing, crossing
 from sfumato.session.reading import Reading
 from sfumato.session.vault import Vault
 
@@ -96,7 +96,7 @@ class ChoiceExample:
     left: tuple[Row, ...]
     right: tuple[Row, ...]
     unit: PrivacyUnit
-    ask: Callable[[Session], Asked[Any]]
+    ask: Callable[[Session], Offer[Any]]
     accountant: Accountant = "basic"
 
     def session(self, side: Side) -> Session:
@@ -128,7 +128,7 @@ def _choices() -> tuple[ChoiceExample, ...]:
     alice: tuple[Row, ...] = tuple((99, city, 10) for city in ("Nice", "Paris"))
     counts = [f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {least}" for least in (9, 6, 3)]
 
-    def common(session: Session) -> Asked[Any]:
+    def common(session: Session) -> Offer[Any]:
         return choosing(session, "city", 1)
 
     return (

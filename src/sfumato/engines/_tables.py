@@ -22,7 +22,7 @@ from sfumato.engines.sources import Database, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
-__all__ = ["Part", "Table", "plan_table"]
+__all__ = ["Slice", "Table", "plan_table"]
 
 _KEPT = {
     UNIT_COLUMN: "the unit",
@@ -33,7 +33,7 @@ _KEPT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Slice:
     """Rows of a table that are read in one way.
 
     Attributes:
@@ -69,7 +69,7 @@ class Table:
     """
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[Slice, ...]
     has_unit: bool
     is_prepared: bool = False
     grouping: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ def plan_table(
         select += map(quoted, ranks)
         found = [each for each in (*origin.values, *origin.ids) if each is not None]
         inner = dict.fromkeys(quoted(column.inner) for column in found)
-        parts.append(Part(origin.scan, tuple(select) or ("NULL AS nothing",), tuple(inner)))
+        parts.append(Slice(origin.scan, tuple(select) or ("NULL AS nothing",), tuple(inner)))
     exact = tuple(
         public
         for i, (public, kind) in enumerate(columns.items())

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sfumato.engines._origins import columns_of, native_of, scan_of
-from sfumato.engines._tables import Part, Table
+from sfumato.engines._tables import Slice, Table
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.frames import Frame, is_text_valid, read_arrow_files
 from sfumato.engines.scans import Column, Scan, quoted
@@ -90,7 +90,7 @@ def native_table(
     )
     made = tuple(Column(column.name, f"c{i}", column.native) for i, column in enumerate(found))
     inner = tuple(dict.fromkeys(quoted(column.inner) for column in found))
-    return Table(name, (Part(scan, select, inner),), has_unit=False), made
+    return Table(name, (Slice(scan, select, inner),), has_unit=False), made
 
 
 def _as_it_is(column: Column, *, collated: bool) -> str:

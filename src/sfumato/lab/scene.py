@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Part", "Scene", "scene", "scenes"]
+__all__ = ["Scene", "Stretch", "scene", "scenes"]
 
 _ORDER = "ORDER.txt"  # the names, in the order in which the story is told
 
 
-class Part(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of a scene: words for people, or Python to run."""
 
     kind: Literal["prose", "code"]
@@ -37,7 +37,7 @@ class Scene:
     name: str
     title: str
     summary: str
-    parts: tuple[Part, ...]
+    parts: tuple[Stretch, ...]
 
 
 @cache
@@ -69,7 +69,7 @@ def _parsed(name: str, text: str) -> Scene:
     head, summary, body = text.split("\n\n", 2)
     pieces = re.split(r"^```python\n(.*?)^```\n", body, flags=re.S | re.M)
     parts = [
-        Part("code" if place % 2 else "prose", piece.strip("\n"))
+        Stretch("code" if place % 2 else "prose", piece.strip("\n"))
         for place, piece in enumerate(pieces)
         if piece.strip()
     ]

@@ -15,7 +15,7 @@ from sfumato.ledger.names import alike, new_name
 from sfumato.ledger.receipt import Dataset, fractions
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Account", "Book", "Priced", "Seat", "settled"]
+__all__ = ["Account", "Book", "Charge", "Seat", "settled"]
 
 # Exact sums of unlike fractions grow with every one; beyond this they are rounded up, to a grid far below the
 # smallest delta that is accepted (1e-300).
@@ -62,7 +62,7 @@ def _together(seats: list[Seat]) -> Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class Charge:
     """A loss that both gates admit: its price and the sums once it is paid."""
 
     price: Totals
@@ -168,7 +168,7 @@ class Account:
                 "steward would allow it again."
             )
 
-    def priced(self, loss: PrivacyLoss, analyst: str | None) -> Priced:
+    def priced(self, loss: PrivacyLoss, analyst: str | None) -> Charge:
         """What this loss costs here, once the dataset's gate and the analyst's have admitted it.
 
         Args:
@@ -199,7 +199,7 @@ class Account:
                 raise _exceeded(
                     f"the limit of {analyst!r} on {self.name!r}", seat.limit, price, theirs
                 ) from None
-        return Priced(
+        return Charge(
             price=price,
             totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
             analyst_totals=tuple(

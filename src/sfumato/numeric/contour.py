@@ -24,7 +24,7 @@ from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.rounding import SMALLEST, U
 from sfumato.numeric.solve import fall, minimum
 
-__all__ = ["Composition", "Line", "assembled", "delta", "epsilon", "inverted", "right_alias", "tail"]
+__all__ = ["Composition", "Contour", "assembled", "delta", "epsilon", "inverted", "right_alias", "tail"]
 
 # Relative errors in delta that aliases and truncation are pushed below; in epsilon they count divided by c.
 _TOLERANCE = 1e-11
@@ -107,7 +107,7 @@ class Composition:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Contour:
     """A contour with everything on it evaluated, ready to be read at any epsilon.
 
     With S(e) = Re Σ_k weights_k e^(-i t_k e) the rule's answer is e^(log_m - c e) S(e).
@@ -240,7 +240,7 @@ def _layout(composition: Composition, c: float, epsilon: float, log_delta: float
     return None if nodes is None else _Layout(c, step, nodes, far, far_log)
 
 
-def line(composition: Composition, c: float, epsilon: float, log_delta: float) -> Line | None:
+def line(composition: Composition, c: float, epsilon: float, log_delta: float) -> Contour | None:
     """A line near Re z = c for reading delta near epsilon, where it is about e^log_delta; None if too long.
 
     Where heavy tails force a small step, a contour further left may need fewer nodes: it is tried. A poor
@@ -256,7 +256,7 @@ def line(composition: Composition, c: float, epsilon: float, log_delta: float) -
     return None if best is None else _evaluated(composition, best)
 
 
-def _evaluated(composition: Composition, layout: _Layout) -> Line | None:
+def _evaluated(composition: Composition, layout: _Layout) -> Contour | None:
     """The moments on a contour, and the error of the finite sum."""
     c, step, nodes = layout.c, layout.step, layout.nodes
     times: Floats = step * np.arange(nodes, dtype=np.float64)
@@ -276,7 +276,7 @@ def assembled(
     log_rest: float,
     far: tuple[Floats, Floats],
     top: float,
-) -> Line:
+) -> Contour:
     """A line from the moments on its nodes.
 
     Args:
@@ -305,7 +305,7 @@ def assembled(
     rounding += 2 * (nodes + 8) * U * float(np.abs(weights).sum())
     edge = step * nodes
     cut = math.exp(log_rest) * (step / edge + 1) / (math.pi * edge) * against
-    return Line(
+    return Contour(
         c=c,
         step=step,
         times=times,
@@ -374,7 +374,7 @@ def epsilon(terms: Sequence[Term], delta: float) -> Bracket | None:
     return inverted(path, delta, min(start, composition.top))
 
 
-def inverted(path: Line, delta: float, start: float) -> Bracket | None:
+def inverted(path: Contour, delta: float, start: float) -> Bracket | None:
     """The epsilon at which a line reads delta.
 
     Privacy:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
-from sfumato.numeric.grid_passes import Question, Reading, View, refined
+from sfumato.numeric.grid_passes import Bracketed, View, Wanted, refined
 from sfumato.numeric.grid_plan import Place, Sketch, place
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
@@ -65,21 +65,21 @@ def epsilon(terms: Sequence[Term], delta: float, *, largest: int = LARGEST, enou
         guess = max(sketch.at(tilt)[0], 0.0)
         return tilt, guess, delta, _RELATIVE * guess + _ABSOLUTE
 
-    def read(composed: View, guess: float) -> Reading:
+    def read(composed: View, guess: float) -> Bracketed:
         bracket = _solve(composed, delta, guess, top, sure=bounded)
         if bracket.upper == math.inf:
-            return Reading(
+            return Bracketed(
                 bracket, _RELATIVE * bracket.lower + _ABSOLUTE if bracket.lower < math.inf else 0.0
             )
         slope = composed.upper(bracket.upper)[1]
         rounding = composed.rounding(bracket.upper) / slope if slope > 0 else 0.0
-        return Reading(bracket, _RELATIVE * bracket.lower + _ABSOLUTE, rounding)
+        return Bracketed(bracket, _RELATIVE * bracket.lower + _ABSOLUTE, rounding)
 
     events = sum(term.count for term in terms)
     places = [place(term, 1e-9 * spare / events, 1e-10 / events) for term in terms]
     top = float_up(sum((Fraction(spot.high) * spot.term.count for spot in places), Fraction(0)))
     bounded = all(math.isfinite(term.law.support(term.parameters)[1]) for term in terms)
-    question = Question(aim, read, lambda bracket: (bracket.upper, delta), enough)
+    question = Wanted(aim, read, lambda bracket: (bracket.upper, delta), enough)
     return refined(places, question, largest, 2 * _FIRST)
 
 
@@ -127,14 +127,14 @@ def delta(
         wanted = max(_RELATIVE * abs(epsilon) + _ABSOLUTE, 0.3 * part / max(tilt, 1.0))
         return tilt, epsilon, math.exp(max(log_delta, -600.0)), wanted
 
-    def read(composed: View, guess: float) -> Reading:
+    def read(composed: View, guess: float) -> Bracketed:
         upper, slope = composed.upper(guess)
         bracket = Bracket(min(max(composed.lower(guess), infinity[0]), upper), upper)
         part = _DELTA if upper > _FAR else far
         narrow = max((_RELATIVE * abs(guess) + _ABSOLUTE) * slope, part * upper)
-        return Reading(bracket, narrow, composed.rounding(guess))
+        return Bracketed(bracket, narrow, composed.rounding(guess))
 
-    question = Question(aim, read, lambda bracket: (epsilon, bracket.upper), max(enough, _NOTHING))
+    question = Wanted(aim, read, lambda bracket: (epsilon, bracket.upper), max(enough, _NOTHING))
     return refined(places, question, largest, _FIRST)
 
 

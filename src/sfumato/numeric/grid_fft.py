@@ -22,7 +22,7 @@ from sfumato.numeric.grid_dots import Dots
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.rounding import LIBRARY, Floats, U
 
-__all__ = ["Composed", "Part", "compose", "kernel_reach"]
+__all__ = ["Composed", "Copies", "compose", "kernel_reach"]
 
 _KERNEL = 0.8
 _KERNEL_WIDTH = 1.1
@@ -40,7 +40,7 @@ _UNDERFLOW = 1e-290
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Copies:
     """`count` copies of one law on its grid, whose points are every `stride`-th of the common one.
 
     Connecting the dots either spreads each loss over its cell (`spread`) or, where the cells are those of
@@ -186,7 +186,7 @@ def kernel_reach(small: float) -> float:
     return math.sqrt(169.0 + 2.0 * max(small, 0.0))
 
 
-def compose(parts: Sequence[Part], layout: Layout, delta: float) -> Composed:
+def compose(parts: Sequence[Copies], layout: Layout, delta: float) -> Composed:
     """The composition on the layout's window; `delta` is about what the answer will be, and only steers."""
     size, step = layout.size, layout.step
     slope = _short(layout.tilt * step)
@@ -270,7 +270,7 @@ class _Tilted:
     log_norm: float
 
     @classmethod
-    def of(cls, part: Part, slope: float) -> _Tilted:
+    def of(cls, part: Copies, slope: float) -> _Tilted:
         dots = part.dots.mass
         index = part.stride * np.arange(1 - len(dots), 1)
         with np.errstate(divide="ignore"):
@@ -285,7 +285,7 @@ class _Tilted:
 
 
 def _convolve(
-    parts: Sequence[Part], tilted: Sequence[_Tilted], size: int, start: int
+    parts: Sequence[Copies], tilted: Sequence[_Tilted], size: int, start: int
 ) -> tuple[Floats, float]:
     """The circular convolution of all events, turned so that entry 0 is index `start`; its error's norm."""
     each_entry = 8 * U * math.log2(size) * (1 + 1e-9)  # of a transform whose input sums to 1: lemma 6
@@ -330,7 +330,7 @@ def _power(base: npt.NDArray[np.complex128], count: int) -> npt.NDArray[np.compl
 
 
 def _outside(
-    parts: Sequence[Part], layout: Layout, base: Fraction, start: int, size: int, slope: float
+    parts: Sequence[Copies], layout: Layout, base: Fraction, start: int, size: int, slope: float
 ) -> tuple[float, float, float]:
     """(tilted mass above the window, below it, composed mass above it), by Chernoff on the fine grid."""
     lowest = sum(part.count * part.stride * (1 - len(part.dots.mass)) for part in parts)
@@ -349,7 +349,7 @@ def _outside(
     return above, below, beyond
 
 
-def _under(parts: Sequence[Part], tilted: Sequence[_Tilted], start: int) -> float:
+def _under(parts: Sequence[Copies], tilted: Sequence[_Tilted], start: int) -> float:
     """A bound on the tilted mass below a window that ends at the lowest losses, where Chernoff says little.
 
     A sum below the window has an event below the lowest point of its law that carries any weight (lemma 5).
@@ -367,7 +367,7 @@ def _bound(exponent: float, scale: float) -> float:
     return math.exp(min(exponent + 1e-9 * (1.0 + scale), 700.0))
 
 
-def _cumulant(parts: Sequence[Part], tilt: float) -> float:
+def _cumulant(parts: Sequence[Copies], tilt: float) -> float:
     """Log E[e^(tilt·loss)] of the composed finite masses, to a relative error far below 1e-9."""
     total = 0.0
     for part in parts:
@@ -381,7 +381,7 @@ def _cumulant(parts: Sequence[Part], tilt: float) -> float:
     return total
 
 
-def _infinity(parts: Sequence[Part]) -> tuple[float, float]:
+def _infinity(parts: Sequence[Copies]) -> tuple[float, float]:
     """Bounds on 1 - Π (1 - mass at infinity)^count, without cancellation."""
     if any(part.dots.infinity >= 1.0 for part in parts):
         return 1.0, 1.0
@@ -392,7 +392,7 @@ def _infinity(parts: Sequence[Part]) -> tuple[float, float]:
     return exact * (1 - slack), min(1.0, exact * (1 + slack) * (1 + surplus))
 
 
-def _loose(parts: Sequence[Part], delta: float) -> tuple[float, float]:
+def _loose(parts: Sequence[Copies], delta: float) -> tuple[float, float]:
     """(slack, excess) of the composition: its dots' profile is at most (1 + slack)·exact + excess."""
     pairs = [(part.count, *part.dots.loose(delta)) for part in parts]
     log_slack = math.fsum(count * math.log1p(slack) for count, slack, _ in pairs)

@@ -10,13 +10,13 @@ from fractions import Fraction
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.numeric.grid_dots import connect
-from sfumato.numeric.grid_fft import Composed, Part, compose, kernel_reach
+from sfumato.numeric.grid_fft import Composed, Copies, compose, kernel_reach
 from sfumato.numeric.grid_plan import Layout, Place, Sketch, common_step
 from sfumato.numeric.grid_swap import Swapped, about_swapped, swapped_places, without_depths
 from sfumato.numeric.laws.base import Term
 from sfumato.numeric.rounding import U
 
-__all__ = ["Question", "Reading", "View", "refined"]
+__all__ = ["Bracketed", "View", "Wanted", "refined"]
 
 _PASSES = 5
 _LONG, _SHORTER, _NEAR = 2.0**16, 0.5, 3.0
@@ -38,7 +38,7 @@ View = Composed | Swapped
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Bracketed:
     """A bracket of the answer, how wide it may be, and how much of its width is rounding."""
 
     bracket: Bracket
@@ -57,11 +57,11 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Wanted:
     """What is asked of a composition, an epsilon or a delta."""
 
     aim: Callable[[Sketch], tuple[float, float, float, float]]  # saddle, epsilon, delta, tolerance in epsilon
-    read: Callable[[View, float], Reading]
+    read: Callable[[View, float], Bracketed]
     point: Callable[[Bracket], tuple[float, float]]  # (epsilon, delta), roughly, once a bracket is known
     enough: float  # no more need be known of an answer that is at most this
 
@@ -119,7 +119,7 @@ def _other_side(terms: Sequence[Term], point: tuple[float, float], goal: tuple[f
     return _Side.of(sketch, places, saddle, (-epsilon, about), goal, steeper=True)
 
 
-def refined(places: Sequence[Place], question: Question, largest: int, first: int) -> Bracket:
+def refined(places: Sequence[Place], question: Wanted, largest: int, first: int) -> Bracket:
     """Compose on finer and finer grids until the bracket is narrow or the largest grid was used.
 
     Where the next grid would be long and that of the swapped pair is shorter, it is tried in between.
@@ -138,12 +138,12 @@ def refined(places: Sequence[Place], question: Question, largest: int, first: in
         direct = steeper if steeper.length < _SHORTER * direct.length else direct
     best, alone = Bracket(-math.inf, math.inf), True
 
-    def settled(reading: Reading) -> bool:
+    def settled(reading: Bracketed) -> bool:
         nonlocal best
         best = _tighter(best, reading.bracket)
         return reading.bracket.width <= reading.narrow or best.upper <= question.enough
 
-    def swapped(at: float) -> Callable[[Composed], Reading]:
+    def swapped(at: float) -> Callable[[Composed], Bracketed]:
         return lambda composed: question.read(Swapped(composed), at)
 
     step = max(step, direct.length / first)
@@ -175,8 +175,8 @@ def _spread(places: Sequence[Place]) -> int:
 
 
 def _passes(
-    side: _Side, step: float, read: Callable[[Composed], Reading], largest: int
-) -> Iterator[tuple[Reading, float]]:
+    side: _Side, step: float, read: Callable[[Composed], Bracketed], largest: int
+) -> Iterator[tuple[Bracketed, float]]:
     """What finer and finer grids tell, each with the step to come (0: none)."""
     places, spread = side.places, _spread(side.places)
     divisor, shared = common_step(places)
@@ -258,7 +258,7 @@ def _layout(
 
 def _parts(
     places: Sequence[Place], shared: Sequence[bool], divisor: Fraction | None, layout: Layout
-) -> list[Part]:
+) -> list[Copies]:
     """Each law on its own points: its lattice where the step divides it, all points of the grid otherwise."""
     step = Fraction(layout.step)
     parts = []
@@ -278,5 +278,5 @@ def _parts(
         dots = connect(
             term.law, term.parameters, spot.high, layout.step, count=count, stride=stride, zone=zone
         )
-        parts.append(Part(dots, term.count, stride, not on, raised))
+        parts.append(Copies(dots, term.count, stride, not on, raised))
     return parts

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.errors import InvalidParameter
 from sfumato.numeric import compose
 from sfumato.numeric.bracket import Bracket
-from sfumato.numeric.contour import Line, assembled, inverted, right_alias
+from sfumato.numeric.contour import Contour, assembled, inverted, right_alias
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.profile import Profile
@@ -184,7 +184,7 @@ class Running:
         looser = inverted(path, (self._delta - least) * (1 + 2 * U), bracket.upper)
         return Bracket(looser.lower if looser is not None else 0.0, bracket.upper)
 
-    def _path(self, index: int, real: Floats, epsilon: float, delta: float) -> Line | None:
+    def _path(self, index: int, real: Floats, epsilon: float, delta: float) -> Contour | None:
         """One contour of the bank, if its right aliases and its rounding are small."""
         c, step = float(_CROSSINGS[index]), float(self._steps[index])
         half = 0.5 * self._mu2

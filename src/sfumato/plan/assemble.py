@@ -20,11 +20,11 @@ from sfumato.plan.questions.nodes import (
     LEVEL,
     Aggregate,
     AggregateCall,
-    Filter,
     Key,
     OrderItem,
     Output,
     Report,
+    Where,
 )
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
 
@@ -144,7 +144,7 @@ class Assembly:
                 "Group by fewer or coarser things, or narrow them in WHERE.",
             )
         source = self.rows.source
-        child = source if self.predicate is None else Filter(source, self.predicate)
+        child = source if self.predicate is None else Where(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
             name = unused(LEVEL, {each.name.lower() for each in outputs})

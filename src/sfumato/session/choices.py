@@ -32,10 +32,19 @@ if TYPE_CHECKING:
     from sfumato.session.query import Query
     from sfumato.session.session import Session
 
-__all__ = ["Asked", "Choice", "Crossing", "Kept", "choosing", "crossing", "first_above", "most_common"]
+__all__ = [
+    "Choice",
+    "Crossing",
+    "KeptChoice",
+    "Offer",
+    "choosing",
+    "crossing",
+    "first_above",
+    "most_common",
+]
 
 
-class Kept(NamedTuple):
+class KeptChoice(NamedTuple):
     """What a choice leaves on record: the places that were chosen, and the price."""
 
     places: tuple[int, ...]
@@ -46,18 +55,18 @@ class Kept(NamedTuple):
         return json.dumps({"format": 1, "places": self.places, "epsilon": str(self.epsilon)}).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Kept:
+    def from_bytes(cls, data: bytes) -> KeptChoice:
         """What `to_bytes` wrote."""
         stored = json.loads(data)
         return cls(tuple(stored["places"]), Fraction(stored["epsilon"]))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class Offer(Generic[T]):
     """A choice that can be bought, and how what was bought is shown."""
 
-    purchase: Purchase[Kept]
-    shown: Callable[[Bought[Kept]], T]
+    purchase: Purchase[KeptChoice]
+    shown: Callable[[Bought[KeptChoice]], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +189,7 @@ def choosing(
     table: str | None = None,
     among: Iterable[Any] | Release | None = None,
     count: int = 1,
-) -> Asked[Choice]:
+) -> Offer[Choice]:
     """What `most_common` buys."""
     price, many = positive(epsilon, "epsilon"), as_integer(count, "count")
     chosen = session.table(_only_table(session) if table is None else table)
@@ -206,16 +215,16 @@ def choosing(
     mechanism = (PermuteAndFlip if adds else Exponential)(each, mine, monotone=monotone)
     gate: Filter = BasicFilter(price) if adds else ConcentratedFilter(many * each * each / 8)
 
-    def answer(right: Right) -> Kept:
+    def answer(right: Right) -> KeptChoice:
         steps = right.steps(gate)
         scores = session.vault.read((measured,), right).columns[0]
         left, found = list(places), list[int]()
         for _ in range(many):
             steps.take(mechanism.loss)
             found.append(left.pop(mechanism.select([scores[place] for place in left])))
-        return Kept(tuple(found), price)
+        return KeptChoice(tuple(found), price)
 
-    def shown(bought: Bought[Kept]) -> Choice:
+    def shown(bought: Bought[KeptChoice]) -> Choice:
         values, candidates = (
             tuple(measured.combinations[place][0] for place in some)
             for some in (bought.answer.places, places)
@@ -236,7 +245,7 @@ def choosing(
         price=price,
         check=lambda: session.vault.check((measured,)),
     )
-    return Asked(wanted, shown)
+    return Offer(wanted, shown)
 
 
 def first_above(
@@ -274,7 +283,7 @@ def first_above(
 
 def crossing(
     session: Session, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
-) -> Asked[Crossing]:
+) -> Offer[Crossing]:
     """What `first_above` buys."""
     price, bar = positive(epsilon, "epsilon"), as_fraction(threshold, "threshold")
     asked = _queries(session, questions)
@@ -294,15 +303,15 @@ def crossing(
     monotone = all(each.measurements[0].lower >= 0 and each.unit.adjacency != "exchange" for each in measured)
     mechanism = AboveThreshold(price, bar / unit, sensitivity=largest, monotone=monotone)
 
-    def answer(right: Right) -> Kept:
+    def answer(right: Right) -> KeptChoice:
         def values() -> Iterator[int]:
             for each, scale in zip(measured, scales, strict=True):
                 yield session.vault.read((each,), right).columns[0][0] * scale
 
         place = mechanism.first(values())
-        return Kept(() if place is None else (place,), price)
+        return KeptChoice(() if place is None else (place,), price)
 
-    def shown(bought: Bought[Kept]) -> Crossing:
+    def shown(bought: Bought[KeptChoice]) -> Crossing:
         place = next(iter(bought.answer.places), None)
         found, paid = None if place is None else asked[place], bought.answer.epsilon
         return Crossing(place, found, bar, paid, bought.receipt, bought.free, mechanism, unit, len(measured))
@@ -318,7 +327,7 @@ def crossing(
         price=price,
         check=lambda: session.vault.check(measured),
     )
-    return Asked(wanted, shown)
+    return Offer(wanted, shown)
 
 
 def _purchase(
@@ -328,14 +337,14 @@ def _purchase(
     facts: list[Any],
     questions: tuple[Measured, ...],
     memo: Memo,
-    answer: Callable[[Right], Kept],
+    answer: Callable[[Right], KeptChoice],
     price: Fraction,
     check: Callable[[], None],
-) -> Purchase[Kept]:
+) -> Purchase[KeptChoice]:
     """A choice: the fingerprint covers spender and reads; one on record that cost no less will do."""
     reads = tuple(each.fingerprint for each in questions)
 
-    def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
+    def as_good(kept: Iterator[Bought[KeptChoice]]) -> Bought[KeptChoice] | None:
         return next((each for each in kept if each.answer.epsilon >= price), None)
 
     return Purchase(
@@ -344,8 +353,8 @@ def _purchase(
         fingerprint=hashlib.sha256(json.dumps([*facts, *reads]).encode()).hexdigest(),
         memo=memo,
         answer=answer,
-        write=Kept.to_bytes,
-        read_back=Kept.from_bytes,
+        write=KeptChoice.to_bytes,
+        read_back=KeptChoice.from_bytes,
         choose=as_good,
         reads=reads,
         check=check,

@@ -21,7 +21,7 @@ from sfumato.testing.moments import coverage_finding, mean_finding, variance_fin
 from sfumato.testing.statistics import ALPHA, Finding, discrete_finding
 from sfumato.testing.stream import seeded
 
-__all__ = ["CHECKS", "Check", "Failure", "Report", "check_mechanism", "examine"]
+__all__ = ["CHECKS", "Check", "Examination", "Failure", "check_mechanism", "examine"]
 
 Check: TypeAlias = Literal[
     "loss",
@@ -55,7 +55,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Examination:
     """What the kit found about one example.
 
     Attributes:
@@ -84,7 +84,7 @@ def check_mechanism(
     seed: int | str = 0,
     tight: float = 0.55,
     exact_error: bool = True,
-) -> Report:
+) -> Examination:
     """Assert everything that a mechanism claims, on one example of it, and report what was seen.
 
     * loss: no lower bound on epsilon exceeds `loss.epsilon(delta)`, at delta 0 (pure losses), 0.001, 0.01,
@@ -125,7 +125,7 @@ def examine(
     seed: int | str = 0,
     tight: float = 0.55,
     exact_error: bool = True,
-) -> Report:
+) -> Examination:
     """What `check_mechanism` finds, as a value."""
     share = alpha / _SHARE
     with seeded(f"{seed}/{example.name}/left"):
@@ -145,7 +145,7 @@ def examine(
     failures += _failed(_laws(example, "right", right, exact_error), share)
     for check in (_frozen, _source, _shape, _refusals, _wire):
         failures += check(example)
-    return Report(example.name, tuple(bounds), seen, tuple(failures))
+    return Examination(example.name, tuple(bounds), seen, tuple(failures))
 
 
 def _failed(findings: Iterator[tuple[Check, Finding]], alpha: float) -> list[Failure]:

@@ -81,7 +81,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Trapezoid:
     """Trapezoid nodes for ∫ φ w^A at Re z = c and |Im z| ≤ tau, and what they leave out relative to M(c)."""
 
     log_ratio: Floats
@@ -112,7 +112,7 @@ def _step(mixture: Mixture, c: float, tau: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=4096)
-def plan(mixture: Mixture, c: float, tau: float) -> Plan:
+def plan(mixture: Mixture, c: float, tau: float) -> Trapezoid:
     """Nodes, weights and a rigorous account of what was left out."""
     exponent = c + 1 if mixture.remove else -c
     s = mixture.widest
@@ -146,7 +146,7 @@ def plan(mixture: Mixture, c: float, tau: float) -> Plan:
     mass = terms / total
     size = float((8 * 6 * np.abs(log_ratio) + 8 * mixture.sensitivity(y)) @ mass)
     squares = float(np.abs(log_weight - log_m) @ mass)
-    return Plan(log_ratio, log_weight, log_m, error + 2 * outside, size, squares, (left, right))
+    return Trapezoid(log_ratio, log_weight, log_m, error + 2 * outside, size, squares, (left, right))
 
 
 def _beyond(
@@ -165,7 +165,7 @@ def _beyond(
     return quiet + peak * (float(erfcx((end - reach) / math.sqrt(2.0))) * math.sqrt(math.pi / 2) + 1)
 
 
-def _rules(mixture: Mixture, z: Complexes) -> Iterator[tuple[npt.NDArray[np.intp], Complexes, Plan]]:
+def _rules(mixture: Mixture, z: Complexes) -> Iterator[tuple[npt.NDArray[np.intp], Complexes, Trapezoid]]:
     """The nodes in handfuls of one contour and similar height, with the power of w and the plan of each."""
     real, imaginary = np.real(z), np.abs(np.imag(z))
     for c in np.unique(real):

@@ -19,7 +19,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, col
 from sfumato.plan.intervals.forms import Blend, Floats, quotient
 from sfumato.plan.intervals.noise import Noise
 
-__all__ = ["Affine", "Box", "Scope"]
+__all__ = ["Affine", "Box", "Solver"]
 
 Box: TypeAlias = tuple[Floats, Floats]
 """Lower and upper ends, one a row; infinite where nothing is known, NaN where there is no value at all."""
@@ -56,7 +56,7 @@ class Affine:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Solver:
     """What an expression over results can refer to, on some rows.
 
     Attributes:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
-from sfumato.plan.answers.boxes import Affine, Box, Scope
+from sfumato.plan.answers.boxes import Affine, Box, Solver
 from sfumato.plan.answers.outside import Outside
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
 from sfumato.plan.expressions.facts import facts_of
@@ -59,7 +59,7 @@ class Estimates:
     rows: NDArray[np.int64]
     intervals: tuple[str, ...]
     _expressions: Mapping[str, Expression] = field(repr=False)
-    _scope: Scope = field(repr=False)
+    _solver: Solver = field(repr=False)
 
     def value(self, name: str) -> Values:
         """One column."""
@@ -78,7 +78,7 @@ class Estimates:
             raise InvalidParameter(
                 f"Column {name[:60]!r} has no error bar: it is not a number with noise in it."
             )
-        low, high = self._scope.interval(self._expressions[name], risk_of(confidence))
+        low, high = self._solver.interval(self._expressions[name], risk_of(confidence))
         at = np.ma.filled(shown.astype(np.float64), np.nan)
         missing = np.isnan(at)
         return np.where(missing, np.nan, np.fmin(low, at)), np.where(missing, np.nan, np.fmax(high, at))
@@ -138,16 +138,16 @@ def estimate(
     kept = _kept(report, results, _arranged(recipe, results, len(order)))
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
-    scope = _scope(recipe, chosen, tuple(noises), results, others, order[kept])
+    solver = _solver(recipe, chosen, tuple(noises), results, others, order[kept])
     kinds = {name: _facts(name, recipe) for name in results}
     columns, bars = {}, []
     for output in report.columns:
         facts = facts_of(output.expression, kinds)
         columns[output.name] = _shown(output.expression, facts, results, len(kept))
-        if facts.numeric and scope.noisy_in(output.expression):
+        if facts.numeric and solver.noisy_in(output.expression):
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
-    return Estimates(columns, order[kept], tuple(bars), expressions, scope)
+    return Estimates(columns, order[kept], tuple(bars), expressions, solver)
 
 
 def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True) -> list[NDArray[Any]]:
@@ -283,14 +283,14 @@ def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], 
     return found
 
 
-def _scope(
+def _solver(
     recipe: Recipe,
     arrays: list[NDArray[Any]],
     noises: tuple[Noise, ...],
     results: Mapping[str, Values],
     outside: Mapping[int, Outside],
     rows: NDArray[np.int64],
-) -> Scope:
+) -> Solver:
     """What intervals are computed from."""
     floats = tuple(array.astype(np.float64) for array in arrays)
     laws = tuple(_law(noise, array) for noise, array in zip(noises, floats, strict=True))
@@ -305,15 +305,15 @@ def _scope(
         if isinstance(estimator, Slot):
             low, high = outside[estimator.extra].interval(estimator.place, risk)
             return low[rows], high[rows]
-        return _solved(estimator, scope, forms.get(name), risk=risk)
+        return _solved(estimator, solver, forms.get(name), risk=risk)
 
     known = {
         f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Linear) and not each.parts
     }
     public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
     keys = {name: _key_array(column) for name, column in public.items()}
-    scope = Scope(floats, noises, laws, keys, forms, solve)
-    return scope
+    solver = Solver(floats, noises, laws, keys, forms, solve)
+    return solver
 
 
 def _law(noise: Noise, array: Floats) -> Noise:
@@ -337,10 +337,10 @@ def _key_array(column: Values) -> NDArray[Any]:
     return values
 
 
-def _solved(estimator: Estimator, scope: Scope, form: Affine | None, *, risk: float) -> Box:
+def _solved(estimator: Estimator, solver: Solver, form: Affine | None, *, risk: float) -> Box:
     """The interval of one aggregate."""
     if form is not None:
-        low, high = scope.spread(form, risk)
+        low, high = solver.spread(form, risk)
         return np.clip(low, *estimator.limits), np.clip(high, *estimator.limits)
-    noisy = [scope.noisy[part] for part in estimator.parts]
-    return estimator.interval(noisy, [scope.laws[part] for part in estimator.parts], risk=risk)
+    noisy = [solver.noisy[part] for part in estimator.parts]
+    return estimator.interval(noisy, [solver.laws[part] for part in estimator.parts], risk=risk)

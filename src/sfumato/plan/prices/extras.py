@@ -22,7 +22,7 @@ from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.touched import PricedTouched, Touched
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.aggregates.quantile import Quantile
-from sfumato.plan.questions.grids import Grid, grid_of
+from sfumato.plan.questions.grids import CellGrid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range, range_of
@@ -44,7 +44,7 @@ class QuantileSet:
     """
 
     measured: Measured
-    grid: Grid
+    grid: CellGrid
     levels: tuple[Fraction, ...]
     whole: bool
 

@@ -43,8 +43,16 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, probability
 from sfumato.plan.questions.log_grid import LogGrid
 
-__all__ = ["GROUP_CELLS", "Chosen", "Goal", "LogGrid", "Share",
-           "choose_bounds", "choose_groups", "clamped_share"]  # fmt: skip
+__all__ = [
+    "GROUP_CELLS",
+    "Chosen",
+    "ClampedShare",
+    "Goal",
+    "LogGrid",
+    "choose_bounds",
+    "choose_groups",
+    "clamped_share",
+]  # fmt: skip
 
 Floats: TypeAlias = NDArray[np.float64]
 Goal: TypeAlias = Literal["sum", "mean"]
@@ -287,7 +295,7 @@ def _from_right(values: Floats) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ClampedShare:
     """The estimated part of the rows that a clamp changes, and an interval that holds the true part."""
 
     share: float
@@ -303,7 +311,7 @@ def clamped_share(
     lower: Fraction,
     upper: Fraction,
     confidence: Rational = 0.95,
-) -> Share:
+) -> ClampedShare:
     """What part of the weight of rows lies outside the bounds: post-processing of the same histogram.
 
     The interval covers both the noise and the rows of cells that a bound cuts through (none where bounds are
@@ -324,7 +332,7 @@ def clamped_share(
     share = _part((least + most) / 2, total)
     low = _part(least - scale * _reach(int(surely.sum()), risk), total + wide)
     high = _part(most + scale * _reach(int(partly.sum()), risk), total - wide) if total > wide else 1.0
-    return Share(min(max(share, low), high), low, high)
+    return ClampedShare(min(max(share, low), high), low, high)
 
 
 def _part(amount: float, total: float) -> float:

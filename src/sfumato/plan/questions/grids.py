@@ -13,7 +13,7 @@ from sfumato.plan.expressions.tree import Expression, call
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.questions.sums import Range
 
-__all__ = ["Grid", "grid_of"]
+__all__ = ["CellGrid", "grid_of"]
 
 _FINEST, _COARSEST = 4096, 64
 _TOGETHER = 2**22  # cells of all groups
@@ -22,7 +22,7 @@ _NARROWEST = Fraction(1, 2**900)  # finer cells could not be counted in floats
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """Cells of equal width from `lower` on. A cell of whole numbers is one of them.
 
     Attributes:
@@ -60,17 +60,17 @@ class Grid:
         return np.asarray(base + low * width), np.asarray(base + (high + last) * width)
 
 
-def grid_of(known: Range, groups: int) -> Grid:
+def grid_of(known: Range, groups: int) -> CellGrid:
     """The grid for numbers of a known range: one cell for each whole number if they are few, else fine."""
     most = _FINEST
     while most > _COARSEST and most * groups > _TOGETHER:
         most //= 2
     if known.whole and known.upper - known.lower < most:
-        return Grid(known.lower, Fraction(1), int(known.upper - known.lower) + 1, True)
+        return CellGrid(known.lower, Fraction(1), int(known.upper - known.lower) + 1, True)
     span = known.upper - known.lower
     span = span if span > _NARROWEST else Fraction(1)
     width = span / most
     if known.whole:  # cells of several whole numbers
         width = Fraction(math.ceil(width))
-        return Grid(known.lower, width, math.ceil((span + 1) / width), False)
-    return Grid(known.lower, width, most, False)
+        return CellGrid(known.lower, width, math.ceil((span + 1) / width), False)
+    return CellGrid(known.lower, width, most, False)

@@ -3,7 +3,7 @@
 ```
 Report(columns, having, order, limit)         post-processing: free
 └── Aggregate(keys, aggregates)               measured: priced
-    └── Filter(predicate)                     a row passes or not, by itself
+    └── Where(predicate)                     a row passes or not, by itself
         └── Scan · Joined · United · PerUnit · Windowed
 ```
 """
@@ -44,7 +44,6 @@ __all__ = [
     "AggregateName",
     "Bar",
     "Block",
-    "Filter",
     "Joined",
     "Key",
     "Measured",
@@ -57,6 +56,7 @@ __all__ = [
     "Scan",
     "Source",
     "United",
+    "Where",
     "Windowed",
 ]
 
@@ -67,7 +67,7 @@ _BY_WEIGHTS = Reweight()
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Where:
     """The rows for which the predicate is true: each row is judged by itself, so a unit only loses rows."""
 
     child: Source
@@ -102,7 +102,7 @@ class Aggregate:
         touched: Whether the share of units that were clamped or cut is measured too.
     """
 
-    child: Source | Filter
+    child: Source | Where
     keys: tuple[Key, ...]
     aggregates: tuple[AggregateCall, ...]
     combinations: tuple[tuple[Any, ...], ...] | None = None
@@ -114,7 +114,7 @@ class Aggregate:
     @property
     def source(self) -> Source:
         """Where the rows come from."""
-        return self.child.child if isinstance(self.child, Filter) else self.child
+        return self.child.child if isinstance(self.child, Where) else self.child
 
     @property
     def table(self) -> str:
@@ -124,7 +124,7 @@ class Aggregate:
     @property
     def predicate(self) -> Expression | None:
         """What a row must satisfy, if anything."""
-        return self.child.predicate if isinstance(self.child, Filter) else None
+        return self.child.predicate if isinstance(self.child, Where) else None
 
 
 @dataclass(frozen=True, slots=True)

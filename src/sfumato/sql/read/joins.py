@@ -23,7 +23,7 @@ from sfumato.plan.questions.relations import substituted
 from sfumato.plan.questions.sources import Block, Joined, Public
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.sql.read.meeting import strangers
-from sfumato.sql.read.relation import Named, Origin, Relation, both, called_after, facts_within, fresh
+from sfumato.sql.read.relation import ColumnOrigin, Named, Relation, both, called_after, facts_within, fresh
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.read.settle import terms
 from sfumato.sql.refusals import refuse
@@ -254,7 +254,7 @@ def _follows_key(asked: _Asked, left: Relation, right: Relation) -> bool:
     return any(_is_way(left, first, second, found) for (_, first, _, second), found in pairs.items())
 
 
-def _origin(expression: Expression, relation: Relation) -> Origin | None:
+def _origin(expression: Expression, relation: Relation) -> ColumnOrigin | None:
     return relation.origins.get(expression.name) if isinstance(expression, Column) else None
 
 

@@ -12,7 +12,7 @@ from sfumato.plan.expressions.facts import domain_of, facts_of, refine
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Column, Expression, columns_of
 from sfumato.plan.prices.plan import Plan
-from sfumato.plan.questions.nodes import Filter, OrderItem, Output, Report
+from sfumato.plan.questions.nodes import OrderItem, Output, Report, Where
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sources import Public, Scan
 from sfumato.schema import PrivateTable
@@ -136,7 +136,7 @@ def _pruned(plan: Plan, tables: Known) -> Plan:
     arguments = [part for each in node.aggregates for part in (each.argument, each.other)]
     read = (node.predicate, *arguments, *(key.expression for key in node.keys))
     source = pruned(node.source, [name for each in read if each is not None for name in columns_of(each)])
-    child = source if node.predicate is None else Filter(source, node.predicate)
+    child = source if node.predicate is None else Where(source, node.predicate)
     return Plan.of(replace(plan.report, child=replace(node, child=child)), tables)
 
 

@@ -20,8 +20,8 @@ from sfumato.schema import PrivateTable, PublicTable
 from sfumato.sql.refusals import refused
 
 __all__ = [
+    "ColumnOrigin",
     "Named",
-    "Origin",
     "Relation",
     "both",
     "called_after",
@@ -59,7 +59,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ColumnOrigin:
     """Where a source's column comes from: the how many-th use of which table, and the column there."""
 
     use: int
@@ -91,7 +91,7 @@ class Relation:
     facts: Mapping[str, Facts]
     known: Mapping[str, PrivateTable | PublicTable]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, Origin] = field(default_factory=dict)
+    origins: Mapping[str, ColumnOrigin] = field(default_factory=dict)
     distinct: bool = False
 
     @property
@@ -216,7 +216,7 @@ def table_relation(
         columns=tuple(columns),
         facts=declared_facts(table),
         known=known,
-        origins={name: Origin(0, table.name, name) for name in table.schema},
+        origins={name: ColumnOrigin(0, table.name, name) for name in table.schema},
     )
     return made.called(alias, table.name)
 

@@ -27,7 +27,7 @@ from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.pieces import bigint, double
 from sfumato.sql.write.typed import Typed, as_kind, plain
 
-__all__ = ["Recipe", "recipe"]
+__all__ = ["ExactSum", "recipe"]
 
 _WIDE, _FINE = 53, 24  # without bounds: up to 2**53 in units of 2**-24; 2**49 rows fit in 128 bits
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -36,7 +36,7 @@ _FINEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ExactSum:
     """An aggregate in two steps: what the engine aggregates, and the value that follows from it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Recipe:
 
 def recipe(
     function: str, value: Typed | None, facts: Facts | None, dialect: Dialect, *, bounded: bool = False
-) -> Recipe:
+) -> ExactSum:
     """How one of `count`, `count_values`, `sum`, `mean`, `min`, `max` is computed.
 
     Args:
@@ -81,12 +81,12 @@ def recipe(
     units, bits = _units(value, facts, dialect)
     total = dialect.total(units)
     if function == "mean":
-        return Recipe((total, exp.Count(this=units.copy())), _mean(bits, facts))
-    return Recipe((total,), _scaled(bits) if facts.kind == "float" else _saturated(dialect))
+        return ExactSum((total, exp.Count(this=units.copy())), _mean(bits, facts))
+    return ExactSum((total,), _scaled(bits) if facts.kind == "float" else _saturated(dialect))
 
 
-def _single(part: exp.Expr) -> Recipe:
-    return Recipe((part,), lambda columns: columns[0])
+def _single(part: exp.Expr) -> ExactSum:
+    return ExactSum((part,), lambda columns: columns[0])
 
 
 def _present(value: Typed, dialect: Dialect) -> exp.Expr:

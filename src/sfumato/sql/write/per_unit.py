@@ -14,7 +14,7 @@ from sfumato.plan.expressions.facts import Facts, refine
 from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.relations import argument_facts, source_facts
 from sfumato.plan.questions.sources import AggregateCall, PerUnit
-from sfumato.sql.write.exact_sums import Recipe, recipe
+from sfumato.sql.write.exact_sums import ExactSum, recipe
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery
 from sfumato.sql.write.typed import Typed, as_typed, select_plain, typed
 
@@ -89,6 +89,6 @@ def _value(call: AggregateCall, columns: Mapping[str, Facts], dialect: Dialect) 
 
 def _recipe(
     call: AggregateCall, value: Typed | None, columns: Mapping[str, Facts], dialect: Dialect
-) -> Recipe:
+) -> ExactSum:
     facts = None if call.argument is None else argument_facts(call, columns)
     return recipe(call.function, value, facts, dialect, bounded=call.bounds is not None)

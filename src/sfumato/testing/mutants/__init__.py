@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from sfumato.mechanisms.base import Example
 from sfumato.testing.accountants import AccountantLike, faults
-from sfumato.testing.mechanisms import Report, examine
+from sfumato.testing.mechanisms import Examination, examine
 from sfumato.testing.mutants import accountants, mechanisms
 from sfumato.testing.mutants.sparse import VARIANTS, Variant, run
 
@@ -39,13 +39,13 @@ class Mutant:
     tight: float = 0.55
     exact_error: bool = True
 
-    def caught(self, *, samples: int = 100_000, seed: int | str = 0) -> Report:
+    def caught(self, *, samples: int = 100_000, seed: int | str = 0) -> Examination:
         """What the kit says about the planted bug."""
         return examine(
             self.planted, samples=samples, seed=seed, tight=self.tight, exact_error=self.exact_error
         )
 
-    def cleared(self, *, samples: int = 100_000, seed: int | str = 0) -> Report:
+    def cleared(self, *, samples: int = 100_000, seed: int | str = 0) -> Examination:
         """What the kit says about the honest twin."""
         return examine(
             self.honest, samples=samples, seed=seed, tight=self.tight, exact_error=self.exact_error

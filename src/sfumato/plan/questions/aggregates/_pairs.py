@@ -24,7 +24,7 @@ from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.sums import Range, range_of
 from sfumato.plan.questions.sums import products as products_of
 
-__all__ = ["EPS", "SHARE", "Centred", "Pair", "Pool", "hull", "products", "size"]
+__all__ = ["EPS", "SHARE", "Centred", "Pair", "Pooled", "hull", "products", "size"]
 
 SHARE = 1 / 32
 """Of the risk, for each of the means and variances that must be placed first."""
@@ -88,7 +88,7 @@ def _there(arguments: tuple[Expression, ...], columns: Mapping[str, Facts]) -> E
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class Pooled:
     """The noise of the parts, where two of them may be one measurement (as of x and of x − 1).
 
     Attributes:
@@ -100,7 +100,7 @@ class Pool:
     rows: tuple[int, ...]
 
     @classmethod
-    def of(cls, places: Sequence[int], noises: Sequence[Noise]) -> Pool:
+    def of(cls, places: Sequence[int], noises: Sequence[Noise]) -> Pooled:
         """Noises by the places of their measurements."""
         different = dict(zip(places, noises, strict=True))
         order = list(different)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.intervals.forms import Floats, edge, excess_of, variance_interval
 from sfumato.plan.intervals.noise import Noise
-from sfumato.plan.questions.aggregates._pairs import EPS, SHARE, Centred, Pair, Pool, hull, products, size
+from sfumato.plan.questions.aggregates._pairs import EPS, SHARE, Centred, Pair, Pooled, hull, products, size
 from sfumato.plan.questions.aggregates.base import Ends, Estimator, Part, Statistic
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.terms import Agg, Col, two
 
-__all__ = ["STATISTICS", "Relation", "corr"]
+__all__ = ["STATISTICS", "Correlated", "corr"]
 
 _ZERO = Fraction(0)
 _FAR = 1.5  # no correlation lies beyond 1, so nothing is looked for there
@@ -27,7 +27,7 @@ _TYPICAL = 0.5  # a correlation that is neither none nor perfect
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(Estimator):
+class Correlated(Estimator):
     """The covariance P/n − (S/n)(T/n) over the root of both variances.
 
     S and T are the sums of both distances from the middles, P that of their products, Q and R those of their
@@ -107,7 +107,7 @@ class Relation(Estimator):
         up to some r and perhaps again beyond a larger one. So the end of the first stretch is that of the
         interval if 1 itself is refuted, and else 1 is.
         """
-        pool = Pool.of(self.parts, noises)
+        pool = Pooled.of(self.parts, noises)
         rest = risk * (1 - 4 * SHARE) * (1 - EPS)
         ratio, firm = _ratio(self, parts, noises, risk * SHARE)
         pair = Centred.of(
@@ -203,7 +203,7 @@ def _parabola(total: Floats, squares: Floats, count: Floats, mean: Ends) -> Ends
 
 
 def _ratio(
-    estimator: Relation, parts: Sequence[Floats], noises: Sequence[Noise], risk: float
+    estimator: Correlated, parts: Sequence[Floats], noises: Sequence[Noise], risk: float
 ) -> tuple[Ends, NDArray[np.bool_]]:
     """The ratio of both deviations, and whether both are surely positive; each misses at this risk."""
     reaches = float(estimator.half), float(estimator.other_half)
@@ -246,7 +246,7 @@ class Correlation(Statistic):
         pair = Pair.of(self.title, call, columns)
         one, two = pair.first, pair.second
         (squares, shift), (others, other_shift) = one.squares(), two.squares()
-        estimator = Relation(
+        estimator = Correlated(
             (0, 1, 2, 3, 4, 5),
             Fraction(-1),
             Fraction(1),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.intervals.forms import Floats, edge, excess_of
 from sfumato.plan.intervals.noise import Noise
-from sfumato.plan.questions.aggregates._pairs import EPS, SHARE, Centred, Pair, Pool, products, size
+from sfumato.plan.questions.aggregates._pairs import EPS, SHARE, Centred, Pair, Pooled, products, size
 from sfumato.plan.questions.aggregates.base import Ends, Estimator, Part, Statistic
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.terms import Agg, Col, two
@@ -66,7 +66,7 @@ class Together(Estimator):
         numerator is P − ST/n + n(a − S/n)(b − T/n), so what is lost by not knowing the means is of second
         order. Coefficients are taken at their largest over the intervals, which only widens (Anderson 1955).
         """
-        pool = Pool.of(self.parts, noises)
+        pool = Pooled.of(self.parts, noises)
         rest = risk * (1 - 2 * SHARE) * (1 - EPS)
         zero, unit = np.zeros((1,)), np.ones((1,))
         count = parts[-1]
