@@ -29,11 +29,13 @@ def _uses(column: str, kind: str) -> list[str]:
     return [*used, f'COUNT(UPPER("{name}"))'] if kind == "text" else used
 
 
-def _count(engine: DuckDB, names: Iterable[tuple[str, str]], condition: str = "TRUE") -> list[int] | None:
+def _count(
+    engine: DuckDB, names: Iterable[tuple[str, str]], condition: str = "TRUE", table: str = "t"
+) -> list[int] | None:
     """Counts of what is there in each column; None if the read fails."""
     terms = ["COUNT(*)", *(use for name, kind in names for use in _uses(name, kind))]
     listed = ", ".join(f"{term} AS a{i}" for i, term in enumerate(terms))
-    statement = sqlglot.parse_one(f"SELECT {listed} FROM t WHERE {condition}", dialect="duckdb")
+    statement = sqlglot.parse_one(f'SELECT {listed} FROM "{table}" WHERE {condition}', dialect="duckdb")
     try:
         return [next(iter(column.to_pylist())) for column in engine.fetch(statement).columns]
     except EngineFailed:
@@ -44,39 +46,54 @@ class Search:
     """Attaches sources and reads every column, as each kind and as ids."""
 
     def __init__(self) -> None:
-        self.engine = DuckDB(threads=2)
         self.read, self.refused, self.found = 0, 0, list[str]()
 
     def source(self, shown: str, source) -> None:
-        connection = self.engine._connect()
-        try:
-            natives = _natives(connection, source)
-        finally:
-            connection.close()
-        for kind in KINDS:
-            fits = [name for name, types in natives.items() if all(cast("x", each, kind) for each in types)]
-            self.refused += len(natives) - len(fits)
-            self._look(shown, source, dict.fromkeys(fits, kind))
-        self._ids(shown, source, natives)
+        """All roles of all columns: each is a table, and all are attached before the first read."""
+        with DuckDB(threads=2) as engine:
+            connection = engine._connect()
+            try:
+                natives = _natives(connection, source)
+            finally:
+                connection.close()
+            taken = {}
+            for kind in KINDS:
+                fits = [
+                    name for name, types in natives.items() if all(cast("x", each, kind) for each in types)
+                ]
+                self.refused += len(natives) - len(fits)
+                if fits and self.attach(engine, kind, shown, source, dict.fromkeys(fits, kind)):
+                    taken[kind] = fits
+            ids = self._attach_ids(engine, shown, source, natives)
+            for kind, fits in taken.items():
+                self.look(engine, kind, shown, source, dict.fromkeys(fits, kind))
+            self.read += len(ids)
+            shown_as = [*((pointer_column(name), "id") for name in ids), (UNIT_COLUMN, "id")]
+            if ids and _count(engine, shown_as, table="ids") is None:
+                self.found.append(f"{shown}: as ids")
 
-    def _look(self, shown: str, source, columns: dict[str, str]) -> None:
-        if not columns:
-            return
+    def attach(self, engine: DuckDB, table: str, shown: str, source, columns: dict[str, str]) -> bool:
+        """Whether the columns are taken; if not, that is found."""
         try:
-            self.engine.attach("t", source, {"n": "integer", **columns})
+            engine.attach(table, source, {"n": "integer", **columns})
         except SourceUnusable as refused:
             self.found.append(f"{shown}: {refused}")
-            return
+            return False
+        return True
+
+    def look(self, engine: DuckDB, table: str, shown: str, source, columns: dict[str, str]) -> None:
+        """Read all columns of an attached table; where that fails, each by itself."""
         self.read += len(columns)
-        if _count(self.engine, columns.items()) is None:
+        if _count(engine, columns.items(), table=table) is None:
             broken = []
             for name, kind in columns.items():
-                self.engine.attach("t", source, {"n": "integer", **columns})
-                if _count(self.engine, [(name, kind)]) is None:
+                engine.attach(table, source, {"n": "integer", **columns})
+                if _count(engine, [(name, kind)], table=table) is None:
                     broken.append(f"{shown}: {name} as {kind}")
             self.found += broken or [f"{shown}: all columns as {set(columns.values())}"]
 
-    def _ids(self, shown: str, source, natives: dict[str, set[str]]) -> None:
+    def _attach_ids(self, engine: DuckDB, shown: str, source, natives: dict[str, set[str]]) -> list[str]:
+        """The columns that are taken as pointers, in a table of their own."""
         fits = {name for name, types in natives.items() if pointer_type(types) is not None}
         fits &= {
             name for name, types in natives.items() if any(all(cast("x", t, k) for t in types) for k in KINDS)
@@ -87,19 +104,25 @@ class Search:
         }
         while kinds:  # some types of a source are refused though DuckDB's own would do
             try:
-                self.engine.attach("t", source, {"n": "integer", **kinds}, unit="n", pointers=list(kinds))
+                engine.attach("ids", source, {"n": "integer", **kinds}, unit="n", pointers=list(kinds))
                 break
             except SourceUnusable as refused:
                 named = [name for name in kinds if f'column "{name}"' in str(refused)]
                 if not named:
                     self.found.append(f"{shown}: {refused}")
-                    return
+                    return []
                 self.refused += 1
                 del kinds[named[0]]
-        shown_as = [(pointer_column(name), "id") for name in kinds]
-        self.read += len(kinds)
-        if kinds and _count(self.engine, [*shown_as, (UNIT_COLUMN, "id")]) is None:
-            self.found.append(f"{shown}: as ids")
+        return list(kinds)
+
+
+def _looked(shown: str, source, columns: dict[str, str]) -> list[str]:
+    """What is found in some columns of one source."""
+    search = Search()
+    with DuckDB(threads=2) as engine:
+        if search.attach(engine, "t", shown, source, columns):
+            search.look(engine, "t", shown, source, columns)
+    return search.found
 
 
 def _natives(connection, source) -> dict[str, set[str]]:
@@ -123,9 +146,8 @@ def _natives(connection, source) -> dict[str, set[str]]:
 
 def _searched(made) -> Search:
     search = Search()
-    with search.engine:
-        for shown, source in made:
-            search.source(shown, source)
+    for shown, source in made:
+        search.source(shown, source)
     return search
 
 
@@ -186,20 +208,17 @@ def _bare(column: str, native: str, kind: str) -> str | None:
 
 def test_the_search_finds_a_cast_that_raises(tmp_path, monkeypatch):
     monkeypatch.setattr(_tables, "cast", _bare)
-    search = Search()
-    with search.engine:
-        file = dict(duckdb_sources(tmp_path))["duckdb"]
-        search._look("duckdb", file, {"BIGNUM": "integer", "HUGEINT": "integer"})
-    assert search.found == ["duckdb: BIGNUM as integer"]
+    file = dict(duckdb_sources(tmp_path))["duckdb"]
+    assert _looked("duckdb", file, {"BIGNUM": "integer", "HUGEINT": "integer"}) == [
+        "duckdb: BIGNUM as integer"
+    ]
 
 
 def test_the_search_finds_times_that_are_multiplied(tmp_path, monkeypatch):
     monkeypatch.setattr(_arrow, "is_zoned", lambda native: False)
     _, table = next(sources(tmp_path))
-    search = Search()
-    with search.engine:
-        search._look("table", table, {"timestamp ms UTC": "date", "timestamp us UTC": "date"})
-    assert search.found == ["table: timestamp ms UTC as date"]
+    columns = {"timestamp ms UTC": "date", "timestamp us UTC": "date"}
+    assert _looked("table", table, columns) == ["table: timestamp ms UTC as date"]
 
 
 def test_the_search_finds_files_that_are_cast_to_one_type(tmp_path, monkeypatch):
@@ -212,7 +231,4 @@ def test_the_search_finds_files_that_are_cast_to_one_type(tmp_path, monkeypatch)
     for i, native in enumerate((pa.timestamp("ns"), pa.timestamp("us"))):
         values = pa.array([0, 253402214400 * 10 ** (6 * i)], pa.int64()).view(native)
         pq.write_table(pa.table({"n": [0, 1], "c": values}), tmp_path / f"{i}.parquet")
-    search = Search()
-    with search.engine:
-        search._look("files", str(tmp_path / "*.parquet"), {"c": "date"})
-    assert search.found == ["files: c as date"]
+    assert _looked("files", str(tmp_path / "*.parquet"), {"c": "date"}) == ["files: c as date"]

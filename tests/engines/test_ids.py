@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from dataclasses import dataclass
 
 import duckdb
 import pytest
+from sqlglot import parse_one
 
 from sfumato.engines import UNIT_COLUMN
 from sfumato.engines._ids import identifies
@@ -55,64 +57,81 @@ ONE = {("FLOAT", "0.0", "-0.0"), ("DOUBLE", "0.0", "-0.0"), ("BIGNUM", "0", "-0"
 """Pairs that are one id though they print differently: they are one number."""
 
 
-def _pairs(native: str, file) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class Searched:
+    """What is in a file with a table of each native type.
+
+    Attributes:
+        pairs: Values of each type that the engine takes for one.
+        texts: How its values print.
+        ids: How many ids the view of an engine has; a type that is refused is not there.
+    """
+
+    pairs: dict[str, list[tuple[str, str]]]
+    texts: dict[str, set[str]]
+    ids: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def searched(make_shared, tmp_path_factory) -> Searched:
+    file = str(tmp_path_factory.mktemp("ids") / "ids.duckdb")
+    pairs, texts, one, taken = {}, {}, make_shared(), {}
+    with duckdb.connect(file) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for native in VALUES:
+            pairs[native] = _pairs(connection, f"t{len(pairs)}", native)
+            printed = connection.execute(f"SELECT CAST(v AS VARCHAR) FROM t{len(texts)}").fetchall()
+            texts[native] = {each for (each,) in printed if each is not None}
+    for place, native in enumerate(VALUES):  # all of them before the first read, in one instance
+        with contextlib.suppress(SourceUnusable):
+            one.attach(f"t{place}", f"{file}::t{place}", {}, unit="v")
+            taken[native] = f"t{place}"
+    count = f'SELECT COUNT(DISTINCT "{UNIT_COLUMN}") AS n FROM '
+    ids = {native: one.fetch(parse_one(count + name))["n"][0].as_py() for native, name in taken.items()}
+    return Searched(pairs, texts, ids)
+
+
+def _pairs(connection, name: str, native: str) -> list[tuple[str, str]]:
     """Values that the engine takes for one in an equality, a group, a join, a window or a hash.
 
     Values that print alike are one already: '1' and '01' are one whole number when they are written.
     """
-    with duckdb.connect(file) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"CREATE TABLE t (v {native})")
-        for value in VALUES[native]:
-            with contextlib.suppress(duckdb.ConversionException, duckdb.InvalidInputException):
-                connection.execute("INSERT INTO t VALUES (?)", [value])  # not all write all types
-        alike = connection.execute(
-            "WITH d AS (SELECT DISTINCT CAST(v AS VARCHAR) AS s, v FROM t WHERE v IS NOT NULL) "
-            "SELECT a.s, b.s FROM d AS a JOIN d AS b ON a.v = b.v WHERE a.s <> b.s"
-        ).fetchall()
-        grouped = connection.execute(
-            "SELECT list(DISTINCT CAST(v AS VARCHAR)) FROM t WHERE v IS NOT NULL GROUP BY v"
-        ).fetchall()
-        parted = connection.execute(
-            "SELECT list(CAST(v AS VARCHAR)) OVER (PARTITION BY v) FROM t WHERE v IS NOT NULL"
-        ).fetchall()
+    connection.execute(f"CREATE TABLE {name} (v {native})")
+    for value in VALUES[native]:
+        with contextlib.suppress(duckdb.ConversionException, duckdb.InvalidInputException):
+            connection.execute(f"INSERT INTO {name} VALUES (?)", [value])  # not all write all types
+    alike = connection.execute(
+        f"WITH d AS (SELECT DISTINCT CAST(v AS VARCHAR) AS s, v FROM {name} WHERE v IS NOT NULL) "
+        "SELECT a.s, b.s FROM d AS a JOIN d AS b ON a.v = b.v WHERE a.s <> b.s"
+    ).fetchall()
+    grouped = connection.execute(
+        f"SELECT list(DISTINCT CAST(v AS VARCHAR)) FROM {name} WHERE v IS NOT NULL GROUP BY v"
+    ).fetchall()
+    parted = connection.execute(
+        f"SELECT list(CAST(v AS VARCHAR)) OVER (PARTITION BY v) FROM {name} WHERE v IS NOT NULL"
+    ).fetchall()
     lists = [set(each) for (each,) in grouped + parted]
     found = {tuple(sorted(pair)) for each in lists for pair in itertools.combinations(each, 2)}
     return sorted(found | {tuple(sorted(pair)) for pair in alike})
 
 
-def _attached(one, rows, native: str, file) -> int | None:
-    """How many ids the engine's view has; None if the column is refused."""
-    try:
-        one.attach("t", f"{file}::t", {}, unit="v")
-    except SourceUnusable:
-        return None
-    return rows(one, f'SELECT COUNT(DISTINCT "{UNIT_COLUMN}") FROM t')[0][0]
-
-
 @pytest.mark.parametrize("native", VALUES)
-def test_what_is_one_id_prints_alike(one, rows, tmp_path, native):
+def test_what_is_one_id_prints_alike(searched, native):
     """Over all native types: equal under =, GROUP BY and PARTITION BY but printed differently, or refused."""
-    file = str(tmp_path / "ids.duckdb")
-    pairs = _pairs(native, file)
-    found = _attached(one, rows, native, file)
-    if found is None:
+    if native not in searched.ids:
         return
-    with duckdb.connect(file, read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        printed = connection.execute("SELECT CAST(v AS VARCHAR) FROM t").fetchall()
-    texts = {each for (each,) in printed if each is not None}
+    found, texts, pairs = searched.ids[native], searched.texts[native], searched.pairs[native]
     if native in ("FLOAT", "DOUBLE"):
-        texts -= {"nan", "-nan"}  # no ids
+        texts = texts - {"nan", "-nan"}  # no ids
     base = native.partition(" ")[0]
     known = {frozenset(pair[1:]) for pair in ONE if pair[0] == base}
     merged = sum(all(each in texts for each in pair) for pair in known)
     assert found == len(texts) - merged, f"{native}: {found} ids of {sorted(texts)}; {pairs}"
 
 
-def test_the_search_finds_the_pairs_that_are_known():
+def test_the_search_finds_the_pairs_that_are_known(searched):
     """The planted twin: types that are refused, or shown otherwise, do take different values for one."""
-    found = {each: _pairs(each, ":memory:") for each in VALUES}
+    found = searched.pairs
     assert ("1 month", "30 days") in found["INTERVAL"]
     assert ("A", "a") in found["VARCHAR COLLATE NOCASE"]
     assert found["VARCHAR"] == []
