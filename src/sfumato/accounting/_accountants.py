@@ -60,14 +60,14 @@ class Accountant(ABC):
         )
 
 
-def total_of(losses: Losses) -> PrivacyLoss:
+def _total_of(losses: Losses) -> PrivacyLoss:
     """The composition of some losses."""
     return losses if isinstance(losses, PrivacyLoss) else compose(losses)
 
 
-def parts_of(losses: Losses) -> _Parts:
+def _parts_of(losses: Losses) -> _Parts:
     """The distinct losses with their counts."""
-    total = total_of(losses)
+    total = _total_of(losses)
     return list(total.parts) if isinstance(total, ComposedLoss) else [(total, 1)]
 
 
@@ -89,7 +89,7 @@ class Basic(Accountant):
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The least sum of ε_i whose δ_i add up to `delta`."""
-        return self._at(parts_of(losses), delta_of(delta))
+        return self._at(_parts_of(losses), delta_of(delta))
 
     def _at(self, parts: _Parts, exact: Fraction) -> float:
         own = [(part, count) for part, count in parts if part.approximate is not None]
@@ -107,7 +107,7 @@ class Basic(Accountant):
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
         """The least sum of δ_i whose ε_i add up to `epsilon`."""
-        parts, exact = parts_of(losses), nonnegative(epsilon, "epsilon")
+        parts, exact = _parts_of(losses), nonnegative(epsilon, "epsilon")
         pures = [None if part.pure is None else (part.pure, Fraction(0)) for part, _ in parts]
         points = [part.approximate for part, _ in parts]
         least = _split_epsilon(parts, points, exact)
@@ -160,7 +160,7 @@ class Advanced(Accountant):
     def _worst(self, losses: Losses) -> tuple[Fraction, Fraction, int]:
         epsilon = delta = Fraction(0)
         number = 0
-        for part, count in parts_of(losses):
+        for part, count in _parts_of(losses):
             if (point := part.approximate) is None:
                 raise self._refuse(part, "an exact (ε, δ) point for every loss")
             epsilon, delta, number = max(epsilon, point[0]), max(delta, point[1]), number + count
@@ -216,7 +216,7 @@ class Optimal(Accountant):
     name = "optimal"
 
     def _common(self, losses: Losses) -> tuple[Fraction, Fraction, int]:
-        parts = parts_of(losses)
+        parts = _parts_of(losses)
         first: tuple[Fraction, Fraction] | None = None
         for part, _ in parts:
             point = part.approximate
@@ -274,7 +274,7 @@ class Concentrated(Accountant):
 
     def _sum(self, losses: Losses) -> ConcentratedLoss | None:
         rho = delta = Fraction(0)
-        for part, count in parts_of(losses):
+        for part, count in _parts_of(losses):
             if (known := part.concentrated) is None:
                 raise self._refuse(part, "a ρ for every loss")
             rho, delta = rho + known[0] * count, delta + known[1] * count
@@ -304,7 +304,7 @@ class Renyi(Accountant):
 
     def epsilon(self, losses: Losses, delta: Rational) -> float:
         """The ε at the best order."""
-        total, exact = total_of(losses), delta_of(delta)
+        total, exact = _total_of(losses), delta_of(delta)
         left = exact - total.failure
         if total.pure == 0:
             return 0.0
@@ -314,13 +314,13 @@ class Renyi(Accountant):
 
     def delta(self, losses: Losses, epsilon: Rational) -> float:
         """The δ at the best order."""
-        total, exact = total_of(losses), nonnegative(epsilon, "epsilon")
+        total, exact = _total_of(losses), nonnegative(epsilon, "epsilon")
         if total.pure is not None and exact >= total.pure:
             return 0.0
         return renyi.delta(self._curve(total), float_down(exact), total.failure)
 
     def _curve(self, total: PrivacyLoss) -> renyi.Curve:
-        for part, _ in parts_of(total):
+        for part, _ in _parts_of(total):
             if part.renyi(renyi.LEAST_ORDER) == math.inf:
                 raise self._refuse(part, "a Rényi curve for every loss")
         return total.renyi
@@ -339,10 +339,10 @@ class Gaussian(Accountant):
     adaptive = True
 
     def _fold(self, losses: Losses) -> PrivacyLoss:
-        total = total_of(losses)
+        total = _total_of(losses)
         if total.pure == 0:
             return PureLoss(Fraction(0))
-        for part, _ in parts_of(total):
+        for part, _ in _parts_of(total):
             if part.mu is None:
                 raise self._refuse(part, "a μ for every loss")
         if (rho := total.rho) is None:
@@ -378,8 +378,8 @@ class Numerical(Accountant):
         return self._curve(losses).delta(epsilon)
 
     def _curve(self, losses: Losses) -> PrivacyLoss:
-        total = total_of(losses)
-        for part, _ in parts_of(total):
+        total = _total_of(losses)
+        for part, _ in _parts_of(total):
             if part.directions() is None:
                 raise self._refuse(part, "a pair of distributions for every loss, not only a Rényi bound")
         return total
@@ -405,7 +405,7 @@ def basic(losses: Losses, delta: Rational) -> float:
 
 def compare(losses: Losses, delta: Rational) -> dict[str, float | None]:
     """The ε of the same losses under every accountant; None where one has no rule or no figure for them."""
-    kept = total_of(losses)
+    kept = _total_of(losses)
     prices: dict[str, float | None] = {}
     exact = delta_of(delta)
     for name, rule in ACCOUNTANTS.items():

@@ -97,7 +97,7 @@ class Cells:
         return f"[{self.edges[cell - 1]:.6g}, {self.edges[cell]:.6g})"
 
 
-def cells_of(sample: Outputs, *, bins: int = _BINS) -> Cells:
+def _cells_of(sample: Outputs, *, bins: int = _BINS) -> Cells:
     """A partition fitted to a sample: single values where they are few, else quantile bins and atoms."""
     if not is_numeric(sample):
         ranked = Counter(sample.tolist()).most_common(4 * _CELLS)
@@ -201,7 +201,7 @@ def _likelihood(left: Outputs, right: Outputs) -> Feature:
     """The sum of learned log-likelihood ratios: the best feature where coordinates are independent."""
     tables: list[tuple[Cells, NDArray[np.float64]]] = []
     for column in range(left.shape[1]):
-        cells = cells_of(np.concatenate([left[:, column], right[:, column]]), bins=64)
+        cells = _cells_of(np.concatenate([left[:, column], right[:, column]]), bins=64)
         ratio = _log_ratio(*(_histogram(cells.code(side[:, column]), cells.size) for side in (left, right)))
         tables.append((cells, ratio))
 
@@ -237,7 +237,7 @@ def best_events(
     best: list[Learned | None] = [None] * len(deltas)
     for feature in features:
         fitted = [feature.of(side) for side in fit]
-        cells = cells_of(np.concatenate(fitted))
+        cells = _cells_of(np.concatenate(fitted))
         ratio = _log_ratio(*(_histogram(cells.code(side), cells.size) for side in fitted))
         counts = [_histogram(cells.code(feature.of(side)), cells.size) for side in choose]
         for direction, kind, order in _orders(ratio, ordered=is_numeric(fitted[0])):

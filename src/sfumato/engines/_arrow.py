@@ -19,7 +19,7 @@ __all__ = [
 _EXACT_EXTENSIONS = ("arrow.uuid", "arrow.json")
 
 
-def readable_type(native: Any) -> Any:
+def _readable_type(native: Any) -> Any:
     """A type that DuckDB reads: two rare ones have a near one, others stay."""
     import pyarrow as pa
 
@@ -30,7 +30,7 @@ def readable_type(native: Any) -> Any:
 
 def readable(column: Any) -> Any:
     """The column in a type that DuckDB reads."""
-    target = readable_type(column.type)
+    target = _readable_type(column.type)
     return column if target == column.type else column.cast(target)
 
 
@@ -64,7 +64,7 @@ def scannable_type(native: Any) -> Any:
     if inner is not None:
         target = scannable_type(inner)
         return native if target == inner and not pa.types.is_run_end_encoded(native) else target
-    return pa.timestamp(native.unit) if is_zoned(native) else readable_type(native)
+    return pa.timestamp(native.unit) if is_zoned(native) else _readable_type(native)
 
 
 def scannable(column: Any) -> Any:

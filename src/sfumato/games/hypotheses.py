@@ -105,7 +105,7 @@ def labels_of(labels: Any) -> tuple[Truths, Truths]:
     )
 
 
-def rows_of(features: Any, columns: int | None) -> tuple[NDArray[Any], Truths]:
+def _rows_of(features: Any, columns: int | None) -> tuple[NDArray[Any], Truths]:
     """Features as rows of numbers, each by itself, and which rows are complete.
 
     Args:
@@ -126,13 +126,13 @@ def rows_of(features: Any, columns: int | None) -> tuple[NDArray[Any], Truths]:
     return rows, np.asarray(~gaps.any(axis=tuple(range(1, rows.ndim))))
 
 
-def line_of(features: Any) -> tuple[NDArray[Any], Truths]:
+def _line_of(features: Any) -> tuple[NDArray[Any], Truths]:
     """Features that are one number each, and which of them are there.
 
     Raises:
         InvalidValue: by the declared type and shape alone.
     """
-    rows, complete = rows_of(features, None)
+    rows, complete = _rows_of(features, None)
     if rows.ndim != 1:
         raise InvalidValue("Features of this class must be a flat array.")
     return rows, complete
@@ -164,7 +164,7 @@ class _Listed:
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """One callable at a time, over all complete rows; what is not a label is a mistake."""
-        rows, complete = rows_of(features, self.columns)
+        rows, complete = _rows_of(features, self.columns)
         rows, labels = rows[complete], labels[complete]
         rows.flags.writeable = False  # no rule may change what the next one sees
         counts = np.empty(len(self), np.int64)
@@ -186,14 +186,14 @@ class _Predicted:
 
     def __getitem__(self, index: int, /) -> Hypothesis:
         def one(features: Any) -> ArrayLike:
-            rows, _ = rows_of(features, self.columns)
+            rows, _ = _rows_of(features, self.columns)
             return np.concatenate([said[index] for said, _ in self._blocks(rows)] or [np.zeros(0, np.bool_)])
 
         return one
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """Blocks of complete rows, so that memory stays bounded; what is not a label is a mistake."""
-        rows, complete = rows_of(features, self.columns)
+        rows, complete = _rows_of(features, self.columns)
         rows, labels = rows[complete], labels[complete]
         total, start = np.zeros(len(self), np.int64), 0
         for said, known in self._blocks(rows):
@@ -253,14 +253,14 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
         edge = self.points[place] if place < len(self.points) else None
 
         def hypothesis(features: Any) -> ArrayLike:
-            rows, _ = line_of(features)
+            rows, _ = _line_of(features)
             return rows >= edge if edge is not None else np.zeros(len(rows), np.bool_)
 
         return Rule("never" if edge is None else f"x ≥ {edge:g}", hypothesis)
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """Rule i says 1 to whoever has more than i points at or below them."""
-        rows, complete = line_of(features)
+        rows, complete = _line_of(features)
         below, labels = np.searchsorted(self.points, rows[complete], side="right"), labels[complete]
         ones = np.bincount(below[labels], minlength=len(self))
         zeros = np.bincount(below[~labels], minlength=len(self))
@@ -270,7 +270,7 @@ class thresholds:  # noqa: N801  (read as a function: thresholds(points))
 
 def _codes(features: Any, bits: int) -> tuple[NDArray[np.int64], Truths]:
     """Rows of bits as whole numbers, the first column the highest bit, and which rows are made of bits."""
-    rows, _ = rows_of(features, bits)
+    rows, _ = _rows_of(features, bits)
     ones = rows == 1
     return ones.astype(np.int64) @ (1 << np.arange(bits - 1, -1, -1, dtype=np.int64)), np.all(
         ones | (rows == 0), axis=1
@@ -403,14 +403,14 @@ class decision_stumps:  # noqa: N801
         edge = self.cuts[column][place]
 
         def hypothesis(features: Any) -> ArrayLike:
-            values = rows_of(features, len(self.cuts))[0][:, column]
+            values = _rows_of(features, len(self.cuts))[0][:, column]
             return np.asarray(values < edge if below else values >= edge)
 
         return Rule(f"x{column} {'<' if below else '≥'} {edge:g}", hypothesis)
 
     def mistakes(self, features: Any, labels: Truths) -> NDArray[np.int64]:
         """The count of `thresholds` for each column; the opposite rule errs on all the others."""
-        rows, complete = rows_of(features, len(self.cuts))
+        rows, complete = _rows_of(features, len(self.cuts))
         rows, labels = rows[complete], labels[complete]
         parts = [np.zeros((0, 2), np.int64)]
         for column, edges in enumerate(self.cuts):

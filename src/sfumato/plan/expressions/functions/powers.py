@@ -102,7 +102,7 @@ def _signed(low: Bound, high: Bound, base: Facts, even: bool) -> tuple[Bound, Bo
     return (max(low, Fraction(0)), high) if even or base.low >= 0 else (low, high)
 
 
-def nearest(value: Array) -> Array:
+def _nearest(value: Array) -> Array:
     """Whole numbers, halves away from zero."""
     cut = np.trunc(value)
     return np.asarray(cut + np.where(np.abs(value - cut) >= 0.5, np.sign(value), 0.0))
@@ -111,9 +111,9 @@ def nearest(value: Array) -> Array:
 def _rounded(value: Array, digits: int) -> Array:
     # As DuckDB does it: scaled, rounded, scaled back; what does not fit stays as it is.
     if digits > 0:
-        result = nearest(value * 10.0**digits) / 10.0**digits
+        result = _nearest(value * 10.0**digits) / 10.0**digits
     else:
-        result = nearest(value / 10.0**-digits) * 10.0**-digits
+        result = _nearest(value / 10.0**-digits) * 10.0**-digits
     return np.where(np.isfinite(result), result, value)
 
 
