@@ -4,6 +4,8 @@ import ast
 import itertools
 import pkgutil
 import sys
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,14 +13,22 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli.question import Bounding as Offered
+from sfumato.engines.dialect import DUCKDB
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices.price import Instrument, whole_price
+from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.prices.words import measurement_in_words
 from sfumato.plan.questions import bounding as room
 from sfumato.plan.questions.bounding import Shape, asked_for, boundings
-from sfumato.plan.questions.bounding._lemmas import Sensitivity, Vector
+from sfumato.plan.questions.bounding._lemmas import Sensitivity, Vector, anywhere, in_few_groups
+from sfumato.plan.questions.bounding.choose import Choose
+from sfumato.plan.questions.bounding.prepared import Prepared
 from sfumato.plan.questions.measurement import Measurement
 from sfumato.plan.questions.sensitivity import sensitivity
 from sfumato.schema import PrivacyUnit
+from sfumato.sql.asking import ask
+from sfumato.sql.write.lower import lower
 
 A = Column("a")
 SOURCE = Path(sf.__file__).parent
@@ -156,3 +166,48 @@ def test_one_file_adds_a_way(tmp_path, monkeypatch):
     finally:
         boundings.cache_clear()
         sys.modules.pop(f"{room.__name__}.twice", None)
+
+
+# ── kinds that nobody knows are an error, and not taken for the last one that is known ──
+
+
+def _unknown_unit():
+    unit = PrivacyUnit("u", max_groups=2, max_rows=6)
+    object.__setattr__(unit, "adjacency", "other")
+    return unit
+
+
+def _lowered(**changes):
+    table = sf.PrivateTable(
+        "t", source=None, unit=PrivacyUnit("u"), schema={"k": sf.Enum("a", "b"), "a": sf.Int(0, 3)}
+    )
+    report = ask("SELECT k, SUM(a) AS s FROM t GROUP BY k", {"t": table}).report
+    return lower(replace(measured_of(report, table), **changes), {"t": table}, DUCKDB)
+
+
+class Elsewhere(Choose):
+    shape = "elsewhere"
+
+
+UNKNOWN = {
+    "adjacency of rows": lambda: anywhere((1, 0), Vector(MEASUREMENTS["rows"], _unknown_unit(), 2)),
+    "adjacency of groups": lambda: in_few_groups((1, 0), Vector(MEASUREMENTS["rows"], _unknown_unit(), 2)),
+    "adjacency of values": lambda: sensitivity(Measurement("values", A), _unknown_unit(), groups=2),
+    "shape": lambda: _lowered(bounding=Elsewhere()),
+    "kind of weighted rows": lambda: _lowered(measurements=(Measurement("median", A),)),
+    "kind of chosen rows": lambda: _lowered(bounding=Choose(), measurements=(Measurement("median", A),)),
+    "kind of ranked rows": lambda: _lowered(bounding=Prepared(), measurements=(Measurement("median", A),)),
+    "bounds for each": lambda: _lowered(bounding=Choose(), measurements=(Measurement("sum", A, per="year"),)),
+    "words": lambda: measurement_in_words(Measurement("median", A), PrivacyUnit("u")),
+    "price": lambda: whole_price("cauchy", Fraction(1), Fraction(0)),
+    "noise": lambda: Instrument(MEASUREMENTS["rows"], Sensitivity(1, 1), Fraction(1)).mechanism(
+        "cauchy", Fraction(1)
+    ),
+    "size": lambda: Instrument(MEASUREMENTS["rows"], Sensitivity(1, 1), Fraction(1)).size("cauchy"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_unknown_is_an_error(name):
+    with pytest.raises(AssertionError, match="Expected code to be unreachable"):
+        UNKNOWN[name]()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -250,14 +250,17 @@ def _noisy(tree: Tree, noisy: ArrayLike) -> Floats:
 def _widths(tree: Tree, level: Fraction, noise: Noise, risk: float) -> Floats:
     """What the noise of each boundary's form exceeds, upwards, with probability at most `risk`."""
     sizes, counts = _forms(tree, level).terms()
-    if risk >= 0.5:
-        wide = np.zeros(tree.cells - 1)  # the noise is symmetric
-    elif noise.law == "gaussian":
-        wide = _norm(sizes, counts) * (noise.scale * math.sqrt(2) * float(special.erfcinv(2 * risk)))
-    elif noise.law == "laplace":
-        wide = noise.scale * _laplace_widths(sizes, counts, risk)
-    else:
-        wide = _geometric_widths(sizes, counts, noise.scale, risk)
+    match noise.law:
+        case _ if risk >= 0.5:
+            wide = np.zeros(tree.cells - 1)  # the noise is symmetric
+        case "gaussian":
+            wide = _norm(sizes, counts) * (noise.scale * math.sqrt(2) * float(special.erfcinv(2 * risk)))
+        case "laplace":
+            wide = noise.scale * _laplace_widths(sizes, counts, risk)
+        case "geometric":
+            wide = _geometric_widths(sizes, counts, noise.scale, risk)
+        case unknown:
+            assert_never(unknown)
     result: Floats = (wide + noise.slack * (sizes * counts).sum(axis=0)) * _WIDER
     result.flags.writeable = False
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from scipy import special
 
@@ -81,11 +81,15 @@ class Noise:
     def variance(self) -> float:
         """The variance of the noise itself, without what rounding adds (at most slack²)."""
         square = self.scale * self.scale
-        if self.law == "gaussian":
-            return square
-        if self.law == "laplace":
-            return 2 * square
-        return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1 / 1400 else 0.0
+        match self.law:
+            case "gaussian":
+                return square
+            case "laplace":
+                return 2 * square
+            case "geometric":
+                return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1 / 1400 else 0.0
+            case unknown:
+                assert_never(unknown)
 
     def quantile(self, confidence: Rational) -> float:
         """The half-width w with P(|released − exact| ≤ w) ≥ confidence, rounded up.
@@ -105,13 +109,16 @@ class Noise:
             return math.inf
         if risk >= 1:
             return 0.0
-        if self.law == "gaussian":
-            wide = self.scale * math.sqrt(2) * float(special.erfcinv(risk)) * _WIDER
-        elif self.law == "laplace":
-            wide = -self.scale * math.log(risk) * _WIDER
-        else:
-            exact = self.scale * (math.log(2 / risk) - math.log1p(math.exp(-1 / self.scale))) * _WIDER - 1
-            return max(0.0, float(math.ceil(exact)))
+        match self.law:
+            case "gaussian":
+                wide = self.scale * math.sqrt(2) * float(special.erfcinv(risk)) * _WIDER
+            case "laplace":
+                wide = -self.scale * math.log(risk) * _WIDER
+            case "geometric":
+                rate = math.log1p(math.exp(-1 / self.scale))
+                return max(0.0, float(math.ceil(self.scale * (math.log(2 / risk) - rate) * _WIDER - 1)))
+            case unknown:
+                assert_never(unknown)
         if not self.whole:
             return (wide + self.slack) * _WIDER
         return max(0.0, float(math.ceil((wide + self.slack) * _WIDER - 1)))
@@ -126,9 +133,13 @@ class Noise:
         reach -= self.slack
         if reach <= 0:
             return 1.0
-        if self.law == "laplace":
-            return math.exp(-reach / self.scale)
-        return math.erfc(reach / self.scale / math.sqrt(2))
+        match self.law:
+            case "laplace":
+                return math.exp(-reach / self.scale)
+            case "gaussian":
+                return math.erfc(reach / self.scale / math.sqrt(2))
+            case unknown:
+                assert_never(unknown)
 
     @property
     def unrounded(self) -> Noise:

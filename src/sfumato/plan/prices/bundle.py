@@ -20,6 +20,7 @@ from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import searched_of, shares_of
+from sfumato.plan.questions.sensitivity import is_exchange
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
 
@@ -124,7 +125,7 @@ class Bundle:
                 epsilon * self.selection * share,
                 risk * share,
                 groups=(1 if unit.column is None else unit.max_groups) * len(rank),
-                exchange=unit.adjacency == "exchange",
+                exchange=is_exchange(unit),
             )
             for rank, share in zip(ranks, shares_of(ranks), strict=True)
         )

@@ -24,6 +24,7 @@ from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.aggregates.quantile import Quantile
 from sfumato.plan.questions.grids import CellGrid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
+from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range, range_of
 
@@ -82,7 +83,7 @@ class PricedQuantiles:
     @property
     def selection(self) -> Quantiles:
         """What selects the cells of all groups."""
-        exchange = self.extra.measured.unit.adjacency == "exchange"
+        exchange = is_exchange(self.extra.measured.unit)
         weight = self._weight // (2 if exchange else 1)
         price = self.epsilon * (1 - self._bars)
         return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)

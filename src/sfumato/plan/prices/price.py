@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
@@ -73,7 +73,13 @@ def _gaussian_loss(rho: Fraction, epsilon: Fraction, delta: Fraction) -> Gaussia
 
 def whole_price(law: Mechanics, epsilon: Fraction, delta: Fraction) -> Fraction:
     """What is shared out between measurements: epsilon itself, or the rho of (epsilon, delta)."""
-    return epsilon if law == "laplace" else gaussian_rho(epsilon, delta)
+    match law:
+        case "laplace":
+            return epsilon
+        case "gaussian":
+            return gaussian_rho(epsilon, delta)
+        case unknown:
+            assert_never(unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +97,15 @@ class Instrument:
         """
         if self.sensitivity.l1 <= 0:
             raise InvalidParameter("A measurement that nobody can move has no noise; widen its bounds.")
-        if law == "gaussian":
-            return Gaussian(rho=portion, sensitivity=self.sensitivity.l2)
-        if self.unit == 1 and self.measurement.kind != "sum":
-            return Geometric(portion, self.sensitivity.l1)
-        return Laplace(portion, self.sensitivity.l1)
+        match law:
+            case "gaussian":
+                return Gaussian(rho=portion, sensitivity=self.sensitivity.l2)
+            case "laplace" if self.unit == 1 and self.measurement.kind != "sum":
+                return Geometric(portion, self.sensitivity.l1)
+            case "laplace":
+                return Laplace(portion, self.sensitivity.l1)
+            case unknown:
+                assert_never(unknown)
 
     def noise(self, mechanism: AnyNoise) -> Noise:
         """The law of that noise in natural units."""
@@ -103,8 +113,13 @@ class Instrument:
 
     def size(self, law: Mechanics) -> float:
         """The sensitivity in natural units, L1 or L2 as the noise needs it; for choices, not guarantees."""
-        found = self.sensitivity
-        return float((found.l1 if law == "laplace" else found.l2) * self.unit)
+        match law:
+            case "laplace":
+                return float(self.sensitivity.l1 * self.unit)
+            case "gaussian":
+                return float(self.sensitivity.l2 * self.unit)
+            case unknown:
+                assert_never(unknown)
 
 
 def instrument(measurement: Measurement, measured: Measured) -> Instrument:
@@ -159,8 +174,11 @@ def price(
     noises = tuple(each.noise(mechanism) for each, mechanism in zip(tools, mechanisms, strict=True))
     units = tuple(each.unit for each in tools)
     loss: PrivacyLoss
-    if law == "laplace":
-        loss, delta = compose([each.loss for each in mechanisms]), Fraction(0)
-    else:
-        loss = _gaussian_loss(sum(portions, Fraction(0)), epsilon, delta)
+    match law:
+        case "laplace":
+            loss, delta = compose([each.loss for each in mechanisms]), Fraction(0)
+        case "gaussian":
+            loss = _gaussian_loss(sum(portions, Fraction(0)), epsilon, delta)
+        case unknown:
+            assert_never(unknown)
     return Priced(law, epsilon, delta, tuple(portions), mechanisms, units, noises, loss)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
+from typing import assert_never
 
 from scipy import special
 
@@ -169,9 +170,13 @@ def _suited(
 
 def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> float:
     risk = float(1 - confidence)
-    if law == "laplace":
-        return -size * math.log(risk) / width
-    return (size * math.sqrt(2) * float(special.erfcinv(risk)) / width) ** 2 / 2
+    match law:
+        case "laplace":
+            return -size * math.log(risk) / width
+        case "gaussian":
+            return (size * math.sqrt(2) * float(special.erfcinv(risk)) / width) ** 2 / 2
+        case unknown:
+            assert_never(unknown)
 
 
 def _least(enough: Callable[[Fraction], bool], guess: float, name: str) -> Fraction:
@@ -217,11 +222,14 @@ def _up(value: Fraction, digits: int) -> Fraction:
 def _settle(measured: Measured, portions: Sequence[Fraction], law: Mechanics, delta: Fraction) -> Priced:
     """The rounded price; what rounding left over goes to the first measurement."""
     total = sum(portions, Fraction(0))
-    if law == "laplace":
-        epsilon = _up(total, _DIGITS)
-    else:
-        epsilon = _up(Fraction(GaussianLoss(total).epsilon(delta)), _DIGITS)
-        while whole_price(law, epsilon, delta) < total:
-            epsilon += _unit(epsilon, _DIGITS)
+    match law:
+        case "laplace":
+            epsilon = _up(total, _DIGITS)
+        case "gaussian":
+            epsilon = _up(Fraction(GaussianLoss(total).epsilon(delta)), _DIGITS)
+            while whole_price(law, epsilon, delta) < total:
+                epsilon += _unit(epsilon, _DIGITS)
+        case unknown:
+            assert_never(unknown)
     rest = whole_price(law, epsilon, delta) - total
     return price(measured, law, epsilon=epsilon, delta=delta, portions=[portions[0] + rest, *portions[1:]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
@@ -151,7 +150,7 @@ def _totals(main: Measured) -> list[tuple[str, AggregateCall]]:
         if each.per == "row":
             continue
         if each.kind == "sum":
-            function: Literal["sum", "mean"] = "sum" if each.per == "total" else "mean"
+            function = {"total": "sum", "average": "mean"}[each.per]
             found.append((f"{_TOTAL} {place}", AggregateCall(function, each.argument)))
         elif each.upper > 1:  # of 0 or 1 it is only asked whether there is any
             found.append((f"{_TOTAL} {place}", AggregateCall("count", each.argument)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import assert_never
 
 from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.expressions.tree import Column, Expression, Literal
@@ -15,6 +16,7 @@ from sfumato.plan.questions.bounding import Bounding
 from sfumato.plan.questions.nodes import LEVEL, Key, Measured, Measurement
 from sfumato.plan.questions.others import searched_of
 from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
@@ -88,15 +90,26 @@ def figure(value: float) -> str:
 
 def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
     """What is read, in a few words."""
-    if measurement.kind == "rows":
-        return "number of rows"
-    if measurement.kind == "units":
-        return f"number of {unit.column}" if unit.column else "number of rows"
-    assert measurement.argument is not None
-    name = written(measurement.argument)
-    if measurement.kind == "present":
-        anyone = measurement.per == "total" and measurement.upper == 1
-        return f"number of {unit.column} with {name}" if anyone else f"number of rows with {name}"
+    name = "" if measurement.argument is None else written(measurement.argument)
+    match measurement.kind:
+        case "rows":
+            return "number of rows"
+        case "units":
+            return f"number of {unit.column}" if unit.column else "number of rows"
+        case "present":
+            anyone = measurement.per == "total" and measurement.upper == 1
+            return f"number of {unit.column} with {name}" if anyone else f"number of rows with {name}"
+        case "values":
+            return f"number of values of {name}"
+        case "cells":
+            return f"number of rows in each cell of {name}"
+        case "sum":
+            return _sum_in_words(measurement, unit, name)
+        case unknown:
+            assert_never(unknown)
+
+
+def _sum_in_words(measurement: Measurement, unit: PrivacyUnit, name: str) -> str:
     grain = Fraction(1, 1 << measurement.bits)
     low, high = (exact(bound * grain) for bound in (measurement.lower, measurement.upper))
     whose = {"row": "each", "total": f"each {unit.column}'s", "average": f"the average of each {unit.column}"}
@@ -191,6 +204,6 @@ def unit_notes(
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
     else:
         notes += bounding.notes(unit, keyed=keyed, rows=rows, units=units)
-    if unit.adjacency == "exchange":
+    if is_exchange(unit):
         notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
     return notes

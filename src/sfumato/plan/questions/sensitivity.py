@@ -6,7 +6,14 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.bounding import Bounding
-from sfumato.plan.questions.bounding._lemmas import WEIGHT, Sensitivity, Vector, anywhere, rows_in_group
+from sfumato.plan.questions.bounding._lemmas import (
+    WEIGHT,
+    Sensitivity,
+    Vector,
+    anywhere,
+    is_exchange,
+    rows_in_group,
+)
 from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.schema import PrivacyUnit
@@ -15,6 +22,7 @@ __all__ = [
     "WEIGHT",
     "Sensitivity",
     "in_one_group",
+    "is_exchange",
     "rows_in_group",
     "sensitivities",
     "sensitivity",
@@ -61,7 +69,7 @@ def sensitivity(
         InvalidParameter: for a measurement that this way does not bound.
     """
     if measurement.kind == "values":
-        most = (1 if unit.column is None else unit.max_rows) * (2 if unit.adjacency == "exchange" else 1)
+        most = (1 if unit.column is None else unit.max_rows) * (2 if is_exchange(unit) else 1)
         return Sensitivity(most, most * most)
     vector = Vector(measurement, unit, groups if keyed else 1, keyed)
     if unit.column is None:
@@ -91,7 +99,7 @@ def in_one_group(measurement: Measurement, measured: Measured) -> int:
         vector = Vector(measurement, unit, measured.groups if measured.keys else 1, bool(measured.keys))
         measured.bounding.check(vector)
         ends = measured.bounding.ends(vector)
-    return sum(ends) if unit.adjacency == "exchange" else max(ends)
+    return sum(ends) if is_exchange(unit) else max(ends)
 
 
 def step(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from sqlglot import exp
 
@@ -70,12 +71,17 @@ def by_choice(parts: Parts, salt: int) -> exp.Select:
 def _contribution(measurement: Measurement, place: int, weight: exp.Expr, dialect: Dialect) -> exp.Expr:
     """What a unit adds to a group: its rows at their weight, or its clamped total or average."""
     total: exp.Expr = column(f"s{place}")
-    if measurement.per == "row":
-        return exp.Mul(this=total, expression=exp.Paren(this=weight.copy()))
+    match measurement.per:
+        case "row":
+            return exp.Mul(this=total, expression=exp.Paren(this=weight.copy()))
+        case "total":
+            pass
+        case "average":
+            total = dialect.fill(dialect.wide_divide, total, column(f"p{place}"))
+        case unknown:
+            assert_never(unknown)
     if measurement.kind == "sum":  # a unit without a value there adds nothing, whatever the bounds
         some = exp.GT(this=column(f"p{place}"), expression=number(0))
-        if measurement.per == "average":
-            total = dialect.fill(dialect.wide_divide, total, column(f"p{place}"))
         total = exp.Case(ifs=[exp.If(this=some, true=total)])
     return clamped(total, measurement.lower, measurement.upper)
 
@@ -84,7 +90,7 @@ def by_values(parts: Parts, salt: int) -> exp.Select:
     """A value counts in a group if somebody vouches for it, and a unit vouches for few."""
     (measurement,) = parts.measurements
     value = parts.argument(measurement)
-    counted = named(exp.Count(this=exp.Distinct(expressions=[value.sql.copy()])), "m0")
+    counted = named(parts.plain(measurement), "m0")
     rows = parts.rows(units=parts.unit.column is not None).where(parts.present(measurement), copy=False)
     if parts.unit.column is None:
         select = grouped(parts.keys, [counted]).from_(subquery(rows, "r"), copy=False)

@@ -23,6 +23,7 @@ from typing import Any, assert_never
 from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
+from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.bounding import Shape
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
@@ -152,13 +153,19 @@ def _by_weighted_rows(parts: Parts) -> exp.Select:
 
 def _weighted_row(measurement: Measurement, parts: Parts) -> exp.Expr:
     weight = column("w")
-    if measurement.kind in ("rows", "cells"):
-        return parts.dialect.total(weight)
-    argument = parts.argument(measurement)
-    if measurement.kind == "present":
-        return parts.total(exp.Case(ifs=[exp.If(this=is_present(argument, parts.dialect), true=weight)]))
-    units = fixed_point(argument, measurement, parts.dialect)
-    return parts.total(weighted(units, weight, measurement, WEIGHT, parts.dialect))
+    match measurement.kind:
+        case "rows" | "cells":
+            return parts.dialect.total(weight)
+        case "present":
+            found = is_present(parts.argument(measurement), parts.dialect)
+            return parts.total(exp.Case(ifs=[exp.If(this=found, true=weight)]))
+        case "sum":
+            units = fixed_point(parts.argument(measurement), measurement, parts.dialect)
+            return parts.total(weighted(units, weight, measurement, WEIGHT, parts.dialect))
+        case "units" | "values":
+            raise InvalidParameter("Rows have weights; units and values have none of a row.")
+        case unknown:
+            assert_never(unknown)
 
 
 def _by_pairs(parts: Parts) -> exp.Select:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from sqlglot import exp
 
@@ -140,16 +141,20 @@ class Parts:
 
     def plain(self, measurement: Measurement) -> exp.Expr:
         """A measurement of rows of weight one."""
-        if measurement.kind in ("rows", "cells"):
-            return count()
-        if measurement.kind == "units":
-            return self.units()
-        argument = self.argument(measurement)
-        if measurement.kind == "present":
-            return exp.Count(
-                this=exp.Case(ifs=[exp.If(this=is_present(argument, self.dialect), true=number(1))])
-            )
-        return self.total(fixed_point(argument, measurement, self.dialect))
+        match measurement.kind:
+            case "rows" | "cells":
+                return count()
+            case "units":
+                return self.units()
+            case "values":
+                return exp.Count(this=exp.Distinct(expressions=[self.argument(measurement).sql]))
+            case "present":
+                found = is_present(self.argument(measurement), self.dialect)
+                return exp.Count(this=exp.Case(ifs=[exp.If(this=found, true=number(1))]))
+            case "sum":
+                return self.total(fixed_point(self.argument(measurement), measurement, self.dialect))
+            case unknown:
+                assert_never(unknown)
 
     def total(self, value: exp.Expr) -> exp.Expr:
         """The exact sum of integers; 0 over no rows."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from sqlglot import exp
 
@@ -27,7 +27,7 @@ from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.relations import block_facts, is_single, source_facts
-from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United
+from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, Windowed
 from sfumato.schema import Kind, PrivateTable, PublicTable, owners
 from sfumato.sql.write.per_unit import refined, select_per_unit, where
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
@@ -100,11 +100,15 @@ def _lowered(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp
 
 def _has_units(source: Source, tables: Mapping[str, Any]) -> bool:
     """Whether the rows carry ids: not where each is a unit of its own."""
-    if isinstance(source, Scan):
-        return not _private(source.table, tables).unit.is_row
-    if isinstance(source, Joined):
-        return _has_units(_rows(source.left), tables)
-    return True
+    match source:
+        case Scan():
+            return not _private(source.table, tables).unit.is_row
+        case Joined():
+            return _has_units(_rows(source.left), tables)
+        case United() | PerUnit() | Windowed():
+            return True
+        case unknown:
+            assert_never(unknown)
 
 
 def _need_units(source: Source, tables: Mapping[str, Any]) -> None:

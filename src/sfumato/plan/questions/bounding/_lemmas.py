@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from sfumato.plan.questions.measurement import Measurement
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["WEIGHT", "Ends", "Sensitivity", "Vector", "anywhere", "in_few_groups", "rows_in_group"]
+__all__ = [
+    "WEIGHT",
+    "Ends",
+    "Sensitivity",
+    "Vector",
+    "anywhere",
+    "in_few_groups",
+    "is_exchange",
+    "rows_in_group",
+]
 
 WEIGHT = 2**30
 """The integer weight of one whole row of a user-level unit; a unit with more rows gives each a part of it."""
@@ -84,7 +93,7 @@ def anywhere(ends: Ends, vector: Vector) -> Sensitivity:
         √2. Cells of a grid are groups here.
     """
     one, both = max(ends), sum(ends)
-    if vector.unit.adjacency != "exchange":
+    if not is_exchange(vector.unit):
         return Sensitivity(one, one * one)
     if vector.groups == 1 and vector.measurement.kind != "cells":
         return Sensitivity(both, both * both)
@@ -106,7 +115,7 @@ def in_few_groups(ends: Ends, vector: Vector) -> Sensitivity:
     """
     groups, one, both = vector.groups, max(ends), sum(ends)
     few = vector.unit.max_groups if groups is None else min(vector.unit.max_groups, groups)
-    if vector.unit.adjacency != "exchange":
+    if not is_exchange(vector.unit):
         return Sensitivity(few * one, few * one * one)
     shared = 0 if groups is None else max(0, 2 * few - groups)
     options = [
@@ -114,6 +123,17 @@ def in_few_groups(ends: Ends, vector: Vector) -> Sensitivity:
         for same in (shared, few)
     ]
     return Sensitivity(max(l1 for l1, _ in options), max(l2 for _, l2 in options))
+
+
+def is_exchange(unit: PrivacyUnit) -> bool:
+    """Whether neighbours have another unit in a unit's place; else one is added or removed."""
+    match unit.adjacency:
+        case "exchange":
+            return True
+        case "add-remove":
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 def rows_in_group(unit: PrivacyUnit, *, keyed: bool = True) -> int:
