@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.chain import Chain, canonical
-from sfumato.ledger.files import locked, replace_file, unusable
+from sfumato.ledger.files import locked, read_file, replace_file, unusable
 
 __all__ = ["Anchor", "FileAnchor", "Held", "Mark", "NoAnchor", "Pending", "check_end", "stale"]
 
@@ -99,7 +99,7 @@ class FileAnchor:
     def read(self) -> Held | None:
         """What the file holds."""
         try:
-            data = json.loads(self.path.read_bytes())
+            data = json.loads(read_file(self.path))
             coming = data.get("coming")
             held = Held(_mark(data), None if coming is None else _mark(coming), "coming" not in data)
             sealed = hmac.compare_digest(data["seal"], self._seal(held))

@@ -14,12 +14,15 @@ from pathlib import Path
 
 from sfumato.errors import LedgerUnusable
 
-__all__ = ["locked", "replace_file", "sweep", "sync_folder", "unusable", "write_new"]
+__all__ = ["locked", "read_file", "replace_file", "sweep", "sync_folder", "unusable", "write_new"]
+
+_LARGEST = 1 << 16  # bytes of an anchor, and more than any has
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Puts a file in the place of another, durably; the one before is whole until then."""
-    draft = path.with_name(f"{path.name}.{_machine()}.{os.getpid()}.{threading.get_ident()}.tmp")
+    where = os.fspath(path)
+    draft = f"{where}.{_machine()}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         file = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode)
         try:
@@ -28,12 +31,21 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-        os.replace(draft, path)
-        sync_folder(path.parent)
+        os.replace(draft, where)
+        sync_folder(os.path.dirname(where) or os.curdir)
     except OSError:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+            os.unlink(draft)
         raise
+
+
+def read_file(path: Path) -> bytes:
+    """What a small file holds, in as few steps as can be: it is read before and after each receipt."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, _LARGEST)
+    finally:
+        os.close(file)
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -55,7 +67,7 @@ def sweep(path: Path) -> None:
                 left.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Makes a rename in a folder durable."""
     if os.name != "posix":  # pragma: no cover
         return
@@ -77,7 +89,7 @@ def unusable(verb: str, path: Path, wrong: OSError) -> LedgerUnusable:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock beside a file against all other threads and processes, of all machines that share it."""
-    file = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    file = os.open(f"{os.fspath(path)}.lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         if sys.platform == "win32":  # pragma: no cover
             import msvcrt

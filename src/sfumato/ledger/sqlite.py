@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import time
@@ -29,6 +30,7 @@ class SQLite(Store):
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self._where = None if path is None else os.fspath(path)
         self._open: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self.execute("SELECT 1")
@@ -42,7 +44,7 @@ class SQLite(Store):
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
             self._open = self._connect()
-        elif self.path is not None and self._file != _inode(self.path):
+        elif self._where is not None and self._file != _inode(self._where):
             raise LedgerTampered(
                 f"{self.name} was replaced or removed while it was open: close it, put the latest file back "
                 "and open it again."
@@ -68,7 +70,7 @@ class SQLite(Store):
                         f"{self.name} lies on a file system without shared memory: put it on a local disk, "
                         "or use PostgreSQL."
                     )
-                self._file = _inode(self.path)
+                self._file = _inode(os.fspath(self.path))
         except BaseException:
             made.close()
             raise
@@ -138,7 +140,7 @@ class SQLite(Store):
         if self.path is not None:
             yield_byte(self._turns, place)
 
-    @property
+    @functools.cached_property
     def _turns(self) -> str:
         return f"{os.path.realpath(str(self.path))}.turns"
 
@@ -176,7 +178,7 @@ def _into_wal(connection: sqlite3.Connection) -> str:
             return mode
 
 
-def _inode(path: Path) -> tuple[int, int] | None:
+def _inode(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
