@@ -101,7 +101,7 @@ def test_a_filter_that_promises_more_than_was_paid_is_refused(fit):
     ledger, gate, _ = fit
     for name, (other, _, _) in GATES.items():
         if other().loss != gate().loss and other().loss.approximate:
-            with pytest.raises(AccessDenied, match="another loss"):
+            with pytest.raises(AccessDenied, match="a loss other than its filter allows"):
                 paid(ledger, gate()).steps(other())
         assert name
 
