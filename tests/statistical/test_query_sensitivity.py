@@ -33,7 +33,7 @@ EARLY = {  # questions that meet a planted bug soon
 }
 EXTRA = {"cells", "values"}  # asked of groups that were selected
 NODES = {
-    *("Scan", "Filter", "Aggregate", "Key", "AggregateCall", "Report", "Output", "OrderItem"),
+    *("Scan", "Where", "Aggregate", "Key", "AggregateCall", "Report", "Output", "OrderItem"),
     *("Call", "Column", "Literal", "having", "limit", "offset"),
     *("measures rows", "measures present", "measures sum", "measures units"),
 }
