@@ -15,6 +15,7 @@ from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.plan.prices.columns import form_of
 from sfumato.plan.prices.extras import PricedExtra
+from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import AnyNoise
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.split import Mechanics
@@ -62,9 +63,7 @@ class Quote:
     """What an answer costs and how far off it will be. Making one spends nothing.
 
     Attributes:
-        report: The plan.
-        recipe: What is measured and how the aggregates follow.
-        rows: What is read, and whose it is.
+        plan: What is asked.
         epsilon: The price, exact.
         delta: Its other half; 0 where the noise is pure.
         mechanism: "laplace" or "gaussian".
@@ -83,9 +82,7 @@ class Quote:
         first: What is paid on top of `epsilon`, before, for bounds that are bought.
     """
 
-    report: Report
-    recipe: Recipe
-    rows: Rows
+    plan: Plan
     epsilon: Fraction
     delta: Fraction
     mechanism: Mechanics
@@ -101,6 +98,21 @@ class Quote:
     extras: tuple[PricedExtra, ...] = ()
     selections: tuple[PartitionSelection, ...] = ()
     first: Fraction = Fraction(0)
+
+    @property
+    def report(self) -> Report:
+        """What is shown."""
+        return self.plan.report
+
+    @property
+    def rows(self) -> Rows:
+        """What is read, and whose it is."""
+        return self.plan.rows
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is measured, and how the aggregates follow."""
+        return self.plan.recipe
 
     @property
     def fingerprint(self) -> str:

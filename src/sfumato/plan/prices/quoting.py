@@ -29,7 +29,7 @@ from sfumato.plan.prices.words import (
     selections_in_words,
     unit_notes,
 )
-from sfumato.plan.questions.nodes import Measured, Report
+from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
 from sfumato.schema import PrivacyUnit
 
@@ -88,7 +88,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
         cost = chosen.epsilon
     if terms.mechanism is not None:
         reason = why if why is not None else f"{terms.mechanism.capitalize()}, as asked for."
-    told = _told(report, read, found, chosen, forms=forms, rows=rows, confidence=level, why=reason)
+    told = _told(plan, chosen, forms=forms, rows=rows, confidence=level, why=reason)
     return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available, adds=adds)
 
 
@@ -176,9 +176,7 @@ def _only(priced: Priced) -> str:
 
 
 def _told(
-    report: Report,
-    read: Rows,
-    found: Recipe,
+    plan: Plan,
     priced: Priced,
     *,
     forms: Sequence[Form],
@@ -186,12 +184,12 @@ def _told(
     confidence: Fraction,
     why: str,
 ) -> Quote:
-    measured = found.measured
+    measured, unit = plan.recipe.measured, _spoken(plan.rows.unit, plan.rows)
     columns = tuple(_column(form, priced, confidence, rows) for form in forms)
     whole = whole_price(priced.law, priced.epsilon, priced.delta)
     measurements = tuple(
         MeasurementQuote(
-            measurement_in_words(each, _spoken(read.unit, read)),
+            measurement_in_words(each, unit),
             float(portion / whole),
             noise_in_words(noise),
             noise.quantile(confidence),
@@ -199,9 +197,7 @@ def _told(
         for each, portion, noise in zip(measured.measurements, priced.portions, priced.noises, strict=True)
     )
     return Quote(
-        report=report,
-        recipe=found,
-        rows=read,
+        plan=plan,
         epsilon=priced.epsilon,
         delta=priced.delta,
         mechanism=priced.law,
@@ -213,7 +209,7 @@ def _told(
         columns=columns,
         measurements=measurements,
         why=why,
-        notes=_notes(read, found, columns),
+        notes=_notes(plan.rows, plan.recipe, columns),
     )
 
 
