@@ -259,7 +259,7 @@ def _raises(_subset):
         (lambda: reconstruction(len, SECRET, method="fourier", queries=3), "leave queries out"),
         (lambda: reconstruction(len, SECRET, queries=[[1, 0]]), "a column for each person"),
         (lambda: reconstruction(len, SECRET, queries=0), "count must be at least 1"),
-        (lambda: reconstruction([1, 2], SECRET), "give the queries, or their seed"),
+        (lambda: reconstruction([1, 2], SECRET), "Give the queries, or their seed"),
         (lambda: reconstruction([1, 2, 3], SECRET, queries=QUERIES), "an answer for each of the 2 subsets"),
         (lambda: reconstruction([1], SECRET, method="fourier"), "an answer for each of the 4 subsets"),
         (lambda: reconstruction(len, np.zeros(2_049)), 'method="fourier"'),

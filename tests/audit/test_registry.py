@@ -170,7 +170,7 @@ def test_a_client_of_ones_own():
 
 @pytest.mark.parametrize("thing", [None, "laplace", 5, object(), sf.PrivacyUnit.row(), [1, 2]])
 def test_what_is_no_mechanism_is_refused(thing):
-    with pytest.raises(InvalidParameter, match="an audit needs a mechanism, and this is a"):
+    with pytest.raises(InvalidParameter, match="An audit needs a mechanism, and this is a"):
         audit_mechanism(thing, 0, 1)
 
 

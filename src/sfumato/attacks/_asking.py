@@ -150,7 +150,7 @@ def collected(ask: Subset | npt.ArrayLike, subsets: Any) -> Floats:
     if not callable(ask):
         told = finite_array(ask, "the answers", dimensions=1)
         if len(told) != len(subsets):
-            raise InvalidParameter(f"there must be an answer for each of the {len(subsets):,} subsets.")
+            raise InvalidParameter(f"There must be an answer for each of the {len(subsets):,} subsets.")
         return told
     told = np.empty(len(subsets))
     # A copy, since whoever answers may write into it; the Hadamard subsets are made again anyway.

@@ -41,7 +41,7 @@ def record_of(weights: ArrayLike, bias: ArrayLike) -> Floats:
     """
     rows, slopes = _layer((weights, bias))
     if slopes is None or not slopes.any():
-        raise InvalidParameter("the gradient of the bias is zero: the record cannot be read off.")
+        raise InvalidParameter("The gradient of the bias is zero: the record cannot be read off.")
     at = int(np.argmax(np.abs(slopes)))
     return np.asarray(rows[at] / slopes[at])
 
@@ -98,7 +98,7 @@ def gradient_leakage(
     among = len(rows) if candidates is None else size + len(decoys)
     if among <= size:
         raise InvalidParameter(
-            "there must be more candidates than records in a batch: give others to choose from."
+            "There must be more candidates than records in a batch: give others to choose from."
         )
     generator = random.simulation(seed)
     classes: list[int] = []
@@ -185,10 +185,10 @@ def _layer(given: Any) -> tuple[Floats, Floats | None]:
     weights = weights[None, :] if weights.ndim == 1 else weights
     if weights.ndim != 2 or (bias is not None and bias.shape != weights.shape[:1]):
         raise InvalidParameter(
-            "a gradient is one number a feature, or one row of them a class, alone or with the bias."
+            "A gradient is one number a feature, or one row of them a class, alone or with the bias."
         )
     if not np.isfinite(weights).all() or (bias is not None and not np.isfinite(bias).all()):
-        raise InvalidParameter("a gradient must be finite; take shorter steps or scale the features.")
+        raise InvalidParameter("A gradient must be finite; take shorter steps or scale the features.")
     return weights, bias
 
 

@@ -108,7 +108,7 @@ def shadow(
     case = _case(train, confidence, data, labels, members, others, seed)
     if len(case.rest) < 4:
         raise InvalidParameter(
-            "the attacker needs rows of the population for shadow models: leave at least four of data out of "
+            "The attacker needs rows of the population for shadow models: leave at least four of data out of "
             "both members and others."
         )
     count, share = as_integer(shadows, "shadows"), leak_given(leak)

@@ -32,7 +32,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         if not 0 <= self.hits <= self.trials or self.trials < 1:
-            raise InvalidParameter("a tally needs at least one trial, and no more hits than trials.")
+            raise InvalidParameter("A tally needs at least one trial, and no more hits than trials.")
 
     @property
     def rate(self) -> float:
@@ -87,11 +87,11 @@ class Outcome:
             raise InvalidParameter("confidence must lie strictly between 0 and 1.")
         if self.guess is None:
             if not self.undecided:
-                raise InvalidParameter("without a guess there is no verdict: say in undecided why.")
+                raise InvalidParameter("Without a guess there is no verdict: say in undecided why.")
         elif not isinstance(self.guess, Tally) and not 0 <= self.guess <= 1:
-            raise InvalidParameter("what a guess reaches is a probability, from 0 to 1.")
+            raise InvalidParameter("What a guess reaches is a probability, from 0 to 1.")
         if self.dealt and not isinstance(self.guess, Tally):
-            raise InvalidParameter("people are dealt out between two tallies: give the guess as one.")
+            raise InvalidParameter("People are dealt out between two tallies: give the guess as one.")
 
     @property
     def rate(self) -> float:
@@ -260,7 +260,7 @@ def compare(
     from sfumato.plots.attacks import success_rates
 
     if not outcomes:
-        raise InvalidParameter("there is no outcome to draw; give at least one.")
+        raise InvalidParameter("There is no outcome to draw; give at least one.")
     return success_rates(
         [outcome.target or outcome.attack for outcome in outcomes],
         [outcome.rate for outcome in outcomes],

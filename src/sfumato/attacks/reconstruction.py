@@ -101,7 +101,7 @@ def reconstruct(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Bits:
         raise InvalidParameter("answers must be as many numbers as queries has rows.")
     if people > _MOST:
         raise InvalidParameter(
-            f"the linear program takes at most {_MOST:,} people; use reconstruct_fourier beyond."
+            f"The linear program takes at most {_MOST:,} people; use reconstruct_fourier beyond."
         )
     # min Σ|a − Qx| over 0 ≤ x ≤ 1 has the dual max a·y − Σw over |y| ≤ 1, w ≥ 0, Qᵀy ≤ w: it has a row
     # for each person instead of one for each answer, and its multipliers are the x.
@@ -116,7 +116,7 @@ def reconstruct(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Bits:
         method="highs-ipm",  # without noise the optimum is far from unique, and a simplex walks for long
     )
     if solution.status != 0:
-        raise InvalidParameter("the linear program has no solution at these answers; give finite counts.")
+        raise InvalidParameter("The linear program has no solution at these answers; give finite counts.")
     bits: Bits = np.asarray(-solution.ineqlin.marginals) * size > 0.5
     return bits
 
@@ -201,9 +201,9 @@ def reconstruction(
         truth = hadamard_answers(bits)
     elif method == "lp":
         if len(bits) > _MOST:
-            raise InvalidParameter(f'beyond {_MOST:,} people, ask with method="fourier".')
+            raise InvalidParameter(f'Beyond {_MOST:,} people, ask with method="fourier".')
         if not callable(ask) and seed is None and np.ndim(queries if queries is not None else 0) == 0:
-            raise InvalidParameter("give the queries, or their seed, with answers that exist already.")
+            raise InvalidParameter("Give the queries, or their seed, with answers that exist already.")
         subsets = _subsets(queries, len(bits), seed)
         told = collected(ask, subsets)
         rebuilt = reconstruct(subsets, told)

@@ -39,7 +39,7 @@ def character_counts(
     if symbols < 2 or len(set(alphabet)) < symbols:
         raise InvalidParameter("alphabet must hold at least two characters, each once.")
     if symbols ** as_integer(order, "order", least=2) > _MOST_CELLS:
-        raise InvalidParameter("the table of counts is too large: take a smaller alphabet or order.")
+        raise InvalidParameter("The table of counts is too large: take a smaller alphabet or order.")
     limit = None if most is None else as_integer(most, "most")
     cells, owners = _sequences(documents, alphabet, order)
     if limit is not None:

@@ -111,7 +111,7 @@ def support_bound(
     def features(first: Outputs, _: Outputs) -> list[Feature]:
         if not is_numeric(first):
             raise InvalidParameter(
-                "the support probe reads the bits of numbers; use lower_bound for other outputs."
+                "The support probe reads the bits of numbers; use lower_bound for other outputs."
             )
         width = 1 if first.ndim == 1 else first.shape[1]
         candidates: list[Feature] = []
@@ -150,7 +150,7 @@ def _fifths(source: Source, samples: int, name: str) -> list[Any]:
     """The outputs in five parts, as they came."""
     given = gathered(source(samples) if callable(source) else source)
     if len(given) < LEAST:
-        raise InvalidParameter(f"an audit needs at least {LEAST} outputs a side; {name} gave {len(given)}.")
+        raise InvalidParameter(f"An audit needs at least {LEAST} outputs a side; {name} gave {len(given)}.")
     return [given[part::5] for part in range(5)]
 
 
@@ -163,7 +163,7 @@ def _bounds(
     features: Callable[[Outputs, Outputs], list[Feature]],
 ) -> tuple[Bound, ...]:
     if not len(deltas):
-        raise InvalidParameter("give at least one delta at which epsilon is asked for.")
+        raise InvalidParameter("Give at least one delta at which epsilon is asked for.")
     levels = [asked_at(delta, confidence)[0] for delta in deltas]
     _, confidence = asked_at(levels[0], confidence)
     count = as_integer(samples, "samples", least=LEAST) if callable(left) or callable(right) else 0

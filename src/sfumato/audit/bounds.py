@@ -133,7 +133,7 @@ def resolution(epsilon: float, samples: int, *, delta: float = 0.0, confidence: 
     it and `epsilon` are not.
     """
     if not epsilon > 0 or samples < 10:
-        raise InvalidParameter("the resolution needs a positive epsilon and at least 10 samples a side.")
+        raise InvalidParameter("The resolution needs a positive epsilon and at least 10 samples a side.")
     held_out = samples * 3 // 5
     truth = 1 / (1 + math.exp(-epsilon))
     over, under = truth * (1 - delta) + delta, (1 - truth) * (1 - delta)

@@ -78,7 +78,7 @@ def canary_audit(
     records = list(canaries)
     total = len(records)
     if total < 2:
-        raise InvalidParameter("an audit in one run needs at least 2 canaries, better some hundred.")
+        raise InvalidParameter("An audit in one run needs at least 2 canaries, better some hundred.")
     _check_functions(train, score)
     sizes = _sizes(guesses, total)
     delta, confidence = asked_at(delta, confidence)
@@ -123,7 +123,7 @@ def _scores(
     except (TypeError, ValueError):
         scores = np.array([np.nan])
     if np.isnan(scores).any():
-        raise InvalidParameter("a score is not a number; let score give a float for every canary.")
+        raise InvalidParameter("A score is not a number; let score give a float for every canary.")
     return scores
 
 

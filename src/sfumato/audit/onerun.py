@@ -219,7 +219,7 @@ def _checked(
     known = {"correct": correct, "guesses": guesses, "canaries": canaries}
     right, guessed, tossed = (as_integer(number, name, least=0) for name, number in known.items())
     if not right <= guessed <= tossed or tossed == 0:
-        raise InvalidParameter("there are at most as many right guesses as guesses, and as many as canaries.")
+        raise InvalidParameter("There are at most as many right guesses as guesses, and as many as canaries.")
     return right, guessed, tossed, *asked_at(delta, confidence)
 
 
@@ -233,7 +233,7 @@ def check_family(family: str, delta: float) -> Family:
         raise InvalidParameter(f"family is one of {', '.join(map(repr, FAMILIES))}.")
     if family == "gaussian" and delta == 0:
         raise InvalidParameter(
-            "a Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
+            "A Gaussian curve has no finite epsilon at delta 0; ask at a delta such as 1e-5."
         )
     return FAMILIES[family]
 

@@ -63,7 +63,7 @@ def gathered(samples: Any) -> Any:
         raise InvalidParameter("samples must be a sequence of outputs, not a single one.")
     outputs = samples if isinstance(samples, np.ndarray) else list(samples)
     if len(outputs) == 0:
-        raise InvalidParameter("there are no samples to compare.")
+        raise InvalidParameter("There are no samples to compare.")
     return outputs
 
 

@@ -183,5 +183,5 @@ def floats(
     left, right = example.draw("left", count), example.draw("right", count)
     outputs = normal(left)
     if not is_numeric(outputs) or outputs.dtype.kind != "f":
-        raise InvalidParameter("this mechanism gives no floats, so that its low bits have nothing to tell.")
+        raise InvalidParameter("This mechanism gives no floats, so that its low bits have nothing to tell.")
     return support_bound(left, right, delta=delta, confidence=confidence)

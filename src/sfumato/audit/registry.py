@@ -265,7 +265,7 @@ def audit_mechanism(
     loss = getattr(mechanism, "loss", None)
     if not callable(getattr(loss, "epsilon", None)) or (verb is None and draw is None):
         raise InvalidParameter(
-            f"an audit needs a mechanism, and this is a {type(mechanism).__name__}: give something with a "
+            f"An audit needs a mechanism, and this is a {type(mechanism).__name__}: give something with a "
             f"loss (a PrivacyLoss) and one of the verbs {', '.join(_VERBS)}."
         )
     count = as_integer(samples, "samples", least=_LEAST)

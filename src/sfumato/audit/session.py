@@ -212,7 +212,7 @@ class _Readings:
             self.quote.measured.levels or any(question.extra.measured.keys for question in extras)
         ):
             raise InvalidParameter(
-                "what is read for this query depends on the groups that were found; audit it with whole=True."
+                "What is read for this query depends on the groups that were found; audit it with whole=True."
             )
 
         def answer(right: Right) -> Answer:
@@ -285,7 +285,7 @@ def _tables(data: Data) -> tuple[Any, ...]:
     tables = (data,) if isinstance(data, PrivateTable) else tuple(data) if isinstance(data, Sequence) else ()
     if not tables or not all(isinstance(table, PrivateTable | PublicTable) for table in tables):
         raise InvalidParameter(
-            "each side of a query audit is a PrivateTable, or a list of a session's tables."
+            "Each side of a query audit is a PrivateTable, or a list of a session's tables."
         )
     return tables
 
@@ -293,10 +293,10 @@ def _tables(data: Data) -> tuple[Any, ...]:
 def _check_alike(left: Sequence[Any], right: Sequence[Any]) -> None:
     """Refuse sides whose declarations differ in more than the source, or whose rows were chosen apart."""
     if [table.declaration() for table in left] != [table.declaration() for table in right]:
-        raise InvalidParameter("the two sides must have the same declaration: only their source may differ.")
+        raise InvalidParameter("The two sides must have the same declaration: only their source may differ.")
     if [salt_of(table.source) for table in left] != [salt_of(table.source) for table in right]:
         raise InvalidParameter(
-            "the two sides were prepared with different salts, which choose other rows of everybody: prepare "
+            "The two sides were prepared with different salts, which choose other rows of everybody: prepare "
             "both with one, as in prepare(…, salt=…), or give the files that they were prepared from."
         )
 

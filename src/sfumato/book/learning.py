@@ -56,7 +56,7 @@ def gradient(theta: ArrayLike, xi: ArrayLike, yi: ArrayLike) -> Floats:
     rows, signs = _rows(xi), floats_of(yi, "yi")
     weights = _vector(theta, rows.shape[-1])
     if signs.shape != rows.shape[:-1]:
-        raise InvalidParameter("there must be one label for each row.")
+        raise InvalidParameter("There must be one label for each row.")
     with np.errstate(over="ignore", invalid="ignore"):
         # Where a model and a row are so large that their product is no number, there is no slope to follow.
         slopes = np.nan_to_num(signs * expit(-signs * _margins(rows, weights)), nan=0.0)
@@ -74,7 +74,7 @@ def avg_grad(theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> Floats:
     """
     data, labels = _data(X, y)
     if not len(data):
-        raise InvalidParameter("the mean of no gradients is not defined; give at least one row.")
+        raise InvalidParameter("The mean of no gradients is not defined; give at least one row.")
     theta = _vector(theta, data.shape[1])
     return np.asarray(-((labels * expit(-labels * (data @ theta))) @ data) / len(data))
 

@@ -25,7 +25,7 @@ def portrait(width: int = 144, height: int = 192) -> Tones:
         InvalidParameter: if it has fewer than 16 pixels on a side, or more than 4,096.
     """
     if not (16 <= width <= 4096 and 16 <= height <= 4096):
-        raise InvalidParameter("a portrait has from 16 to 4,096 pixels on each side.")
+        raise InvalidParameter("A portrait has from 16 to 4,096 pixels on each side.")
     rows, columns = np.mgrid[0:height, 0:width]
     x, y = (columns + 0.5) / width * _WIDE, (rows + 0.5) / height * _HIGH
     tones = np.full((height, width), 0.78)  # sky

@@ -149,7 +149,7 @@ def rdp(directions: Sequence[Direction], alpha: float) -> float:
         Kullback–Leibler divergence and order infinity the largest loss.
     """
     if not alpha >= 1.0:
-        raise InvalidParameter(f"the order alpha must be at least 1, not {alpha:g}.")
+        raise InvalidParameter(f"The order alpha must be at least 1, not {alpha:g}.")
     sums = [
         total_up([term.count * term.law.renyi(alpha, term.parameters) * (1 + 2 * U) for term in terms])
         for terms in _distinct(directions)

@@ -62,7 +62,7 @@ def success_rates(
         InvalidParameter: if there are no rows, too many, or not as many of each.
     """
     if not 1 <= len(labels) <= _MOST:
-        raise InvalidParameter(f"a picture of attacks has from 1 to {_MOST} rows; draw fewer at a time.")
+        raise InvalidParameter(f"A picture of attacks has from 1 to {_MOST} rows; draw fewer at a time.")
     rows = len(labels)
     reached = numbers(rates, "rates", length=rows)
     sides = [

@@ -41,10 +41,10 @@ def pixels(
         InvalidParameter: if there are no pictures, too many, or not as many labels.
     """
     if not 1 <= len(pictures) <= _MOST or len(labels) != len(pictures):
-        raise InvalidParameter(f"a row has from 1 to {_MOST} pictures, with a label each.")
+        raise InvalidParameter(f"A row has from 1 to {_MOST} pictures, with a label each.")
     shapes = [np.shape(array) for array in pictures]
     if any(len(shape) != 2 or 0 in shape for shape in shapes):
-        raise InvalidParameter("a picture is a two-dimensional array of numbers.")
+        raise InvalidParameter("A picture is a two-dimensional array of numbers.")
     tallest = max(shape[0] / shape[1] for shape in shapes)
     wide = 7.0 / len(pictures)
     figure = new_figure(7.0, min(9.0, wide * tallest + 0.85))

@@ -68,6 +68,6 @@ def detectable_distance(trials: int, *, alpha: float = ALPHA, wanted: float = 0.
     Hoeffding's inequality the sample stays within sqrt(ln(1/(1-wanted))/2n) of its own law at that point.
     """
     if trials < 1 or not (0 < alpha < 1 and 0 < wanted < 1):
-        raise InvalidParameter("the distance needs trials, an alpha and a wanted power between 0 and 1.")
+        raise InvalidParameter("The distance needs trials, an alpha and a wanted power between 0 and 1.")
     needed = math.sqrt(math.log(8 / alpha) / (2 * trials))
     return needed + math.sqrt(math.log(1 / (1 - wanted)) / (2 * trials))

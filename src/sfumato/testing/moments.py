@@ -68,7 +68,7 @@ def mean_finding(samples: ArrayLike, mean: float, *, deviation: float, tail: flo
     values = np.asarray(samples, dtype=float).ravel()
     n, scale = len(values), deviation if tail is None else tail
     if n == 0 or not deviation > 0:
-        raise InvalidParameter("a mean needs samples and a positive standard deviation.")
+        raise InvalidParameter("A mean needs samples and a positive standard deviation.")
     off = float(values.mean()) - mean
     p = min(1.0, 2 * math.exp(-n * off**2 / (2 * (deviation**2 + scale * abs(off)))))
     return Finding(
@@ -101,7 +101,7 @@ def variance_finding(samples: ArrayLike, variance: float, *, mean: float | None 
     values = np.asarray(samples, dtype=float).ravel()
     n = len(values)
     if n < 1000 or not variance >= 0:
-        raise InvalidParameter("a variance test needs at least 1000 samples and a variance of at least 0.")
+        raise InvalidParameter("A variance test needs at least 1000 samples and a variance of at least 0.")
     squares = np.square(values - (values.mean() if mean is None else mean))
     off, spread = float(squares.mean()) - variance, float(squares.std())
     # Squared noise is skewed, so that a normal tail would be too thin; half the distance is what is judged.

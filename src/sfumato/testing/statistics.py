@@ -171,7 +171,7 @@ def _window(
             return values, probabilities
         if half >= _WINDOW:
             raise InvalidParameter(
-                "the law is too wide to list; use assert_continuous with its distribution function."
+                "The law is too wide to list; use assert_continuous with its distribution function."
             )
         half *= 4
 
@@ -192,7 +192,7 @@ def _counted(
         counts = np.bincount(place[hits], minlength=len(ordered))
         return counts, ordered.astype(np.int64) if ordered.dtype.kind in "iu" else None
     if len(listed(values)) != len(set(listed(values))):
-        raise InvalidParameter("a law lists the same value twice.")
+        raise InvalidParameter("A law lists the same value twice.")
     index = {value: i for i, value in enumerate(listed(values))}
     counts = np.zeros(len(index), dtype=np.int64)
     for value in listed(outputs):
@@ -213,7 +213,7 @@ def discrete_finding(samples: Any, pmf: Law, *, centre: int = 0) -> Finding:
         values, probabilities = _window(pmf, n, centre)
     total = math.fsum(probabilities)
     if not (np.all(probabilities >= 0) and total <= 1 + 1e-9):
-        raise InvalidParameter("a law needs probabilities that are at least 0 and sum to at most 1.")
+        raise InvalidParameter("A law needs probabilities that are at least 0 and sum to at most 1.")
     counts, integers = _counted(samples, values)
     rest = max(0.0, 1.0 - total)
     outside = n - int(counts.sum())

@@ -191,10 +191,10 @@ class Term:
                 object.__setattr__(self, "parameters", tuple(map(float, self.parameters)))
                 break
         if self.count < 1:
-            raise InvalidParameter(f"a term must count at least one event, not {self.count}.")
+            raise InvalidParameter(f"A term must count at least one event, not {self.count}.")
         for value in self.parameters:
             if value != value:
-                raise InvalidParameter(f"the parameters of a {self.law.name} law must be numbers.")
+                raise InvalidParameter(f"The parameters of a {self.law.name} law must be numbers.")
 
     @property
     def row(self) -> Floats:

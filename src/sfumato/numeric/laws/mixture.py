@@ -265,7 +265,7 @@ class GaussianMixture(Smooth):
         sigma, (shifts, weights) = row[0], row[1:].reshape(2, -1)
         if not (sigma > 0 and np.all(shifts >= 0) and np.all(weights >= 0)):
             raise InvalidParameter(
-                "a Gaussian mixture needs sigma above 0 and shifts and weights of at least 0."
+                "A Gaussian mixture needs sigma above 0 and shifts and weights of at least 0."
             )
         keep = np.flatnonzero(weights > 0)
         order = keep[np.argsort(shifts[keep])]
