@@ -17,6 +17,7 @@ from sfumato.plan.questions.nodes import (
     Scan,
     Where,
 )
+from sfumato.plan.questions.relations import as_rows
 from sfumato.plan.questions.sensitivity import WEIGHT, Sensitivity, sensitivities, sensitivity, step
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
 
@@ -313,3 +314,11 @@ def test_a_unit_that_could_overflow_sums_of_128_bits_is_refused():
     with pytest.raises(QueryRefused, match="128 bits"):
         recipe(heavy, table)
     assert recipe(light, table).measured.measurements[0].magnitude == 100
+
+
+def test_what_rows_hold_is_known_for_each_condition_by_itself() -> None:
+    table = PrivateTable("t", source=None, unit=PrivacyUnit.row(), schema={"x": Int(0, 100)})
+    rows = as_rows(table)
+    conditions = [call("less", Column("x"), literal(end)) for end in (10, 50, 10)]
+    assert [rows.where(each)["x"].upper for each in (*conditions, *conditions)] == [9, 49, 9] * 2
+    assert rows.where(None)["x"].upper == rows.columns["x"].upper == 100
