@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.balls import ball
 from sfumato.numeric.exact import Rational, as_integer, float_up, probability
 
 __all__ = [
@@ -23,11 +24,6 @@ __all__ = [
 
 PRECISION = 320
 """Bits that figures are computed with: cancellation in the tails of a quantile never costs that many."""
-
-
-def ball(exact: Fraction | int) -> arb:
-    """A ball around an exact number, at the current precision."""
-    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def upper(value: arb) -> Fraction:
