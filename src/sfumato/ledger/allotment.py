@@ -32,23 +32,23 @@ def allot(draft: Draft, account: Account, limits: Mapping[str, Budget | None], r
         raise InvalidParameter("An allotment is a mapping of at least one analyst to a Budget.")
     wanted = {
         account.spelling(text(name, "analyst")): None
-        if each is None
-        else within_cap(comparable(each, account), account)
-        for name, each in limits.items()
+        if limit is None
+        else within_cap(comparable(limit, account), account)
+        for name, limit in limits.items()
     }
     if len({alike(name) for name in wanted}) < len(limits):
         raise InvalidParameter("Two names of this allotment are spellings of one: give each analyst once.")
-    _fits(account, {name: each for name, each in wanted.items() if each is not None}, wanted)
+    _fits(account, {name: limit for name, limit in wanted.items() if limit is not None}, wanted)
     mark = token()
-    for name, each in wanted.items():
+    for name, limit in wanted.items():
         seat = account.seat(name)
         before = {
             "limit": None if seat.limit is None else seat.limit.to_dict(),
             "revoked": seat.revoked,
             "allotted": seat.allotted,
         }
-        kind: Kind = "revoke" if each is None else "limit"
-        facts: dict[str, Any] = {} if each is None else {"budget": each.to_dict()}
+        kind: Kind = "revoke" if limit is None else "limit"
+        facts: dict[str, Any] = {} if limit is None else {"budget": limit.to_dict()}
         draft.add(kind, account.name, analyst=name, reason=reason, allotment=mark, before=before, **facts)
 
 
@@ -67,9 +67,9 @@ def promised(account: Account, besides: Collection[str] = ()) -> Totals:
 def _fits(account: Account, limits: Mapping[str, Budget], named: Collection[str]) -> None:
     """Refuses limits of which somebody could not spend all because of the others."""
     given = [Fraction(0)] * len(account.cap.units)
-    for name, each in limits.items():
+    for name, budget in limits.items():
         spent = account.seat(name).totals(account.cap)
-        for at, (own, limit) in enumerate(zip(spent, each.limits, strict=True)):
+        for at, (own, limit) in enumerate(zip(spent, budget.limits, strict=True)):
             given[at] += max(limit - own, Fraction(0))
     for unit, wanted, cap, spent_, kept in zip(
         account.cap.units, given, account.cap.limits, account.totals, promised(account, named), strict=True
@@ -89,7 +89,7 @@ def latest(store: Store, dataset: str) -> list[Receipt]:
     Raises:
         LedgerMismatch: if there is none, or an analyst's limit was changed by a later act.
     """
-    found: dict[str, list[Receipt]] = {}
+    allotments: dict[str, list[Receipt]] = {}
     last: dict[str | None, int] = {}
     before: dict[str, dict[str | None, int]] = {}
     for receipt in map(Receipt.of, _acts(store, dataset)):
@@ -97,16 +97,16 @@ def latest(store: Store, dataset: str) -> list[Receipt]:
         if back is not None:
             # What was in force before is again, and so is the act that it came from.
             last[who] = before[back][who]
-            found.pop(back, None)
+            allotments.pop(back, None)
             continue
         if "allotment" in receipt.memo:
             mark = receipt.memo["allotment"]
             before.setdefault(mark, {})[who] = last.get(who, 0)
-            found.setdefault(mark, []).append(receipt)
+            allotments.setdefault(mark, []).append(receipt)
         last[who] = receipt.number
-    if not found:
+    if not allotments:
         raise LedgerMismatch(f"{dataset!r} has no allotment that could be taken back.")
-    receipts = list(found.values())[-1]
+    receipts = list(allotments.values())[-1]
     for receipt in receipts:
         since = last[receipt.analyst]
         if since != receipt.number:
@@ -119,13 +119,13 @@ def latest(store: Store, dataset: str) -> list[Receipt]:
 
 def _acts(store: Store, dataset: str) -> list[Row]:
     """Every limit and revocation of a dataset, in order."""
-    found: list[Row] = []
+    acts: list[Row] = []
     for kind in ("limit", "revoke"):
         first = 1
         while rows := store.rows_of(dataset, kind, first, _PAGE):
-            found += rows
+            acts += rows
             first = rows[-1].number + 1
-    return sorted(found, key=lambda row: row.number)
+    return sorted(acts, key=lambda row: row.number)
 
 
 def take_back(draft: Draft, account: Account, receipts: Iterable[Receipt], reason: str) -> None:

@@ -47,7 +47,7 @@ class Seat:
         if not self.spellings:
             return _sums(self.last, "analyst_totals", budget)
         parts = [seat.totals(budget) for seat in self.spellings]
-        return tuple(settled(sum(each, Fraction(0))) for each in zip(*parts, strict=True))
+        return tuple(settled(sum(amounts, Fraction(0))) for amounts in zip(*parts, strict=True))
 
 
 def _together(seats: list[Seat]) -> Seat:
@@ -102,8 +102,8 @@ class Account:
     @property
     def adjacency(self) -> str | None:
         """The neighbours that the losses so far hold for, if one of them says so."""
-        found = None if self.last is None else json.loads(self.last.body)["adjacency"]
-        return found if isinstance(found, str) else None
+        adjacency = None if self.last is None else json.loads(self.last.body)["adjacency"]
+        return adjacency if isinstance(adjacency, str) else None
 
     def seat(self, analyst: str | None) -> Seat:
         """Where an analyst sits, however the name is spelled; nobody has no limit of their own."""

@@ -123,9 +123,9 @@ class Budget:
         """The ε at the budget's δ that these sums amount to: exact under basic, rounded up otherwise."""
         if self.accountant == "basic" or not any(spent):
             return spent[0] if self.accountant == "basic" else 0.0
-        found = _GATES[self.accountant].epsilon(spent, self.delta, self.order)
+        epsilon = _GATES[self.accountant].epsilon(spent, self.delta, self.order)
         within = all(sum_ <= limit for sum_, limit in zip(spent, self.limits, strict=True))
-        return min(found, float_up(self.epsilon)) if within else found
+        return min(epsilon, float_up(self.epsilon)) if within else epsilon
 
     def at_order_of(self, other: Budget) -> Budget:
         """The same budget at the order that another has committed to."""
@@ -149,8 +149,8 @@ class Budget:
         """The budget that `to_dict` wrote, with the limits it was opened with."""
         try:
             accountant, order = data["accountant"], data["order"]
-            made = cls.__new__(cls)
-            made._set(
+            budget = cls.__new__(cls)
+            budget._set(
                 Fraction(data["epsilon"]),
                 Fraction(data["delta"]),
                 accountant,
@@ -158,13 +158,13 @@ class Budget:
                 Fraction(data["aside"]),
                 tuple(Fraction(limit) for limit in data["limits"]),
             )
-            if len(made.limits) != len(_GATES[accountant].units):
+            if len(budget.limits) != len(_GATES[accountant].units):
                 raise ValueError
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LedgerUnusable(
                 "A stored budget cannot be understood: upgrade Sfumato, or restore the ledger."
             ) from None
-        return made
+        return budget
 
     def __str__(self) -> str:
         """Such as `epsilon 2, delta 1e-06 (basic)`."""
@@ -220,8 +220,8 @@ def _largest(epsilon_of: Callable[[Fraction], float], epsilon: Fraction) -> Frac
 
     def holds(exponent: float) -> Fraction | None:
         limit = Fraction(_DIGITS.create_decimal(Decimal(10.0**exponent)))
-        found = epsilon_of(limit)
-        return limit if found < math.inf and Fraction(found) <= epsilon else None
+        implied = epsilon_of(limit)
+        return limit if implied < math.inf and Fraction(implied) <= epsilon else None
 
     high = math.log10(float_up(epsilon)) + 0.01  # no sum is worth more than the ε it implies
     low = high - 1
@@ -234,10 +234,10 @@ def _largest(epsilon_of: Callable[[Fraction], float], epsilon: Fraction) -> Frac
             )
     while high - low > 1e-13:
         middle = (low + high) / 2
-        if (found := holds(middle)) is None:
+        if (fitting := holds(middle)) is None:
             high = middle
         else:
-            low, best = middle, found
+            low, best = middle, fitting
     return best
 
 

@@ -97,10 +97,10 @@ def canonical(value: Any) -> str:
 
 def plain(value: Any, name: str) -> Any:
     """A value as JSON would give it back: fractions as text, tuples as lists; anything else is refused."""
-    made = _plain(value, name, 0)
-    if len(canonical(made)) > _LARGEST_BODY:
+    data = _plain(value, name, 0)
+    if len(canonical(data)) > _LARGEST_BODY:
         raise InvalidParameter(f"{name} is too long for a receipt: at most a million characters.")
-    return made
+    return data
 
 
 def _plain(value: Any, name: str, depth: int) -> Any:
@@ -131,14 +131,14 @@ def text(value: str, name: str) -> str:
     """A name in its one Unicode form, so that two spellings of it are one name."""
     if not isinstance(value, str):
         raise InvalidParameter(f"{name} must be text, not {type(value).__name__}.")
-    made = unicodedata.normalize("NFC", value)
-    if not 1 <= len(made) <= _LONGEST_NAME or made != made.strip():
+    form = unicodedata.normalize("NFC", value)
+    if not 1 <= len(form) <= _LONGEST_NAME or form != form.strip():
         raise InvalidParameter(
             f"{name} must have 1 to {_LONGEST_NAME} characters and no space at either end."
         )
-    if made.isascii() and made.isprintable():
-        return made
+    if form.isascii() and form.isprintable():
+        return form
     # Control and format characters, lone surrogates, line separators: names that look alike are alike.
-    if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in made):
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in form):
         raise InvalidParameter(f"{name} must not contain control characters or invisible ones.")
-    return made
+    return form

@@ -117,7 +117,7 @@ class Counter:
         """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
         with self._journal.reading() as book:
             account = account_of(book, dataset)
-            others = {text(each, "analyst") for each in ([besides] if isinstance(besides, str) else besides)}
+            others = {text(name, "analyst") for name in ([besides] if isinstance(besides, str) else besides)}
             return dict(zip(account.cap.units, promised(account, others), strict=True))
 
     def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
@@ -137,7 +137,7 @@ class Counter:
         """Earlier answers to a question, newest first: the receipt of each debit and what was recorded."""
         with self._journal.reading() as book:
             name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
-            found = []
+            answers = []
             for release in self._journal.store.about(name, question, "release"):
                 self._journal.row(release.number)
                 facts = json.loads(release.body)
@@ -147,8 +147,8 @@ class Counter:
                         f"The answer recorded by receipt {release.number} is not what was written. "
                         "Restore the ledger from a copy that is whole."
                     )
-                found.append((Receipt.of(self._journal.row(facts["debit"])), payload))
-            return found
+                answers.append((Receipt.of(self._journal.row(facts["debit"])), payload))
+            return answers
 
     def verify(self) -> Verification:
         """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor."""
@@ -246,8 +246,8 @@ class Counter:
         """The right to go on with a fit that was paid for, is unfinished, and has something left to take."""
         with self._journal.reading() as book:
             name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
-            found = self._blocks.unfinished(name, question)
-        return None if found is None else granted(found, (), blocks=self._blocks)
+            debit = self._blocks.unfinished(name, question)
+        return None if debit is None else granted(debit, (), blocks=self._blocks)
 
     @contextlib.contextmanager
     def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:

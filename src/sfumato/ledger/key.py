@@ -40,13 +40,13 @@ def make_key(path: Path) -> Key:
     """
     if not path.exists():
         write_new(path, salt(_BYTES).hex().encode("ascii") + b"\n")
-    found = load_key(path)
-    if found.ledger is not None:
+    key = load_key(path)
+    if key.ledger is not None:
         raise LedgerTampered(
             f"The key {path.name} has signed a ledger that is gone: restore the latest copy of the ledger. "
             "To begin a new one on purpose, with a budget of its own, move the key away."
         )
-    return found
+    return key
 
 
 def load_key(path: Path) -> Key:
@@ -81,10 +81,10 @@ def remember(path: Path, key: Key, ledger: str, place: str = "") -> None:
     """Writes into a key's file that it has signed this ledger, if that is not there and the file is ours."""
     try:
         target = path.resolve()
-        found = target.stat()
-        if key.ledger is None and (os.name != "posix" or found.st_uid == os.geteuid()):
+        status = target.stat()
+        if key.ledger is None and (os.name != "posix" or status.st_uid == os.geteuid()):
             words = f"{key.secret.hex()}\n{_SIGNED} {ledger} {place}".rstrip() + "\n"
-            replace_file(target, words.encode("ascii"), found.st_mode & 0o777)
+            replace_file(target, words.encode("ascii"), status.st_mode & 0o777)
     except OSError:
         return  # on read-only storage: a key of an earlier version, which cannot learn to remember
 

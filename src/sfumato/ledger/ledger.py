@@ -62,13 +62,13 @@ class Ledger(Counter):
         """What `verify` finds, also where `open` would refuse."""
         try:
             wish = Wish(create=False, follow=False)
-            found = opened(where, None if state is None else Path(state), wish)
+            parts = opened(where, None if state is None else Path(state), wish)
         except LedgerTampered as wrong:
             return Verification((str(wrong),), 0, "")
         try:
-            return audit(found.store, found.chain, found.anchor)
+            return audit(parts.store, parts.chain, parts.anchor)
         finally:
-            found.store.close()
+            parts.store.close()
 
     def _decide(
         self, dataset: str, wanted: dict[str, Any], budget: Budget | None, chosen_by: str | None

@@ -33,8 +33,8 @@ def alike(name: str) -> str:
 
 def spelled(name: str, known: Iterable[str]) -> str | None:
     """The spelling of a name that is on record, its own before others; None if there is none."""
-    found = [other for other in known if alike(other) == alike(name)]
-    return name if name in found else found[0] if found else None
+    spellings = [other for other in known if alike(other) == alike(name)]
+    return name if name in spellings else spellings[0] if spellings else None
 
 
 def new_name(value: str, name: str) -> str:
@@ -43,10 +43,10 @@ def new_name(value: str, name: str) -> str:
     Raises:
         InvalidParameter: if it shows nothing, or a word of it mixes letters that are drawn alike.
     """
-    made = text(value, name)
-    if not alike(made):
+    form = text(value, name)
+    if not alike(form):
         raise InvalidParameter(f"{name} must have a character that can be seen.")
-    for word in _WORDS.findall(unicodedata.normalize("NFKC", made)):
+    for word in _WORDS.findall(unicodedata.normalize("NFKC", form)):
         scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in word}
         foreign = sorted(scripts & _LOOKALIKES)
         if foreign and (_LATIN in scripts or len(foreign) > 1):
@@ -54,4 +54,4 @@ def new_name(value: str, name: str) -> str:
                 f"A word of {name} mixes letters of several scripts and may be taken for another name: write "
                 "it in one."
             )
-    return made
+    return form

@@ -56,8 +56,8 @@ class Postgres(Store):
         with self._readable():
             connection = self._connection
             info = connection.info
-            found = connection.execute("SELECT current_schema()").fetchone()
-        where = f"{info.host}:{info.port}/{info.dbname}/{found[0] if found else ''}"
+            schema = connection.execute("SELECT current_schema()").fetchone()
+        where = f"{info.host}:{info.port}/{info.dbname}/{schema[0] if schema else ''}"
         return hashlib.sha256(where.encode()).hexdigest()[:16]
 
     @property
@@ -69,26 +69,26 @@ class Postgres(Store):
         return self._open
 
     def _connect(self) -> psycopg.Connection[Any]:
-        made = self._psycopg.connect(
+        connection = self._psycopg.connect(
             self._address,
             autocommit=True,  # transactions begin and end where this file says so
             connect_timeout=15,
             application_name="sfumato",
         )
         try:
-            made.execute("SET synchronous_commit = on")
-            made.execute(f"SET lock_timeout = '{_PATIENCE}s'")
-            made.execute("SET default_transaction_isolation = 'read committed'")
-            found = made.execute("SHOW fsync").fetchone()
-            if found is None or found[0] != "on":
+            connection.execute("SET synchronous_commit = on")
+            connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+            connection.execute("SET default_transaction_isolation = 'read committed'")
+            fsync = connection.execute("SHOW fsync").fetchone()
+            if fsync is None or fsync[0] != "on":
                 raise LedgerUnusable(
                     "This PostgreSQL runs with fsync off, so that a power cut could undo what was paid: turn "
                     "it on."
                 )
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
     @contextlib.contextmanager
     def _readable(self, outcome: str = "Nothing was spent.") -> Iterator[None]:
@@ -138,11 +138,11 @@ class Postgres(Store):
 
     def _made(self) -> bool:
         # Through a snapshot of its own: `to_regclass` may remember within a transaction that there was none.
-        found = self._connection.execute(
+        tables = self._connection.execute(
             "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'sfumato_ledger' "
             "AND schemaname = ANY (current_schemas(false))"
         )
-        return found.fetchone() is not None
+        return tables.fetchone() is not None
 
     def commit(self) -> None:
         """Makes everything since `begin` durable."""

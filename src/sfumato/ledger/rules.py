@@ -59,18 +59,18 @@ class Draft:
 
 def account_of(book: Book, dataset: str) -> Account:
     """The account of a dataset by its name."""
-    found = book.accounts.get(text(dataset, "dataset"))
-    if found is None:
+    account = book.accounts.get(text(dataset, "dataset"))
+    if account is None:
         raise LedgerMismatch(f"The ledger has no dataset {dataset!r}: register it first.")
-    return found
+    return account
 
 
 def open_account(book: Book, dataset: str) -> Account:
     """The account of a dataset whose budget is not closed."""
-    found = account_of(book, dataset)
-    if found.closed:
-        raise AccessDenied(f"The budget of {found.name!r} is closed, and stays so.")
-    return found
+    account = account_of(book, dataset)
+    if account.closed:
+        raise AccessDenied(f"The budget of {account.name!r} is closed, and stays so.")
+    return account
 
 
 def analyst_of(analyst: str | None, account: Account) -> str | None:
@@ -102,8 +102,8 @@ def declared(declaration: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidParameter(
             "A declaration is a mapping that says at least whose privacy is protected, 'unit'."
         )
-    made: dict[str, Any] = plain(declaration, "declaration")
-    return made
+    data: dict[str, Any] = plain(declaration, "declaration")
+    return data
 
 
 def same_unit(account: Account, wanted: Mapping[str, Any]) -> None:

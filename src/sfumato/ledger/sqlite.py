@@ -54,34 +54,34 @@ class SQLite(Store):
     def _connect(self) -> sqlite3.Connection:
         if self.path is not None:
             self._create(self.path)
-        made = sqlite3.connect(
+        connection = sqlite3.connect(
             ":memory:" if self.path is None else self.path,
             timeout=_PATIENCE,
             isolation_level=None,  # transactions begin and end where this file says so
             check_same_thread=False,  # the ledger's lock lets in one thread at a time
         )
         try:
-            made.execute("PRAGMA trusted_schema = OFF")
-            made.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA synchronous = FULL")
             if self.path is not None:
-                self._not_foreign(made)
-                if _into_wal(made) != "wal":
+                self._not_foreign(connection)
+                if _into_wal(connection) != "wal":
                     raise LedgerUnusable(
                         f"{self.name} lies on a file system without shared memory: put it on a local disk, "
                         "or use PostgreSQL."
                     )
                 self._file = _inode(os.fspath(self.path))
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
     def _not_foreign(self, connection: sqlite3.Connection) -> None:
         """Leaves a database alone that is not a ledger."""
-        found = {
+        tables = {
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        if found and "sfumato_ledger" not in found:
+        if tables and "sfumato_ledger" not in tables:
             raise LedgerUnusable(
                 f"{self.path} is a database of something else: give the ledger a file of its own."
             )
@@ -180,10 +180,10 @@ def _into_wal(connection: sqlite3.Connection) -> str:
 
 def _inode(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 _REASONS = {

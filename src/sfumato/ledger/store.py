@@ -120,9 +120,9 @@ class Store(ABC):
 
     def identity(self) -> Identity:
         """Which ledger this is."""
-        found = self._run("SELECT version, id, seal FROM sfumato_ledger")
-        if len(found) == 1:
-            version, ledger, seal = found[0]
+        rows = self._run("SELECT version, id, seal FROM sfumato_ledger")
+        if len(rows) == 1:
+            version, ledger, seal = rows[0]
             # The id becomes part of a file name.
             if isinstance(version, int) and re.fullmatch("[0-9a-f]{32}", str(ledger)):
                 return Identity(version, str(ledger), str(seal))
@@ -184,8 +184,8 @@ class Store(ABC):
 
     def payload(self, debit: int) -> bytes | None:
         """The answer of a debit."""
-        found = self._run("SELECT payload FROM sfumato_payloads WHERE debit = ?", debit)
-        return bytes(found[0][0]) if found else None
+        rows = self._run("SELECT payload FROM sfumato_payloads WHERE debit = ?", debit)
+        return bytes(rows[0][0]) if rows else None
 
     def walk(self, first: int, last: int | None = None, page: int = 1000) -> Iterator[Row]:
         """All receipts from one number to another, a page at a time."""
@@ -200,7 +200,7 @@ class Store(ABC):
             first = rows[-1].number + 1
 
 
-def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
+def _rows(rows: list[tuple[Any, ...]]) -> list[Row]:
     # A mac of another type than bytes is not valid: such a row is read, and then refused like any forged one.
     return [
         Row(
@@ -212,5 +212,5 @@ def _rows(found: list[tuple[Any, ...]]) -> list[Row]:
             str(body),
             mac if isinstance(mac, bytes) else b"",
         )
-        for number, kind, dataset, analyst, fingerprint, body, mac in found
+        for number, kind, dataset, analyst, fingerprint, body, mac in rows
     ]

@@ -123,7 +123,7 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
     named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
     links = [(table.name, a, str(table.unit.table), b) for table in members for a, b in table.unit.on]
     columns = [(name, UNIT_COLUMN) for name in named]
-    columns += [(name, pointer_column(each)) for a, b, c, d in links for name, each in ((a, b), (c, d))]
+    columns += [(name, pointer_column(column)) for a, b, c, d in links for name, column in ((a, b), (c, d))]
     if len(columns) < 2:
         return
     (row,) = engine.fetch(id_types(columns, engine.dialect)).to_pylist()
@@ -181,7 +181,7 @@ def _combinations(
     columns = tuple(name for name, kind in schema.items() if isinstance(kind, Enum) and kind.kind != "float")
     if len(columns) < 2:
         return None
-    found = engine.fetch(some_rows(table, columns, _MOST_VALUES))
-    if found.num_rows > _MOST_VALUES:
+    rows = engine.fetch(some_rows(table, columns, _MOST_VALUES))
+    if rows.num_rows > _MOST_VALUES:
         return None
-    return columns, frozenset(tuple(row.values()) for row in found.to_pylist())
+    return columns, frozenset(tuple(row.values()) for row in rows.to_pylist())

@@ -70,16 +70,16 @@ def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
         plan: The question.
         epsilon: The whole price; `SHARE` of it is for the bounds.
     """
-    found = _bounds(session, plan, epsilon, pay=True)
-    assert found is not None
-    return found
+    bounds = _bounds(session, plan, epsilon, pay=True)
+    assert bounds is not None
+    return bounds
 
 
 def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bounds | None:
     report, rows, calls = plan.report, plan.rows, plan.unbounded
     if not pay and not session.balance(session.dataset_of(report).name).open:
         return None  # who may no longer ask sees nothing of what was bought before
-    arguments = {each: each.argument for each in calls if each.argument is not None}
+    arguments = {call: call.argument for call in calls if call.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
     counted = groups_of(report, rows)
     parts = len(distinct) + (counted is not None)
@@ -103,21 +103,21 @@ def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bo
             return None
         spent += price
         histogram, scale = np.asarray(answer.noisy[0]), answer.noises[0].scale
-        for each in (call for call in calls if arguments[call] == argument):
+        for aggregate in (call for call in calls if arguments[call] == argument):
             weight = float(rows.unit.max_rows) if rows.unit.column is not None else 1.0
-            found = choose_bounds(
+            best = choose_bounds(
                 histogram,
                 scale,
                 GRID,
                 epsilon=float(epsilon * (1 - SHARE)) / len(report.child.aggregates),
                 weight=weight,
                 fallback=FALLBACK,
-                goal="sum" if each.function == "sum" else "mean",
+                goal="sum" if aggregate.function == "sum" else "mean",
             )
-            lower, upper = _measurable(each, found.lower, found.upper, rows)
-            chosen[each] = (lower, upper)
+            lower, upper = _measurable(aggregate, best.lower, best.upper, rows)
+            chosen[aggregate] = (lower, upper)
             touched = clamped_share(histogram, scale, GRID, lower=lower, upper=upper)
-            seen = "bounds" if found.found else "nothing could be seen, so bounds"
+            seen = "bounds" if best.found else "nothing could be seen, so bounds"
             notes.append(
                 f"{written(argument, 30)}: {seen} from {float(lower):.6g} to {float(upper):.6g}. About "
                 f"{touched.share:.1%} of the rows lie outside ({touched.low:.1%} to {touched.high:.1%} at "
@@ -181,6 +181,6 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         answer=answer,
         write=Answer.to_bytes,
         read_back=Answer.from_bytes,
-        choose=lambda kept: min(kept, key=lambda each: each.answer.noises[0].scale, default=None),
+        choose=lambda kept: min(kept, key=lambda bought: bought.answer.noises[0].scale, default=None),
         check=lambda: session.vault.check((question,)),
     )

@@ -101,7 +101,7 @@ class Choice:
 
     def __str__(self) -> str:
         """The values, and how far off they may be."""
-        told = ", ".join(str(each) for each in self.values)
+        told = ", ".join(str(value) for value in self.values)
         return f"{told} (each at most {self.error(0.95):.4g} rows behind the best left, at 0.95 confidence)"
 
 
@@ -205,24 +205,24 @@ def choosing(
     places = [place for place, key in enumerate(measured.combinations) if key[0] is not None]
     if many > len(places):
         raise InvalidParameter(f"count must be at most {len(places)}, the number of values to choose from.")
-    dataset, each = session.dataset_of(query.report), price / many
+    dataset, portion = session.dataset_of(query.report), price / many
     adds = dataset.budget.accountant == "basic"
     tool, mine = (
         instrument(measured.measurements[0], measured),
         in_one_group(measured.measurements[0], measured),
     )
     monotone = measured.unit.adjacency != "exchange"
-    mechanism = (PermuteAndFlip if adds else Exponential)(each, mine, monotone=monotone)
-    gate: Filter = BasicFilter(price) if adds else ConcentratedFilter(many * each * each / 8)
+    mechanism = (PermuteAndFlip if adds else Exponential)(portion, mine, monotone=monotone)
+    gate: Filter = BasicFilter(price) if adds else ConcentratedFilter(many * portion * portion / 8)
 
     def answer(right: Right) -> KeptChoice:
         steps = right.steps(gate)
         scores = session.vault.read((measured,), right).columns[0]
-        left, found = list(places), list[int]()
+        left, picked = list(places), list[int]()
         for _ in range(many):
             steps.take(mechanism.loss)
-            found.append(left.pop(mechanism.select([scores[place] for place in left])))
-        return KeptChoice(tuple(found), price)
+            picked.append(left.pop(mechanism.select([scores[place] for place in left])))
+        return KeptChoice(tuple(picked), price)
 
     def shown(bought: Bought[KeptChoice]) -> Choice:
         values, candidates = (
@@ -287,34 +287,37 @@ def crossing(
     """What `first_above` buys."""
     price, bar = positive(epsilon, "epsilon"), as_fraction(threshold, "threshold")
     asked = _queries(session, questions)
-    measured = tuple(_single(each.report, each.recipe()) for each in asked)
-    datasets = {session.dataset_of(each.report).name for each in asked}
-    if len(datasets) > 1 or len({each.fingerprint for each in measured}) < len(measured):
+    measured = tuple(_single(query.report, query.recipe()) for query in asked)
+    datasets = {session.dataset_of(query.report).name for query in asked}
+    if len(datasets) > 1 or len({question.fingerprint for question in measured}) < len(measured):
         raise QueryRefused(
             "The questions are about several datasets, or one of them is asked twice.",
             "Give different questions that one budget pays for.",
         )
-    tools = [instrument(each.measurements[0], each) for each in measured]
+    tools = [instrument(question.measurements[0], question) for question in measured]
     unit = min(tool.unit for tool in tools)  # powers of two: all values are whole numbers of the smallest
     scales = [int(tool.unit / unit) for tool in tools]
     largest = max(
-        in_one_group(each.measurements[0], each) * scale for each, scale in zip(measured, scales, strict=True)
+        in_one_group(question.measurements[0], question) * scale
+        for question, scale in zip(measured, scales, strict=True)
     )
-    monotone = all(each.measurements[0].lower >= 0 and each.unit.adjacency != "exchange" for each in measured)
+    monotone = all(
+        question.measurements[0].lower >= 0 and question.unit.adjacency != "exchange" for question in measured
+    )
     mechanism = AboveThreshold(price, bar / unit, sensitivity=largest, monotone=monotone)
 
     def answer(right: Right) -> KeptChoice:
         def values() -> Iterator[int]:
-            for each, scale in zip(measured, scales, strict=True):
-                yield session.vault.read((each,), right).columns[0][0] * scale
+            for question, scale in zip(measured, scales, strict=True):
+                yield session.vault.read((question,), right).columns[0][0] * scale
 
         place = mechanism.first(values())
         return KeptChoice(() if place is None else (place,), price)
 
     def shown(bought: Bought[KeptChoice]) -> Crossing:
         place = next(iter(bought.answer.places), None)
-        found, paid = None if place is None else asked[place], bought.answer.epsilon
-        return Crossing(place, found, bar, paid, bought.receipt, bought.free, mechanism, unit, len(measured))
+        query, paid = None if place is None else asked[place], bought.answer.epsilon
+        return Crossing(place, query, bar, paid, bought.receipt, bought.free, mechanism, unit, len(measured))
 
     words, first = f"{show(bar)}, of {len(measured)} questions about {measured[0].table}", measured[0].table
     wanted = _purchase(
@@ -342,10 +345,10 @@ def _purchase(
     check: Callable[[], None],
 ) -> Purchase[KeptChoice]:
     """A choice: the fingerprint covers spender and reads; one on record that cost no less will do."""
-    reads = tuple(each.fingerprint for each in questions)
+    reads = tuple(question.fingerprint for question in questions)
 
     def as_good(kept: Iterator[Bought[KeptChoice]]) -> Bought[KeptChoice] | None:
-        return next((each for each in kept if each.answer.epsilon >= price), None)
+        return next((bought for bought in kept if bought.answer.epsilon >= price), None)
 
     return Purchase(
         dataset=dataset,
@@ -362,7 +365,7 @@ def _purchase(
 
 
 def _only_table(session: Session) -> str:
-    private = [name for name, each in session.tables.items() if isinstance(each, PrivateTable)]
+    private = [name for name, table in session.tables.items() if isinstance(table, PrivateTable)]
     if len(private) > 1:
         raise InvalidParameter(f"Say which table: table={private[0]!r}, for one.")
     return private[0]
@@ -376,7 +379,7 @@ def _listed(column: str, among: Iterable[Any] | Release) -> Keys:
         among = among.table[column].to_pylist()
     if isinstance(among, str | bytes) or not isinstance(among, Iterable):
         raise InvalidParameter("among must be a list of values, or a release with the column in it.")
-    return Keys(**{column: [each for each in among if each is not None]})
+    return Keys(**{column: [value for value in among if value is not None]})
 
 
 def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:
@@ -384,12 +387,12 @@ def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:
 
     if isinstance(questions, str | bytes) or not isinstance(questions, Sequence) or not questions:
         raise InvalidParameter("questions must be a list of SQL texts or queries, in the order to try them.")
-    asked = [session.sql(each) if isinstance(each, str) else each for each in questions]
-    if not all(isinstance(each, Query) and each.belongs_to(session) for each in asked):
+    asked = [session.sql(question) if isinstance(question, str) else question for question in questions]
+    if not all(isinstance(query, Query) and query.belongs_to(session) for query in asked):
         raise InvalidParameter("Each question must be SQL, or a query of this session.")
-    if any(each.explain for each in asked):
+    if any(query.explain for query in asked):
         raise QueryRefused("EXPLAIN asks for the quote alone.", "Leave EXPLAIN out.")
-    if any(each.priced for each in asked):
+    if any(query.priced for query in asked):
         raise QueryRefused(
             "A question that names its own price cannot be compared with a threshold.",
             "Leave its OPTIONS out: one epsilon pays for all questions.",
@@ -397,15 +400,15 @@ def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:
     return asked
 
 
-def _single(report: Report, found: Recipe) -> Measured:
+def _single(report: Report, recipe: Recipe) -> Measured:
     """The one number that a question asks for, refused where there is more or less to it than a number."""
     plain = not report.child.keys and report.having is None and report.limit is None and not report.offset
     one = len(report.columns) == 1 and report.columns[0].expression == Column("a0")
-    estimator = found.aggregates[0] if len(found.aggregates) == 1 else None
+    estimator = recipe.aggregates[0] if len(recipe.aggregates) == 1 else None
     counted = isinstance(estimator, Linear) and estimator.rows is None
-    if not (plain and one and counted and not found.extras and len(found.measured.measurements) == 1):
+    if not (plain and one and counted and not recipe.extras and len(recipe.measured.measurements) == 1):
         raise QueryRefused(
             "Only one count of rows or units, or one sum, without groups can be compared with a threshold.",
             "Ask SELECT COUNT(*) AS n FROM … WHERE …, or SELECT SUM(x) AS s FROM ….",
         )
-    return found.measured
+    return recipe.measured

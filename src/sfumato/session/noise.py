@@ -35,30 +35,30 @@ def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any
     )
 
 
-def select(found: Reading, selection: PartitionSelection) -> tuple[Reading, NDArray[np.int64]]:
+def select(reading: Reading, selection: PartitionSelection) -> tuple[Reading, NDArray[np.int64]]:
     """The groups that survive the selection, with their exact integers, and their noisy numbers of units.
 
     Privacy:
         Claim: the list of groups and the noisy numbers carry the loss of `selection`. The groups that were
         found are in a canonical order before noise is drawn, and those dropped leave no trace.
     """
-    assert found.units is not None
-    kept, noisy = selection.release(np.array(found.units, dtype=np.int64))
+    assert reading.units is not None
+    kept, noisy = selection.release(np.array(reading.units, dtype=np.int64))
     places = np.flatnonzero(kept).tolist()
     survivors = Reading(
-        tuple(found.groups[place] for place in places),
-        tuple([column[place] for place in places] for column in found.columns),
+        tuple(reading.groups[place] for place in places),
+        tuple([column[place] for place in places] for column in reading.columns),
     )
     return survivors, noisy[kept]
 
 
 def select_on_levels(
-    found: Reading, more: Sequence[Reading], quote: Quote
+    reading: Reading, more: Sequence[Reading], quote: Quote
 ) -> tuple[Reading, NDArray[np.int64]]:
     """The same for several levels: the groups that survive are picks, the exact integers those of all lines.
 
     Args:
-        found: The groups of all keys together.
+        reading: The groups of all keys together.
         more: Those of the levels on which groups are selected, but for a level of all keys.
         quote: What was asked.
 
@@ -75,35 +75,35 @@ def select_on_levels(
         groups: list[Pick] = []
         units: list[int] = []
         for level in rank:
-            each = found if len(level) == len(quote.measured.keys) else next(counted)
-            assert each.units is not None
-            order = level if each is found else range(len(level))  # a level's question has its keys alone
-            groups += [(number, *(group[key] for key in order)) for group in each.groups]
-            units += each.units
+            own = reading if len(level) == len(quote.measured.keys) else next(counted)
+            assert own.units is not None
+            order = level if own is reading else range(len(level))  # a level's question has its keys alone
+            groups += [(number, *(group[key] for key in order)) for group in own.groups]
+            units += own.units
             number += 1
         survivors, some = select(Reading(tuple(groups), (), units), selection)
         picks += survivors.groups
         noisy.append(some)
     assert next(counted, None) is None
     lines = lines_of(quote.measured, picks)
-    return Reading(tuple(picks), on_lines(found, lines)), np.concatenate(noisy)
+    return Reading(tuple(picks), on_lines(reading, lines)), np.concatenate(noisy)
 
 
-def privatise_extra(found: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:
+def privatise_extra(reading: Reading, priced: PricedExtra) -> tuple[NDArray[Any], ...]:
     """What is released for an extra question.
 
     Privacy:
         Claim: the arrays carry `priced.loss`.
     """
     if isinstance(priced, PricedTouched):
-        return tuple(_noisy(column, priced.mechanism, Fraction(1)) for column in found.columns)
+        return tuple(_noisy(column, priced.mechanism, Fraction(1)) for column in reading.columns)
     if isinstance(priced, PricedDistinct):
-        return (_noisy(found.columns[0], priced.mechanism, Fraction(1)),)
+        return (_noisy(reading.columns[0], priced.mechanism, Fraction(1)),)
     assert isinstance(priced, PricedQuantiles)
-    assert found.cells is not None
+    assert reading.cells is not None
     tree = priced.tree
-    cells = priced.selection.select_many(found.cells)
-    nodes = [_noisy(tree.counts(row), priced.bars, priced.unit) for row in found.cells]
+    cells = priced.selection.select_many(reading.cells)
+    nodes = [_noisy(tree.counts(row), priced.bars, priced.unit) for row in reading.cells]
     return cells, np.array(nodes, dtype=np.float64).reshape(len(nodes), tree.nodes)
 
 

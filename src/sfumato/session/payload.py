@@ -72,7 +72,9 @@ class Answer:
                 "groups": None if self.groups is None else [list(map(_key, row)) for row in self.groups],
                 "units": None if self.units is None else self.units.tolist(),
                 "selection": None if self.selection is None else list(map(str, self.selection)),
-                "extras": [[str(price), [_table(each) for each in arrays]] for price, arrays in self.extras],
+                "extras": [
+                    [str(price), [_table(array) for array in arrays]] for price, arrays in self.extras
+                ],
             }
         return json.dumps(
             {
@@ -100,7 +102,7 @@ class Answer:
                 raise ValueError("another format")
             groups, units, selection = (stored.get(name) for name in ("groups", "units", "selection"))
             return cls(
-                tuple(_read(each) for each in stored["noisy"]),
+                tuple(_read(array) for array in stored["noisy"]),
                 tuple(
                     Noise(law, float.fromhex(scale), float.fromhex(slack), whole, float.fromhex(rounding))
                     for law, scale, slack, whole, rounding in stored["noises"]
@@ -111,7 +113,7 @@ class Answer:
                 None if groups is None else tuple(tuple(map(_unkey, row)) for row in groups),
                 None if units is None else np.array(units, dtype=np.int64),
                 tuple(
-                    (Fraction(price), tuple(_untable(each) for each in arrays))
+                    (Fraction(price), tuple(_untable(array) for array in arrays))
                     for price, arrays in stored.get("extras", ())
                 ),
                 None if selection is None else (Fraction(selection[0]), Fraction(selection[1])),

@@ -47,7 +47,7 @@ class Query:
     def __init__(self, session: Session, asked: Report | Asking, text: str | None = None) -> None:
         asking = asked if isinstance(asked, Asking) else Asking(Plan.of(asked, session.tables))
         report = asking.report
-        names = [*(each.name for each in report.columns), *(each.name for each in report.bars)]
+        names = [*(column.name for column in report.columns), *(bar.name for bar in report.bars)]
         if not all(map(is_text, names)):
             raise QueryRefused("A column's name holds half a character.", "Give it another name.")
         self._session, self._asking, self.text = session, asking, text
@@ -117,9 +117,9 @@ class Query:
         if terms.bounds is None:
             return self._quoted(plan, terms)
         price = _price(terms)
-        found = known_bounds(self._session, plan, price)
-        quote = self._quoted(*self._with_bounds(plan, terms, found))
-        return replace(quote, first=price * SHARE) if found is None else quote
+        chosen = known_bounds(self._session, plan, price)
+        quote = self._quoted(*self._with_bounds(plan, terms, chosen))
+        return replace(quote, first=price * SHARE) if chosen is None else quote
 
     def _planned(self, terms: Terms) -> Plan:
         """The plan with the wanted way of bounding."""
@@ -134,20 +134,20 @@ class Query:
         return plan.asking(touched=terms.touched or node.touched, bounding=served or node.bounding)
 
     def _with_bounds(
-        self, plan: Plan, terms: Terms, found: Bounds | None
+        self, plan: Plan, terms: Terms, bounds: Bounds | None
     ) -> tuple[Plan, Terms, tuple[str, ...]]:
         """The plan with bounds for what has none, the terms with what is left, and what to say about it."""
         price = _price(terms)
         rest = replace(terms, epsilon=price - price * SHARE)  # spent or not: asked again, it costs the same
-        if found is None:
+        if bounds is None:
             assumed = bounded(plan.report, dict.fromkeys(plan.unbounded, FALLBACK))
             told = (
                 "Bounds would be bought first, and kept for later questions; the errors above are for "
                 "numbers from 0 to 1 and declared limits, and change with what is found."
             )
             return replace(plan, report=assumed), rest, (told,)
-        paid = f"Epsilon {shown_exact(found.spent)} was paid for bounds, which are kept for later questions."
-        return found.plan, rest, (*found.notes, *((paid,) if found.spent else ()))
+        paid = f"Epsilon {shown_exact(bounds.spent)} was paid for bounds, which are kept for later questions."
+        return bounds.plan, rest, (*bounds.notes, *((paid,) if bounds.spent else ()))
 
     def _check_affordable(self, quote: Quote, price: Fraction) -> None:
         """Refuse before bounds are bought what could not be asked or paid for afterwards."""
@@ -221,11 +221,11 @@ class Query:
         told: tuple[str, ...] = ()
         if terms.bounds is not None:
             price = _price(terms)
-            found = known_bounds(self._session, plan, price)
-            if found is None:
+            chosen = known_bounds(self._session, plan, price)
+            if chosen is None:
                 self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
-                found = buy_bounds(self._session, plan, price)
-            plan, terms, told = self._with_bounds(plan, terms, found)
+                chosen = buy_bounds(self._session, plan, price)
+            plan, terms, told = self._with_bounds(plan, terms, chosen)
         quote = self._quoted(plan, terms, told)
         bought = self._session.buy(self.purchase(quote))
         return Release(quote, bought.answer, bought.receipt, free=bought.free, bounds=told)
@@ -258,7 +258,7 @@ class Query:
             answer=answer,
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
-            choose=lambda kept: next((each for each in kept if each.answer.as_good_as(quote)), None),
+            choose=lambda kept: next((bought for bought in kept if bought.answer.as_good_as(quote)), None),
             check=lambda: session.vault.check(questions, quote.rows),
         )
 
@@ -285,7 +285,7 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
     if main and quote.selection is not None:
         if quote.measured.levels:
             places = range(main + len(quote.extras), len(quote.recipe.questions))
-            survivors, units = select_on_levels(read(0, None), [read(each, None) for each in places], quote)
+            survivors, units = select_on_levels(read(0, None), [read(place, None) for place in places], quote)
         else:
             survivors, units = select(read(0, None), quote.selections[0])
         groups, noisy = survivors.groups, privatise(survivors.columns, quote)
@@ -293,8 +293,8 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
     elif main:
         noisy = privatise(read(0, None).columns, quote)
     extras = tuple(
-        (each.epsilon, privatise_extra(read(place, groups if each.extra.measured.keys else None), each))
-        for place, each in enumerate(quote.extras, start=main)
+        (extra.epsilon, privatise_extra(read(place, groups if extra.extra.measured.keys else None), extra))
+        for place, extra in enumerate(quote.extras, start=main)
     )
     price = quote.selection_price
     return Answer(

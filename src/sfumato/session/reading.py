@@ -60,14 +60,14 @@ def rows_read(answer: pa.Table) -> RowsRead:
     if UNIT not in answer.column_names:
         return RowsRead(columns, None)
     codes: dict[Any, int] = {}
-    return RowsRead(columns, [codes.setdefault(each, len(codes)) for each in answer.column(UNIT).to_pylist()])
+    return RowsRead(columns, [codes.setdefault(unit, len(codes)) for unit in answer.column(UNIT).to_pylist()])
 
 
 def reading(answer: pa.Table, measured: Measured) -> Reading:
     """The answer to a question's statement, whatever order its rows came in."""
     if measured.is_open:
         return _found(answer, measured)
-    if any(each.kind == "cells" for each in measured.measurements):
+    if any(measurement.kind == "cells" for measurement in measured.measurements):
         return Reading(measured.combinations, (), cells=_cells(answer, measured))
     return Reading(measured.combinations, align(answer, measured))
 
@@ -101,17 +101,17 @@ def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
     return aligned
 
 
-def on_lines(found: Reading, lines: Sequence[Line]) -> tuple[list[int], ...]:
+def on_lines(exact: Reading, lines: Sequence[Line]) -> tuple[list[int], ...]:
     """What was read for each group that was found, added up on the line that it is on, level by level.
 
     Privacy:
         Each group, selected or not, is added to at most one line of each level, whole: with the lines fixed,
         a unit moves a level by no more than `plan.questions.sensitivity.sensitivity_in` says.
     """
-    shelf, added = shelf_of(lines), tuple([0] * len(lines) for _ in found.columns)
-    for row, group in enumerate(found.groups):
+    shelf, added = shelf_of(lines), tuple([0] * len(lines) for _ in exact.columns)
+    for row, group in enumerate(exact.groups):
         for place in places_in(shelf, group):
-            for target, column in zip(added, found.columns, strict=True):
+            for target, column in zip(added, exact.columns, strict=True):
                 target[place] += column[row]
     return added
 
@@ -132,7 +132,9 @@ def _keys(answer: pa.Table, measured: Measured) -> list[tuple[Any, ...]]:
 def _found(answer: pa.Table, measured: Measured) -> Reading:
     """Groups that were found in the data, sorted: nothing of the order in which they came is left."""
     keys = _keys(answer, measured)
-    order = sorted(range(len(keys)), key=lambda row: [(each is None, _sortable(each)) for each in keys[row]])
+    order = sorted(
+        range(len(keys)), key=lambda row: [(value is None, _sortable(value)) for value in keys[row]]
+    )
     units = answer.column(UNITS).to_pylist()
     columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
     return Reading(
@@ -150,10 +152,10 @@ def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
     weights = [int(value or 0) for value in answer.column("m0").to_pylist()]
     wide = np.int64 if sum(weights) < _LIMIT else object
     width = measured.measurements[0].upper + 1
-    found = np.zeros((len(measured.combinations), width), dtype=wide)
+    counts = np.zeros((len(measured.combinations), width), dtype=wide)
     for row, cell, weight in zip(
         _rows(answer, measured), answer.column(CELL).to_pylist(), weights, strict=True
     ):
         if row is not None:
-            found[row, int(cell)] += weight
-    return found
+            counts[row, int(cell)] += weight
+    return counts

@@ -53,7 +53,7 @@ class Release:
 
     @cached_property
     def _estimates(self) -> Estimates:
-        answer, found = self._answer, self.quote.recipe
+        answer, recipe = self._answer, self.quote.recipe
         outside: dict[int, Outside] = {
             place: outside_of(priced, arrays)
             for place, (priced, arrays) in enumerate(self._extras)
@@ -61,12 +61,12 @@ class Release:
         }
         asked = self.quote.selection
         if answer.groups is not None and answer.units is not None and answer.selection and asked is not None:
-            if not found.measured.levels:  # those of several levels have sums of their own
+            if not recipe.measured.levels:  # those of several levels have sums of their own
                 epsilon, delta = answer.selection
                 selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
                 outside[-1] = Selected(selection, answer.units)
-            found = found.over(answer.groups)
-        return estimate(found, self.quote.report, answer.noises, answer.noisy, outside)
+            recipe = recipe.over(answer.groups)
+        return estimate(recipe, self.quote.report, answer.noises, answer.noisy, outside)
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:
@@ -123,12 +123,14 @@ class Release:
         missing = np.ma.getmaskarray(values)
         if values.dtype == object:  # keys and text: their type is public, whatever rows are left
             keys = {f"k{i}": key for i, key in enumerate(self.quote.report.child.keys)}
-            expression = next(each.expression for each in self.quote.report.columns if each.name == name)
+            expression = next(
+                column.expression for column in self.quote.report.columns if column.name == name
+            )
             known = keys.get(expression.name) if isinstance(expression, Column) else None
             kind = pa.string()
             if known is not None:
                 kind = pa.array(known.values[:1]).type if known.values else self._kind(known)
-            plain = [None if absent else each for each, absent in zip(values.data, missing, strict=True)]
+            plain = [None if absent else value for value, absent in zip(values.data, missing, strict=True)]
             return pa.array(plain, kind)
         return pa.array(values.data, mask=missing)
 
@@ -185,9 +187,9 @@ class Release:
             has = f"Columns with error bars: {', '.join(values)}." if values else "No column has error bars."
             raise InvalidParameter(has if name is None else f"There is no {str(name)[:40]!r} to plot. {has}")
         bounds = self.interval(confidence)
-        keys = [each for each in self.table.column_names if each not in values]
+        keys = [key_name for key_name in self.table.column_names if key_name not in values]
         labels = [
-            ", ".join(key(self.table[each][row].as_py()) for each in keys) or name
+            ", ".join(key(self.table[key_name][row].as_py()) for key_name in keys) or name
             for row in range(self.table.num_rows)
         ]
         return noise_bands(
@@ -231,7 +233,7 @@ class Release:
     def weighting(self) -> str:
         """What a unit's rows count for, in a sentence; empty where each row is a unit."""
         unit = self.quote.measured.unit
-        kinds = {each.kind for each in self.quote.measured.measurements}
+        kinds = {measurement.kind for measurement in self.quote.measured.measurements}
         whose = self.quote.rows.owner
         if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
             return ""
@@ -241,7 +243,7 @@ class Release:
         return str(self)
 
     def __str__(self) -> str:
-        lines = [textwrap.fill(each, _WIDTH) for each in self._footer().splitlines()]
+        lines = [textwrap.fill(line, _WIDTH) for line in self._footer().splitlines()]
         return "\n".join((text_table(self._shown()), *lines))
 
     def _repr_html_(self) -> str:

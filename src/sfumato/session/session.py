@@ -153,7 +153,7 @@ class Session:
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""
-        known = {each.lower(): each for each in self.tables}
+        known = {spelling.lower(): spelling for spelling in self.tables}
         if str(name).lower() not in known:
             raise QueryRefused(f"There is no table {str(name)[:60]!r}.", f"Tables: {', '.join(self.tables)}.")
         table = self.tables[known[name.lower()]]
@@ -229,7 +229,7 @@ class Session:
 
 def _unambiguous(ledger: Counter, names: set[str]) -> None:
     """Refuse new datasets whose names are spellings of another's: each would open a second budget."""
-    known = {each.name for each in ledger.datasets()}
+    known = {dataset.name for dataset in ledger.datasets()}
     for name in names - known:
         other = spelled(name, (known | names) - {name})
         if other is not None:

@@ -63,7 +63,9 @@ class Vault:
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
-        self._made = {place: (each, self._statement(each, rows)) for place, each in enumerate(questions)}
+        self._made = {
+            place: (question, self._statement(question, rows)) for place, question in enumerate(questions)
+        }
 
     def read(
         self,
@@ -138,12 +140,12 @@ class Vault:
 
     def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
         """The answer to one question, put in the order of its groups, or of another's."""
-        made = self._made.get(place)  # what `check` made, if this is what it was made for
-        known = made is not None and made[0] is measured
+        checked = self._made.get(place)  # what `check` made, if this is what it was made for
+        known = checked is not None and checked[0] is measured
         return self._guarded(
             measured,
-            lambda: made[1] if made is not None and known else self._statement(measured),
-            lambda found: reading(found, wanted or measured),
+            lambda: checked[1] if checked is not None and known else self._statement(measured),
+            lambda answer: reading(answer, wanted or measured),
         )
 
     def _guarded(
@@ -154,8 +156,8 @@ class Vault:
         # exception: the refusal is made here and raised once the handlers are left.
         try:
             asked, held = statement(), guard(measured, self._tables, self._engine.dialect)
-            found = self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked)
-            return understood(found)
+            answer = self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked)
+            return understood(answer)
         except EngineFailed as failed:
             refusal = type(failed)(*failed.args)
         except KeyboardInterrupt:
