@@ -11,6 +11,7 @@ from sqlglot import exp
 
 import sfumato as sf
 from sfumato.accounting import BasicFilter
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.prepare import prepare
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter
 from sfumato.ledger import Ledger, Memo
@@ -146,7 +147,7 @@ def test_groups_and_units_are_no_rows():
     with sf.Session(people([(1, 30, 1.0)], sf.PrivacyUnit("id")), budget=sf.Budget(1)) as session:
         for text in ("SELECT COUNT(*) AS n FROM people", "SELECT COUNT(DISTINCT id) AS n FROM people"):
             with pytest.raises(InvalidParameter, match="sums and counts"):
-                written.lower_rows(session.sql(text).recipe().measured, session.tables)
+                written.lower_rows(session.sql(text).recipe().measured, session.tables, DUCKDB)
 
 
 def test_a_fit_of_many_steps_over_rows_is_one_debit():
