@@ -56,11 +56,11 @@ class Assembly:
             QueryRefused: for an ill-typed condition, or a key without a public list of values.
         """
         self.rows: Rows = as_rows(table)
-        asked = [settled(each, self.rows) for each in predicates]
+        asked = [settled(predicate, self.rows) for predicate in predicates]
         self.predicate = conjunction(asked) if asked else None
-        for each in asked:
-            if each != self.predicate:
-                self.rows.where(each)  # a condition that normalises to nothing must still be one
+        for condition in asked:
+            if condition != self.predicate:
+                self.rows.where(condition)  # a condition that normalises to nothing must still be one
         self.columns = self.rows.where(self.predicate)
         self.names = {key: f"k{i}" for i, key in enumerate(keys)}
         self.known = {name: facts_of(key, self.columns) for key, name in self.names.items()}
@@ -93,24 +93,24 @@ class Assembly:
         Raises:
             QueryRefused: if it is ill-typed, or a function in it cannot be computed over results.
         """
-        found = normal(resolve(expression, self.known))
-        facts_of(found, self.known)
-        for each in _functions(found):
-            if FUNCTIONS[each].compute is None:
+        normalised = normal(resolve(expression, self.known))
+        facts_of(normalised, self.known)
+        for function in _functions(normalised):
+            if FUNCTIONS[function].compute is None:
                 raise QueryRefused(
-                    f"{each.upper()} cannot be computed over results.",
+                    f"{function.upper()} cannot be computed over results.",
                     "Use it inside an aggregate or in GROUP BY.",
                 )
-        return found
+        return normalised
 
     def condition(self, expression: Expression) -> Expression:
         """The same for what must be true or false."""
-        found = self.over_results(expression)
-        if facts_of(found, self.known).kind not in ("boolean", None):
+        condition = self.over_results(expression)
+        if facts_of(condition, self.known).kind not in ("boolean", None):
             raise QueryRefused(
                 "HAVING needs a condition that is true or false.", "Compare it with something."
             )
-        return found
+        return condition
 
     def plan(
         self,
@@ -147,7 +147,7 @@ class Assembly:
         child = source if self.predicate is None else Where(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
-            name = unused(LEVEL, {each.name.lower() for each in outputs})
+            name = unused(LEVEL, {output.name.lower() for output in outputs})
             outputs = (*outputs, Output(name, Column(LEVEL)))
         return Plan(Report(aggregate, outputs, having, order, limit, offset), self.rows)
 
@@ -165,18 +165,18 @@ class Assembly:
 def _functions(expression: Expression) -> Iterator[str]:
     if isinstance(expression, Call):
         yield expression.function
-        for each in expression.arguments:
-            yield from _functions(each)
+        for argument in expression.arguments:
+            yield from _functions(argument)
 
 
 def _listed(key: Expression, predicate: Expression | None) -> tuple[Any, ...] | None:
     """The values that the condition lists for just this expression: SUBSTRING(x, 1, 2) IN ('13', '31')."""
     together = isinstance(predicate, Call) and predicate.function == "and"
     parts = predicate.arguments if isinstance(predicate, Call) and together else (predicate,)
-    for each in parts:
-        if isinstance(each, Call) and each.function in ("in", "equal") and each.arguments[0] == key:
-            constants = [value for value in each.arguments[1:] if isinstance(value, Literal)]
-            if len(constants) == len(each.arguments) - 1 and all(one.kind != "float" for one in constants):
+    for term in parts:
+        if isinstance(term, Call) and term.function in ("in", "equal") and term.arguments[0] == key:
+            constants = [value for value in term.arguments[1:] if isinstance(value, Literal)]
+            if len(constants) == len(term.arguments) - 1 and all(one.kind != "float" for one in constants):
                 return tuple(dict.fromkeys(one.value for one in constants if one.value is not None))
     return None
 

@@ -49,37 +49,45 @@ class Selection(Generic[Q]):
 
     def filter(self, *predicates: Col) -> Selection[Q]:
         """Only the rows for which all of these hold."""
-        if not all(isinstance(each, Col) for each in predicates):
+        if not all(isinstance(predicate, Col) for predicate in predicates):
             raise InvalidParameter('filter takes conditions such as col("age") >= 18.')
-        return replace(self, predicates=self.predicates + tuple(each.expression for each in predicates))
+        return replace(
+            self, predicates=self.predicates + tuple(predicate.expression for predicate in predicates)
+        )
 
     def group_by(self, *columns: str | Keys, **expressions: Col) -> Selection[Q]:
         """One result row for each public key: columns, `Keys` with their values, or named expressions."""
         added: list[tuple[str, Expression]] = []
-        for each in columns:
-            names = each.columns if isinstance(each, Keys) else (each,)
+        for column in columns:
+            names = column.columns if isinstance(column, Keys) else (column,)
             added += [(name, Column(name)) for name in names]
-        added += [(name, each.expression) for name, each in expressions.items()]
-        listed = tuple(each for each in columns if isinstance(each, Keys))
+        added += [(name, term.expression) for name, term in expressions.items()]
+        listed = tuple(column for column in columns if isinstance(column, Keys))
         return replace(self, groupings=self.groupings + tuple(added), keys=self.keys + listed)
 
     def agg(self, *unnamed: Agg, **aggregates: Agg) -> Q:
         """The question: one named aggregate for each column of the result."""
-        if unnamed or not aggregates or not all(isinstance(each, Agg) for each in aggregates.values()):
+        if (
+            unnamed
+            or not aggregates
+            or not all(isinstance(aggregate, Agg) for aggregate in aggregates.values())
+        ):
             raise InvalidParameter('agg takes named aggregates: agg(n=sf.count(), spend=sf.mean("amount")).')
         listed = [
-            Call("in", (Column(name), *(literal(row[place]) for row in each.rows)))
-            for each in self.keys
-            for place, name in enumerate(each.columns)
+            Call("in", (Column(name), *(literal(row[place]) for row in key_list.rows)))
+            for key_list in self.keys
+            for place, name in enumerate(key_list.columns)
         ]
         rows = as_rows(self.table)
         keys = [settled(expression, rows) for _, expression in self.groupings]
-        made = Assembly(rows, [*self.predicates, *listed], keys)
+        assembly = Assembly(rows, [*self.predicates, *listed], keys)
         outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
-        for name, each in aggregates.items():
-            called = {f"a{i}": made.aggregate(self._known(call, rows)) for i, call in enumerate(each.calls)}
-            outputs.append(Output(name, made.over_results(_renamed(each.expression, called))))
-        plan = made.plan(tuple(outputs), combinations=self._combinations(made, len(keys)))
+        for name, aggregate in aggregates.items():
+            called = {
+                f"a{i}": assembly.aggregate(self._known(call, rows)) for i, call in enumerate(aggregate.calls)
+            }
+            outputs.append(Output(name, assembly.over_results(_renamed(aggregate.expression, called))))
+        plan = assembly.plan(tuple(outputs), combinations=self._combinations(assembly, len(keys)))
         plan.check()
         return self.make(plan.report)
 
@@ -91,23 +99,24 @@ class Selection(Generic[Q]):
                 return AggregateCall("count_distinct")
             asked = replace(asked, function="count_values")
         argument, other = (
-            None if each is None else settled(each, rows) for each in (asked.argument, asked.other)
+            None if expression is None else settled(expression, rows)
+            for expression in (asked.argument, asked.other)
         )
         return replace(asked, argument=argument, other=other)
 
-    def _combinations(self, made: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
+    def _combinations(self, assembly: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
         """Only the combinations that `Keys.of` lists; None where all are meant."""
         names = [name for name, _ in self.groupings]
         allowed = [
-            (tuple(names.index(name) for name in each.columns), set(each.rows))
-            for each in self.keys
-            if len(each.rows) < math.prod(len(set(values)) for values in zip(*each.rows, strict=True))
+            (tuple(names.index(name) for name in key_list.columns), set(key_list.rows))
+            for key_list in self.keys
+            if len(key_list.rows) < math.prod(len(set(values)) for values in zip(*key_list.rows, strict=True))
         ]
         if not allowed:
             return None
         return tuple(
             row
-            for row in itertools.product(*(made.values(f"k{i}") for i in range(count)))
+            for row in itertools.product(*(assembly.values(f"k{i}") for i in range(count)))
             if all(tuple(row[place] for place in places) in rows for places, rows in allowed)
         )
 
@@ -117,4 +126,4 @@ def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
         return Column(names[expression.name])
     if isinstance(expression, Literal):
         return expression
-    return Call(expression.function, tuple(_renamed(each, names) for each in expression.arguments))
+    return Call(expression.function, tuple(_renamed(argument, names) for argument in expression.arguments))

@@ -199,7 +199,7 @@ class Solver:
             # NULL is skipped by these: what may be missing does not hold the result on its side.
             loose = name in ("greatest", "least") and not all(map(_present, expression.arguments))
             return _hull(*boxes) if loose else _ARITHMETIC[name](*boxes)
-        if name in _MONOTONE and not any(self.noisy_in(each) for each in expression.arguments[1:]):
+        if name in _MONOTONE and not any(self.noisy_in(argument) for argument in expression.arguments[1:]):
             return self._ends(expression, boxes[0])
         return _by_rule(expression, boxes)
 
@@ -209,10 +209,10 @@ class Solver:
         return len(known[0]) if known else 1
 
     def _exact(self, expression: Expression, rows: int) -> Box:
-        found = evaluate(expression, dict(self.keys) or {"": np.zeros(rows)})
-        if found.dtype.kind not in "fb":
+        exact = evaluate(expression, dict(self.keys) or {"": np.zeros(rows)})
+        if exact.dtype.kind not in "fb":
             return np.full(rows, -np.inf), np.full(rows, np.inf)
-        values = np.broadcast_to(np.ma.filled(found.astype(np.float64), np.nan), (rows,))
+        values = np.broadcast_to(np.ma.filled(exact.astype(np.float64), np.nan), (rows,))
         return values, values
 
     def _ends(self, expression: Call, box: Box) -> Box:

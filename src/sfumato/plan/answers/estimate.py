@@ -115,7 +115,7 @@ def estimate(
     Raises:
         InvalidParameter: if these do not fit together.
     """
-    arrays = [np.asarray(each) for each in noisy]
+    arrays = [np.asarray(array) for array in noisy]
     size = len(recipe.measured.combinations)
     if not len(arrays) == len(noises) == len(recipe.measured.measurements):
         raise InvalidParameter("An estimate takes one array and one noise for each measurement.")
@@ -159,15 +159,15 @@ def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True)
 
 def _left_out(recipe: Recipe, report: Report, size: int) -> dict[str, Values]:
     """What GROUPING asks about: `g0`, …, 1 in the rows of levels that leave a key out, 0 in others."""
-    shown = [each.expression for each in report.columns] + [each.expression for each in report.order]
+    shown = [column.expression for column in report.columns] + [item.expression for item in report.order]
     shown += [] if report.having is None else [report.having]
-    asked = {name for each in shown for name in columns_of(each) if name.startswith("g")}
+    asked = {name for expression in shown for name in columns_of(expression) if name.startswith("g")}
     levels = _levels(recipe, size) if asked else []
-    found: dict[str, Values] = {}
+    marks: dict[str, Values] = {}
     for name in sorted(asked):
         key = recipe.key_order[int(name[1:])]
-        found[name] = np.ma.MaskedArray(np.array([key not in level for level in levels], dtype=np.int64))
-    return found
+        marks[name] = np.ma.MaskedArray(np.array([key not in level for level in levels], dtype=np.int64))
+    return marks
 
 
 def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
@@ -183,7 +183,7 @@ def _levels(recipe: Recipe, size: int) -> list[tuple[int, ...]]:
 
 def _key_names(recipe: Recipe, report: Report) -> list[str]:
     """What the question's keys are called in the result; those that are not shown, as they are written."""
-    shown = {each.expression: each.name for each in reversed(report.columns)}
+    shown = {column.expression: column.name for column in reversed(report.columns)}
     names = {at: shown.get(Column(f"k{i}")) for i, at in enumerate(recipe.key_order)}
     return [names[at] or written(key.expression) for at, key in enumerate(recipe.measured.keys)]
 
@@ -192,17 +192,17 @@ def _results(
     recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64], outside: Mapping[int, Outside]
 ) -> dict[str, Values]:
     """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
-    found: dict[str, Values] = {}
+    results: dict[str, Values] = {}
     for i, at in enumerate(recipe.key_order):
         values = np.empty(len(order), dtype=object)
         values[:] = [recipe.measured.combinations[row][at] for row in order]
-        found[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
+        results[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
     for i, estimator in enumerate(recipe.aggregates):
         if isinstance(estimator, Slot):
-            found[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
+            results[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
             continue
-        found[f"a{i}"] = np.ma.MaskedArray(estimator.value([arrays[part] for part in estimator.parts]))
-    return found
+        results[f"a{i}"] = np.ma.MaskedArray(estimator.value([arrays[part] for part in estimator.parts]))
+    return results
 
 
 def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
@@ -255,8 +255,8 @@ def _code(values: Values, item: OrderItem) -> Floats:
 
 def _over(expression: Expression, results: Mapping[str, Values], size: int) -> Values:
     """The expression on every row, also where it names no column."""
-    found = evaluate(expression, results or {"": np.zeros(size)})
-    return found if len(found) == size else np.ma.MaskedArray(np.broadcast_to(found, (size,)))
+    values = evaluate(expression, results or {"": np.zeros(size)})
+    return values if len(values) == size else np.ma.MaskedArray(np.broadcast_to(values, (size,)))
 
 
 def _facts(name: str, recipe: Recipe) -> Facts:
@@ -277,10 +277,10 @@ def _facts(name: str, recipe: Recipe) -> Facts:
 def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:
     if isinstance(expression, Column):
         return results[expression.name]
-    found = _over(expression, results, size)
-    if facts.kind == "integer" and found.dtype.kind == "f":
-        return np.ma.MaskedArray(as_whole(np.ma.filled(found, 0.0)), mask=np.ma.getmaskarray(found))
-    return found
+    values = _over(expression, results, size)
+    if facts.kind == "integer" and values.dtype.kind == "f":
+        return np.ma.MaskedArray(as_whole(np.ma.filled(values, 0.0)), mask=np.ma.getmaskarray(values))
+    return values
 
 
 def _solver(
@@ -295,9 +295,9 @@ def _solver(
     floats = tuple(array.astype(np.float64) for array in arrays)
     laws = tuple(_law(noise, array) for noise, array in zip(noises, floats, strict=True))
     forms = {
-        f"a{i}": _form(each, len(floats))
-        for i, each in enumerate(recipe.aggregates)
-        if isinstance(each, Linear) and each.parts
+        f"a{i}": _form(aggregate, len(floats))
+        for i, aggregate in enumerate(recipe.aggregates)
+        if isinstance(aggregate, Linear) and aggregate.parts
     }
 
     def solve(name: str, risk: float) -> Box:
@@ -308,7 +308,9 @@ def _solver(
         return _solved(estimator, solver, forms.get(name), risk=risk)
 
     known = {
-        f"a{i}" for i, each in enumerate(recipe.aggregates) if isinstance(each, Linear) and not each.parts
+        f"a{i}"
+        for i, aggregate in enumerate(recipe.aggregates)
+        if isinstance(aggregate, Linear) and not aggregate.parts
     }
     public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
     keys = {name: _key_array(column) for name, column in public.items()}

@@ -38,8 +38,8 @@ class _Quantiles:
 
     def value(self, place: int) -> NDArray[Any]:
         extra = self.priced.extra
-        found = extra.grid.value(self.cells[:, place])
-        return np.rint(found).astype(np.int64) if extra.whole else found
+        values = extra.grid.value(self.cells[:, place])
+        return np.rint(values).astype(np.int64) if extra.whole else values
 
     def interval(self, place: int, risk: float) -> Box:
         extra, priced = self.priced.extra, self.priced

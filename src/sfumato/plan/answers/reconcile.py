@@ -33,13 +33,13 @@ def reconciled(
     """
     stages = stages_of(measured.keys, measured.levels, measured.together)
     ends = list(itertools.accumulate(len(stage.rows) for stage in stages))
-    found = []
+    fits = []
     for array, measurement in zip(noisy, measured.measurements, strict=True):
         fit = _fitted(stages, [part.astype(np.float64) for part in np.split(array, ends[:-1])])
         if rounded and measurement.whole and any(stage.is_finest for stage in stages):
             fit = np.rint(fit)
-        found.append(np.concatenate([_added(stage, fit) for stage in stages]))
-    return found
+        fits.append(np.concatenate([_added(stage, fit) for stage in stages]))
+    return fits
 
 
 def _added(stage: Stage, cells: Floats) -> Floats:
@@ -51,8 +51,8 @@ def _fitted(stages: Sequence[Stage], parts: Sequence[Floats]) -> Floats:
     """The cells whose sums are nearest to the parts, one for each level."""
     nothing = np.zeros(len(stages[0].index))
 
-    def spread(each: Sequence[Floats]) -> Floats:
-        return sum((part[stage.index] for stage, part in zip(stages, each, strict=True)), nothing)
+    def spread(values: Sequence[Floats]) -> Floats:
+        return sum((part[stage.index] for stage, part in zip(stages, values, strict=True)), nothing)
 
     fit, rest = nothing, spread(parts)
     step, size = rest.copy(), float((rest * rest).sum())
@@ -87,13 +87,13 @@ def reconciled_lines(
     sums agree to the last digit, unless `rounded` is False. Post-processing, at no cost.
     """
     root = _tree(lines)
-    found = []
+    fits = []
     for array, measurement in zip(noisy, measured.measurements, strict=True):
         fit = np.zeros(len(lines))
         root.rise(array.astype(np.float64))
         root.settle(root.middle, fit, whole=rounded and measurement.whole)
-        found.append(fit)
-    return found
+        fits.append(fit)
+    return fits
 
 
 @dataclass(slots=True, eq=False)
@@ -122,12 +122,12 @@ class _Level:
         if len(self.places):
             precision += 1.0
             total += noisy[self.places]
-        for each in self.below:
-            each.rise(noisy)
-            spread = each.summed(each.spread, self.size)
+        for level in self.below:
+            level.rise(noisy)
+            spread = level.summed(level.spread, self.size)
             weight = np.divide(1.0, spread, out=np.zeros(self.size), where=spread > 0)  # 0: it has no parts
             precision += weight
-            total += weight * each.summed(each.middle, self.size)
+            total += weight * level.summed(level.middle, self.size)
         self.middle, self.spread = total / precision, 1 / precision
 
     def settle(self, values: Floats, fit: Floats, *, whole: bool) -> None:
@@ -136,11 +136,11 @@ class _Level:
             values = np.rint(values)
         if len(self.places):
             fit[self.places] = values
-        for each in self.below:
-            missing = values - each.summed(each.middle, self.size)
-            shares = each.spread / each.summed(each.spread, self.size)[each.above]
-            parts = each.middle + shares * missing[each.above]
-            each.settle(each.rounded(parts, values) if whole else parts, fit, whole=whole)
+        for level in self.below:
+            missing = values - level.summed(level.middle, self.size)
+            shares = level.spread / level.summed(level.spread, self.size)[level.above]
+            parts = level.middle + shares * missing[level.above]
+            level.settle(level.rounded(parts, values) if whole else parts, fit, whole=whole)
 
     def summed(self, values: Floats, size: int) -> Floats:
         """The sums of parts, for each line of the level above."""
@@ -154,8 +154,8 @@ class _Level:
         starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
         rank = np.empty(self.size)
         rank[order] = np.arange(self.size) - starts
-        each, more = np.divmod(wholes - self.summed(down, len(wholes)), np.maximum(sizes, 1))
-        return down + each[self.above] + (rank < more[self.above])
+        share, more = np.divmod(wholes - self.summed(down, len(wholes)), np.maximum(sizes, 1))
+        return down + share[self.above] + (rank < more[self.above])
 
 
 def _tree(lines: Sequence[Line]) -> _Level:
@@ -166,15 +166,15 @@ def _tree(lines: Sequence[Line]) -> _Level:
         for length in range(len(level), 0, -1):
             known = rows.setdefault(level[:length], {})
             known |= {values[:length]: None for values in shelf[level]}
-    made: dict[Level, _Level] = {}
+    levels: dict[Level, _Level] = {}
     for level in sorted(rows, key=len):
         asked, own = shelf.get(level, {}), list(rows[level])
         above = {values: place for place, values in enumerate(rows[level[:-1]])} if level else {}
-        made[level] = _Level(
+        levels[level] = _Level(
             np.array([asked[values] for values in own] if asked else [], dtype=np.int64),
             np.array([above[values[: len(level) - 1]] for values in own] if level else [], dtype=np.int64),
             len(own),
         )
         if level:
-            made[level[:-1]].below.append(made[level])
-    return made[()]
+            levels[level[:-1]].below.append(levels[level])
+    return levels[()]

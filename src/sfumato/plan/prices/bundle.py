@@ -34,7 +34,7 @@ def fingerprint_of(questions: Sequence[Measured]) -> str:
     """A digest of questions that are asked together: that of the one question if there is only one."""
     if len(questions) == 1:
         return questions[0].fingerprint
-    text = json.dumps([each.fingerprint for each in questions])
+    text = json.dumps([question.fingerprint for question in questions])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -57,20 +57,20 @@ class Bundle:
     selection: Fraction
 
     @classmethod
-    def of(cls, found: Recipe) -> Bundle:
+    def of(cls, recipe: Recipe) -> Bundle:
         """Shares by the number of aggregates."""
-        main = len(dict.fromkeys(each for each in found.estimators if each.parts))
-        claims = [each.results for each in found.extras]
-        selection = int(found.measured.is_open)
+        main = len(dict.fromkeys(estimator for estimator in recipe.estimators if estimator.parts))
+        claims = [extra.results for extra in recipe.extras]
+        selection = int(recipe.measured.is_open)
         total = main + sum(claims) + selection
-        diagnosed = any(isinstance(each, Touched) for each in found.extras)
+        diagnosed = any(isinstance(extra, Touched) for extra in recipe.extras)
         rest = 1 - _DIAGNOSIS if diagnosed else Fraction(1)
         return cls(
-            found,
+            recipe,
             Fraction(main, total) * rest,
             tuple(
-                _DIAGNOSIS if isinstance(extra, Touched) else Fraction(each, total) * rest
-                for extra, each in zip(found.extras, claims, strict=True)
+                _DIAGNOSIS if isinstance(extra, Touched) else Fraction(claim, total) * rest
+                for extra, claim in zip(recipe.extras, claims, strict=True)
             ),
             Fraction(selection, total) * rest,
         )
@@ -132,14 +132,14 @@ class Bundle:
 
     def _found_key(self) -> str:
         """The first key whose values are not public, as a query writes it."""
-        found = (key.expression for key in self.found.measured.keys if key.values is None)
-        first = next(found, None)
+        expressions = (key.expression for key in self.found.measured.keys if key.values is None)
+        first = next(expressions, None)
         return in_sql(first.name) if isinstance(first, Column) else "x"
 
     def priced_extras(self, epsilon: Fraction, *, adds: bool = True) -> tuple[PricedExtra, ...]:
         """The extra questions with their prices, for a budget that adds up pure prices or not."""
         pairs = zip(self.found.extras, self.extras, strict=True)
-        return tuple(each.priced(epsilon * share, adds=adds) for each, share in pairs)
+        return tuple(extra.priced(epsilon * share, adds=adds) for extra, share in pairs)
 
 
 def loss_of(
@@ -156,5 +156,5 @@ def loss_of(
     if not extras and not selections:
         return main.loss
     parts = [main.loss] if main.mechanisms else []
-    parts += [each.loss for each in extras] + [each.loss for each in selections]
+    parts += [extra.loss for extra in extras] + [selection.loss for selection in selections]
     return compose(parts)

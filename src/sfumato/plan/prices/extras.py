@@ -200,37 +200,37 @@ def extras_of(
     sets: dict[Expression, list[AggregateCall]] = {}
     distinct: dict[Expression, list[AggregateCall]] = {}
     ranges: dict[Expression, Range] = {}
-    for each in calls:
-        argument = argument_of(each, columns)
+    for call in calls:
+        argument = argument_of(call, columns)
         assert argument is not None
-        if each.function == "count_values":
+        if call.function == "count_values":
             facts_of(argument, columns)
-            distinct.setdefault(argument, []).append(each)
+            distinct.setdefault(argument, []).append(call)
             continue
-        name = "MEDIAN" if each.level == Fraction(1, 2) else statistic(each.function).title
+        name = "MEDIAN" if call.level == Fraction(1, 2) else statistic(call.function).title
         known = range_of(name, argument, columns)
         ranges[known.argument] = known
-        sets.setdefault(known.argument, []).append(each)
+        sets.setdefault(known.argument, []).append(call)
     extras: list[Extra] = []
     slots: dict[AggregateCall, Slot] = {}
     for argument in sorted(sets, key=_written):
         known = ranges[argument]
         grid = grid_of(known, _MANY if base.is_open else len(base.combinations))
-        levels = tuple(sorted({_level(each) for each in sets[argument]}))
+        levels = tuple(sorted({_level(call) for call in sets[argument]}))
         cells = Measurement("cells", grid.index(argument), 0, grid.cells - 1, marks=tuple(map(str, levels)))
         extra = QuantileSet(replace(base, measurements=(cells,)), grid, levels, known.whole)
-        slots |= {each: Slot(len(extras), levels.index(_level(each)), known.whole) for each in sets[argument]}
+        slots |= {call: Slot(len(extras), levels.index(_level(call)), known.whole) for call in sets[argument]}
         extras.append(extra)
     for argument in sorted(distinct, key=_written):
         values = Measurement("values", argument)
-        slots |= {each: Slot(len(extras), 0, True) for each in distinct[argument]}
+        slots |= {call: Slot(len(extras), 0, True) for call in distinct[argument]}
         extras.append(Distinct(replace(base, measurements=(values,))))
     return tuple(extras), slots
 
 
-def _level(each: AggregateCall) -> Fraction:
-    known = statistic(each.function)
-    level = known.level if isinstance(known, Quantile) and each.level is None else each.level
+def _level(call: AggregateCall) -> Fraction:
+    known = statistic(call.function)
+    level = known.level if isinstance(known, Quantile) and call.level is None else call.level
     return Fraction(1, 2) if level is None else level
 
 

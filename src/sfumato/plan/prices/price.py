@@ -125,13 +125,15 @@ class Instrument:
 def instrument(measurement: Measurement, measured: Measured) -> Instrument:
     """A measurement of a question with its sensitivity and the worth of its integers."""
     unit, keyed = measured.unit, bool(measured.keys)
-    found = sensitivity_in(measurement, measured, unit)
-    return Instrument(measurement, found, step(measurement, unit, keyed=keyed, bounding=measured.bounding))
+    sensitivity = sensitivity_in(measurement, measured, unit)
+    return Instrument(
+        measurement, sensitivity, step(measurement, unit, keyed=keyed, bounding=measured.bounding)
+    )
 
 
 def instruments(measured: Measured) -> tuple[Instrument, ...]:
     """The measurements of a question, each with what decides its noise."""
-    return tuple(instrument(each, measured) for each in measured.measurements)
+    return tuple(instrument(measurement, measured) for measurement in measured.measurements)
 
 
 def _check_room(mechanism: AnyNoise, measured: Measured) -> None:
@@ -168,15 +170,15 @@ def price(
     if sum(portions, Fraction(0)) != whole_price(law, epsilon, delta):
         raise InvalidParameter("The parts of a price must sum to it exactly.")
     tools = instruments(measured)
-    mechanisms = tuple(each.mechanism(law, portion) for each, portion in zip(tools, portions, strict=True))
-    for each in mechanisms:
-        _check_room(each, measured)
-    noises = tuple(each.noise(mechanism) for each, mechanism in zip(tools, mechanisms, strict=True))
-    units = tuple(each.unit for each in tools)
+    mechanisms = tuple(tool.mechanism(law, portion) for tool, portion in zip(tools, portions, strict=True))
+    for mechanism in mechanisms:
+        _check_room(mechanism, measured)
+    noises = tuple(tool.noise(mechanism) for tool, mechanism in zip(tools, mechanisms, strict=True))
+    units = tuple(tool.unit for tool in tools)
     loss: PrivacyLoss
     match law:
         case "laplace":
-            loss, delta = compose([each.loss for each in mechanisms]), Fraction(0)
+            loss, delta = compose([mechanism.loss for mechanism in mechanisms]), Fraction(0)
         case "gaussian":
             loss = _gaussian_loss(sum(portions, Fraction(0)), epsilon, delta)
         case unknown:

@@ -130,7 +130,9 @@ class Quote:
         if not self.selections:
             return None
         nothing = Fraction(0)
-        epsilons, deltas = zip(*((each.epsilon, each.delta) for each in self.selections), strict=True)
+        epsilons, deltas = zip(
+            *((selection.epsilon, selection.delta) for selection in self.selections), strict=True
+        )
         return sum(epsilons, nothing), sum(deltas, nothing)
 
     @property
@@ -141,7 +143,7 @@ class Quote:
     def error(self, confidence: Rational | None = None) -> dict[str, float | None]:
         """The half-width of each result column, 0 for keys; None where it depends on the data."""
         level = self.confidence if confidence is None else probability(confidence, "confidence")
-        forms = (form_of(each, self.recipe.aggregates) for each in self.report.columns)
+        forms = (form_of(column, self.recipe.aggregates) for column in self.report.columns)
         return {form.name: form.width(self.noises, level) for form in forms}
 
     def __repr__(self) -> str:
@@ -156,11 +158,11 @@ class Quote:
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
         tables = (
-            text_table(each, width=width, spell=spell)
-            for each in (self._measured_table(), self._error_table())
+            text_table(table, width=width, spell=spell)
+            for table in (self._measured_table(), self._error_table())
         )
         notes = [line for note in self.notes for line in _wrapped("- ", spell(note), width)]
-        return "\n".join(["\n".join(lines), *("\n" + each for each in tables), "", *notes]).rstrip()
+        return "\n".join(["\n".join(lines), *("\n" + table for table in tables), "", *notes]).rstrip()
 
     def _repr_html_(self) -> str:
         caption = f"{self._price()}. {self.why} {' '.join(self.notes)}"
@@ -175,20 +177,22 @@ class Quote:
 
     def _measured_table(self) -> dict[str, list[str]]:
         return {
-            "measured in each group": [each.told for each in self.measurements],
-            "share": [f"{each.share:.0%}" for each in self.measurements],
-            "noise": [each.noise for each in self.measurements],
+            "measured in each group": [measurement.told for measurement in self.measurements],
+            "share": [f"{measurement.share:.0%}" for measurement in self.measurements],
+            "noise": [measurement.noise for measurement in self.measurements],
             "error": [
-                "depends on the data" if each.half_width is None else f"± {figure(each.half_width)}"
-                for each in self.measurements
+                "depends on the data"
+                if measurement.half_width is None
+                else f"± {figure(measurement.half_width)}"
+                for measurement in self.measurements
             ],
         }
 
     def _error_table(self) -> dict[str, list[str]]:
-        noisy = [each for each in self.columns if not each.public]
+        noisy = [column for column in self.columns if not column.public]
         return {
-            "column": [each.name for each in noisy],
-            f"error at {float(self.confidence):.6g} confidence": [each.told for each in noisy],
+            "column": [column.name for column in noisy],
+            f"error at {float(self.confidence):.6g} confidence": [column.told for column in noisy],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,17 +209,22 @@ class Quote:
             "groups": self.measured.groups,
             "confidence": float(self.confidence),
             "measurements": [
-                {"measured": each.told, "share": each.share, "noise": each.noise, "error": each.half_width}
-                for each in self.measurements
+                {
+                    "measured": measurement.told,
+                    "share": measurement.share,
+                    "noise": measurement.noise,
+                    "error": measurement.half_width,
+                }
+                for measurement in self.measurements
             ],
             "columns": [
                 {
-                    "name": each.name,
-                    "error": each.half_width,
-                    "expected_error": each.expected,
-                    "told": each.told,
+                    "name": column.name,
+                    "error": column.half_width,
+                    "expected_error": column.expected,
+                    "told": column.told,
                 }
-                for each in self.columns
+                for column in self.columns
             ],
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,

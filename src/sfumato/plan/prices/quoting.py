@@ -56,22 +56,23 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
     if (terms.epsilon is None) == (terms.error is None):
         both = "" if terms.epsilon is None else "; not both"
         raise InvalidParameter(f'Give a price, epsilon=0.5, or the error you want, error={{"n": 50}}{both}.')
-    report, read, found = plan.report, plan.rows, plan.recipe
+    report, read, recipe = plan.report, plan.rows, plan.recipe
     level, available = terms.confidence, terms.delta or Fraction(0)
     laws = _allowed(terms.mechanism, available)
-    forms = [form_of(each, found.aggregates) for each in report.columns]
+    forms = [form_of(column, recipe.aggregates) for column in report.columns]
     # How many of the rows pass a condition is private, whatever the declared size.
     whole = read.size is not None and report.child.predicate is None
-    groups = found.measured.groups
+    groups = recipe.measured.groups
     rows = read.size / groups if whole and read.size is not None and groups else None
-    bundle = Bundle.of(found)
+    bundle = Bundle.of(recipe)
     if terms.epsilon is not None:
         cost = terms.epsilon
         if bundle.main:
             options = _feasible(
-                lambda law: _at_price(found, law, cost * bundle.main, bundle.main_delta(law, available)), laws
+                lambda law: _at_price(recipe, law, cost * bundle.main, bundle.main_delta(law, available)),
+                laws,
             )
-            chosen, reason = _by_error(options, found, level)
+            chosen, reason = _by_error(options, recipe, level)
         else:
             chosen, reason = NOTHING, "As said below: no sums are measured."
     else:
@@ -80,7 +81,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
         target = wanted(terms.error, forms, level, None if report.child.keys else rows)
         options = _feasible(
             lambda law: cheapest(
-                found.measured, forms, target, law, delta=available, shares=_shares(found, law)
+                recipe.measured, forms, target, law, delta=available, shares=_shares(recipe, law)
             ),
             laws,
         )
@@ -103,37 +104,39 @@ def _allowed(mechanism: Mechanics | None, delta: Fraction) -> list[Mechanics]:
 
 def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) -> list[Priced]:
     """What can be drawn of the laws that may be; the reason of the first where none can."""
-    found, reasons = [], []
+    options, reasons = [], []
     for law in laws:
         try:
-            found.append(make(law))
+            options.append(make(law))
         except (InvalidParameter, NotCertified, QueryRefused) as reason:
             reasons.append(reason)
-    if not found:
+    if not options:
         raise reasons[0]
-    return found
+    return options
 
 
-def _shares(found: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
-    measured = found.measured
+def _shares(recipe: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
+    measured = recipe.measured
     # An aggregate that is asked for twice does not count twice.
-    parts, yardsticks = zip(*dict.fromkeys(zip(found.parts, found.yardsticks, strict=True)), strict=True)
-    costs = importance(parts, yardsticks, lambda each: instrument(each, measured).size(law), law)
-    return shares([costs[each] for each in measured.measurements], law)
+    parts, yardsticks = zip(*dict.fromkeys(zip(recipe.parts, recipe.yardsticks, strict=True)), strict=True)
+    costs = importance(
+        parts, yardsticks, lambda measurement: instrument(measurement, measured).size(law), law
+    )
+    return shares([costs[measurement] for measurement in measured.measurements], law)
 
 
-def _at_price(found: Recipe, law: Mechanics, epsilon: Fraction, delta: Fraction) -> Priced:
+def _at_price(recipe: Recipe, law: Mechanics, epsilon: Fraction, delta: Fraction) -> Priced:
     whole = whole_price(law, epsilon, delta)
-    portions = [whole * share for share in _shares(found, law)]
-    return price(found.measured, law, epsilon=epsilon, delta=delta, portions=portions)
+    portions = [whole * share for share in _shares(recipe, law)]
+    return price(recipe.measured, law, epsilon=epsilon, delta=delta, portions=portions)
 
 
-def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) -> tuple[Priced, str]:
+def _by_error(options: Sequence[Priced], recipe: Recipe, confidence: Fraction) -> tuple[Priced, str]:
     """The noise with the smaller error, on average over the aggregates (in ratios); ties are pure."""
     first = options[0]
     if len(options) == 1:
         return first, _only(first)
-    laplace, gaussian = (_typical(each, found, confidence) for each in options)
+    laplace, gaussian = (_typical(option, recipe, confidence) for option in options)
     if gaussian < laplace - _MARGIN:
         ratio = math.exp(gaussian - laplace)
         return options[1], f"Gaussian: its error is about {ratio:.0%} of what Laplace noise would give."
@@ -144,25 +147,25 @@ def _by_error(options: Sequence[Priced], found: Recipe, confidence: Fraction) ->
     )
 
 
-def _typical(priced: Priced, found: Recipe, confidence: Fraction) -> float:
+def _typical(priced: Priced, recipe: Recipe, confidence: Fraction) -> float:
     """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
     # As if all noise were continuous, and several Laplace ones together as wide as one (they are a bit less).
     risk = float(1 - confidence)
     wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
     logs = []
-    for each in found.estimators:
-        if not each.parts:  # public
+    for estimator in recipe.estimators:
+        if not estimator.parts:  # public
             continue
-        terms = zip(each.parts, each.gradients(), strict=True)
+        terms = zip(estimator.parts, estimator.gradients(), strict=True)
         logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
     return math.fsum(logs) / max(1, len(logs))
 
 
 def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:
-    chosen = min(options, key=lambda each: each.epsilon)  # the first of equals is Laplace
+    chosen = min(options, key=lambda option: option.epsilon)  # the first of equals is Laplace
     if len(options) == 1:
         return chosen, _only(chosen)
-    other = next(each for each in options if each is not chosen)
+    other = next(option for option in options if option is not chosen)
     return chosen, (
         f"{chosen.law.capitalize()}: the least price for this error; {other.law.capitalize()} noise would "
         f"take epsilon {exact(other.epsilon)}."
@@ -189,12 +192,14 @@ def _told(
     whole = whole_price(priced.law, priced.epsilon, priced.delta)
     measurements = tuple(
         MeasurementQuote(
-            measurement_in_words(each, unit),
+            measurement_in_words(measurement, unit),
             float(portion / whole),
             noise_in_words(noise),
             noise.quantile(confidence),
         )
-        for each, portion, noise in zip(measured.measurements, priced.portions, priced.noises, strict=True)
+        for measurement, portion, noise in zip(
+            measured.measurements, priced.portions, priced.noises, strict=True
+        )
     )
     return Quote(
         plan=plan,
@@ -227,9 +232,12 @@ def _bundled(
 ) -> Quote:
     """The quote with what is asked beside the main question."""
     extras, selections = bundle.priced_extras(epsilon, adds=adds), bundle.selected(main.law, epsilon, delta)
-    lines = [replace(each, share=each.share * float(bundle.main)) for each in quote.measurements]
-    for each, share in zip(extras, bundle.extras, strict=True):
-        what, noise = each.told
+    lines = [
+        replace(measurement, share=measurement.share * float(bundle.main))
+        for measurement in quote.measurements
+    ]
+    for extra, share in zip(extras, bundle.extras, strict=True):
+        what, noise = extra.told
         lines.append(MeasurementQuote(what, float(share), noise, None))
     notes = list(quote.notes)
     if selections:
@@ -237,12 +245,12 @@ def _bundled(
             part, noise = float(chosen.epsilon / epsilon), f"kept above {chosen.threshold}"
             lines.append(MeasurementQuote(what, part, noise, chosen.error(quote.confidence)))
         notes.append(selection_note(selections, quote.measured))
-    if any(isinstance(each, PricedQuantiles) for each in extras):
+    if any(isinstance(extra, PricedQuantiles) for extra in extras):
         notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
     return replace(
         quote,
         epsilon=epsilon,
-        delta=main.delta + sum((each.delta for each in selections), Fraction(0)),
+        delta=main.delta + sum((selection.delta for selection in selections), Fraction(0)),
         loss=loss_of(main, extras, selections),
         measurements=tuple(lines),
         notes=tuple(notes),
@@ -253,8 +261,8 @@ def _bundled(
 
 def _would_help(columns: Sequence[ColumnQuote], measured: Measured) -> bool:
     """Whether a declared size would let an error be estimated: that of an average over public groups."""
-    sums = any(each.kind == "sum" for each in measured.measurements)
-    return sums and not measured.is_open and any(each.half_width is None for each in columns)
+    sums = any(measurement.kind == "sum" for measurement in measured.measurements)
+    return sums and not measured.is_open and any(column.half_width is None for column in columns)
 
 
 def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None) -> ColumnQuote:
@@ -269,18 +277,18 @@ def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None
     return ColumnQuote(form.name, None, expected, told)
 
 
-def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
-    measured = found.measured
-    kinds = {each.kind for each in measured.measurements}
+def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
+    measured = recipe.measured
+    kinds = {measurement.kind for measurement in measured.measurements}
     notes = unit_notes(
         read,
         _spoken(measured.unit, read),
         bounding=measured.bounding,
         keyed=bool(measured.keys),
-        rows=bool(kinds - {"units"}) or any(isinstance(each, QuantileSet) for each in found.extras),
+        rows=bool(kinds - {"units"}) or any(isinstance(extra, QuantileSet) for extra in recipe.extras),
         units="units" in kinds,
     )
-    if any(isinstance(each, QuantileSet) for each in found.extras):
+    if any(isinstance(extra, QuantileSet) for extra in recipe.extras):
         notes += measured.bounding.quantile_notes(measured.unit)
     if measured.levels:
         notes.append(
@@ -297,8 +305,8 @@ def _notes(read: Rows, found: Recipe, columns: Sequence[ColumnQuote]) -> tuple[s
             "declared as not nullable where nothing is ever missing."
         )
     if read.count is not None:
-        notes += count_notes(read.count, found.estimators, measured)
-    if any(each.expected is not None for each in columns):
+        notes += count_notes(read.count, recipe.estimators, measured)
+    if any(column.expected is not None for column in columns):
         notes.append(
             f"Expected errors take the declared size, {read.size:,}, as rows spread evenly over the groups."
         )

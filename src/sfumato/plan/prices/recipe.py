@@ -75,18 +75,18 @@ class Recipe:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The aggregates of the main question as they are measured."""
-        return tuple(Part(self.measured.measurements, each) for each in self.estimators)
+        return tuple(Part(self.measured.measurements, estimator) for estimator in self.estimators)
 
     @property
     def estimators(self) -> tuple[Estimator, ...]:
         """The estimators alone."""
-        return tuple(each for each in self.aggregates if isinstance(each, Estimator))
+        return tuple(estimator for estimator in self.aggregates if isinstance(estimator, Estimator))
 
     @property
     def questions(self) -> tuple[Measured, ...]:
         """All that is read: the main question unless it is empty, the extra ones, and what finds groups."""
         main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()
-        return main + tuple(each.measured for each in self.extras) + self.finding
+        return main + tuple(extra.measured for extra in self.extras) + self.finding
 
     @property
     def finding(self) -> tuple[Measured, ...]:
@@ -101,10 +101,10 @@ class Recipe:
             combinations = tuple(line.shown(len(self.measured.keys)) for line in lines)
         measured = replace(self.measured, combinations=combinations)
         extras = tuple(
-            each
-            if isinstance(each, Touched)
-            else replace(each, measured=replace(each.measured, combinations=combinations))
-            for each in self.extras
+            extra
+            if isinstance(extra, Touched)
+            else replace(extra, measured=replace(extra.measured, combinations=combinations))
+            for extra in self.extras
         )
         order = tuple(range(len(combinations)))
         return replace(self, measured=measured, row_order=order, extras=extras, lines=lines)
@@ -125,21 +125,21 @@ def recipe(report: Report, table: Readable) -> Recipe:
     unit = base.unit
     slots: dict[AggregateCall, Slot] = {}
     if base.is_open and not base.levels:
-        slots = {each: Slot(-1, 0, True) for each in node.aggregates if _counts_units(each, unit)}
+        slots = {call: Slot(-1, 0, True) for call in node.aggregates if _counts_units(call, unit)}
     if base.levels:
         _check_levels(node, base)
-    outside = [each for each in dict.fromkeys(node.aggregates) if statistic(each.function).external]
+    outside = [call for call in dict.fromkeys(node.aggregates) if statistic(call.function).external]
     extras, placed = extras_of(
         outside, columns, replace(base, bounding=base.bounding.beside(is_open=base.is_open))
     )
     slots |= placed
-    inside = [each for each in node.aggregates if each not in slots]
+    inside = [call for call in node.aggregates if call not in slots]
     count = read.count if node.predicate is None and not node.keys else None
-    ways = {each: _ways(each, columns, unit, count) for each in inside}
-    found = _choose(ways, lambda each: instrument(each, base).size("laplace")) if ways else {}
-    needed = {part.measurements[index] for part in found.values() for index in part.estimator.parts}
+    ways = {call: _ways(call, columns, unit, count) for call in inside}
+    parts = _choose(ways, lambda measurement: instrument(measurement, base).size("laplace")) if ways else {}
+    needed = {part.measurements[index] for part in parts.values() for index in part.estimator.parts}
     _check_weight(needed, unit)
-    measurements = tuple(sorted(needed, key=lambda each: json.dumps(each.to_wire())))
+    measurements = tuple(sorted(needed, key=lambda measurement: json.dumps(measurement.to_wire())))
     measured = replace(base, measurements=measurements)
     if not (needed or extras or base.is_open):
         raise QueryRefused(
@@ -149,19 +149,19 @@ def recipe(report: Report, table: Readable) -> Recipe:
     if node.touched and (diagnosis := touched_of(measured)) is not None:
         extras = (*extras, diagnosis)
     questions = (measured, *(extra.measured for extra in extras))
-    read_for = dict.fromkeys(each for question in questions for each in question.measurements)
+    read_for = dict.fromkeys(measurement for question in questions for measurement in question.measurements)
     asked = (
         node.predicate,
         *(key.expression for key in measured.keys),
-        *(each.argument for each in read_for),
+        *(measurement.argument for measurement in read_for),
     )
-    check_sizes(each for each in asked if each is not None)
-    places = {each: index for index, each in enumerate(measured.measurements)}
+    check_sizes(expression for expression in asked if expression is not None)
+    places = {measurement: index for index, measurement in enumerate(measured.measurements)}
     aggregates = tuple(
-        slots[each] if each in slots else _placed(found[each], places) for each in node.aggregates
+        slots[call] if call in slots else _placed(parts[call], places) for call in node.aggregates
     )
     key_order = tuple(order.index(index) for index in range(len(order)))
-    yardsticks = tuple(ways[each][0] for each in inside)
+    yardsticks = tuple(ways[call][0] for call in inside)
     return Recipe(measured, aggregates, key_order, row_order, yardsticks, extras)
 
 
@@ -233,7 +233,7 @@ def _check_count(count: int, fix: str) -> None:
 def _check_levels(node: Aggregate, base: Measured) -> None:
     """Levels are added up from the finest groups, which fits sums over weighted rows or chosen groups."""
     fits = base.bounding.adds_up or base.is_open  # where groups are found, a unit counts in few of them
-    if not fits or not all(statistic(each.function).adds for each in node.aggregates):
+    if not fits or not all(statistic(call.function).adds for call in node.aggregates):
         raise QueryRefused(
             "ROLLUP, CUBE and GROUPING SETS are for COUNT, SUM, AVG and other sums over weighted rows.",
             "Ask distinct counts and quantiles for each grouping by itself.",
@@ -251,18 +251,18 @@ def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> Privac
     return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
 
 
-def _counts_units(each: AggregateCall, unit: PrivacyUnit) -> bool:
+def _counts_units(call: AggregateCall, unit: PrivacyUnit) -> bool:
     """Whether an aggregate is the number of units, where each counts once in each of its groups."""
-    if each.bounds is not None:
+    if call.bounds is not None:
         return False
-    if each.function == "count_distinct":
+    if call.function == "count_distinct":
         return True
     alone = unit.column is None or rows_in_group(unit) == 1
-    return each.function == "count" and each.argument is None and alone
+    return call.function == "count" and call.argument is None and alone
 
 
 def _check_weight(needed: Iterable[Measurement], unit: PrivacyUnit) -> None:
-    heaviest = max((each.magnitude for each in needed), default=0)
+    heaviest = max((measurement.magnitude for measurement in needed), default=0)
     if unit.column is not None and heaviest * unit.max_rows > _HEAVIEST:
         raise QueryRefused(
             "One unit could weigh more than sums of 128 bits are sure to hold.",
@@ -281,22 +281,22 @@ def measured_of(report: Report, table: Readable) -> Measured:
 
 
 def _ways(
-    each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit, count: int | None
+    call: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit, count: int | None
 ) -> tuple[Part, ...]:
-    if each.function == "count_distinct":
+    if call.function == "count_distinct":
         own = None if unit.column is None else Column(unit.column)
-        if each.argument not in (None, own):
+        if call.argument not in (None, own):
             raise QueryRefused(
                 "COUNT(DISTINCT …) is for the column whose values are the privacy units.",
                 f"Write COUNT(DISTINCT {in_sql(unit.column)})."
                 if unit.column
                 else "Count rows with COUNT(*).",
             )
-        each = AggregateCall("count" if own is None else each.function)  # without one, each row is a unit
-    if each.bounds is not None and each.bounds[0] == "group":
-        return (per_group(each, columns, unit),)
-    whole = None if count is None else whole_ways(each, columns, count)
-    return ways_of(each, columns) if whole is None else whole
+        call = AggregateCall("count" if own is None else call.function)  # without one, each row is a unit
+    if call.bounds is not None and call.bounds[0] == "group":
+        return (per_group(call, columns, unit),)
+    whole = None if count is None else whole_ways(call, columns, count)
+    return ways_of(call, columns) if whole is None else whole
 
 
 def _written(expression: Expression) -> str:
@@ -336,25 +336,25 @@ def _choose(
     price.
     """
     calls = sorted(ways, key=_call_written)
-    chosen = {each: ways[each][0] for each in calls}
+    chosen = {call: ways[call][0] for call in calls}
     yardsticks = list(chosen.values())
 
     def cost(parts: Mapping[AggregateCall, Part]) -> float:
-        found = importance([parts[each] for each in calls], yardsticks, size, "laplace")
-        return least_cost(found.values(), "laplace")
+        costs = importance([parts[call] for call in calls], yardsticks, size, "laplace")
+        return least_cost(costs.values(), "laplace")
 
     alike: dict[Expression | None, list[AggregateCall]] = {}
-    for each in calls:
-        if len(ways[each]) > 1:
-            alike.setdefault(each.argument, []).append(each)
+    for call in calls:
+        if len(ways[call]) > 1:
+            alike.setdefault(call.argument, []).append(call)
     for group in alike.values():
         best = cost(chosen)
-        for picks in itertools.product(*(ways[each] for each in group)):
+        for picks in itertools.product(*(ways[call] for call in group)):
             tried = chosen | dict(zip(group, picks, strict=True))
-            if (found := cost(tried)) < best * (1 - 1e-9):
-                best, chosen = found, tried
+            if (tried_cost := cost(tried)) < best * (1 - 1e-9):
+                best, chosen = tried_cost, tried
     return chosen
 
 
-def _call_written(each: AggregateCall) -> str:
-    return json.dumps(each.to_wire())
+def _call_written(call: AggregateCall) -> str:
+    return json.dumps(call.to_wire())

@@ -43,11 +43,11 @@ def importance(
 
 
 def _squares(part: Part, size: Callable[[Measurement], float]) -> dict[Measurement, float]:
-    found: dict[Measurement, float] = {}
+    squares: dict[Measurement, float] = {}
     for index, gradient in zip(part.estimator.parts, part.estimator.gradients(), strict=True):
         measurement = part.measurements[index]
-        found[measurement] = found.get(measurement, 0.0) + (gradient * size(measurement)) ** 2
-    return found
+        squares[measurement] = squares.get(measurement, 0.0) + (gradient * size(measurement)) ** 2
+    return squares
 
 
 def least_cost(costs: Iterable[float], law: Mechanics) -> float:

@@ -95,8 +95,8 @@ def cheapest(
         QueryRefused: if no price is enough, since rounding alone is off by more.
     """
     bound = [form for form in forms if form.name in target.widths]
-    each = all(form.single is not None for form in bound)
-    portions = (_apart if each else _together)(instruments(measured), bound, target, law, shares)
+    single = all(form.single is not None for form in bound)
+    portions = (_apart if single else _together)(instruments(measured), bound, target, law, shares)
     return _settle(measured, portions, law, delta)
 
 
@@ -136,7 +136,7 @@ def _together(
     def excess(whole: Fraction, split: Sequence[Fraction]) -> float:
         """The worst half-width beside the wanted one."""
         pairs = zip(tools, split, strict=True)
-        noises = [each.noise(each.mechanism(law, whole * share)) for each, share in pairs]
+        noises = [tool.noise(tool.mechanism(law, whole * share)) for tool, share in pairs]
         widths = (form.width(noises, target.confidence, target.rows) for form in bound)
         return max(
             math.inf if width is None else width / float(target.widths[form.name])

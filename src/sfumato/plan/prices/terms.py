@@ -81,7 +81,7 @@ class Terms:
 
 
 def _one_of(word: str | None, words: tuple[T, ...], rule: str) -> T | None:
-    found = next((each for each in words if each == word), None)
-    if word is not None and found is None:
+    chosen = next((allowed for allowed in words if allowed == word), None)
+    if word is not None and chosen is None:
         raise InvalidParameter(f"{rule}, not {str(word)[:40]!r}.")
-    return found
+    return chosen

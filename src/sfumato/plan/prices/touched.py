@@ -68,8 +68,8 @@ class PricedTouched:
     @property
     def mechanism(self) -> Geometric:
         """What draws the noise of each count."""
-        found = instrument(self.extra.measured.measurements[0], self.extra.measured)
-        return Geometric(self.epsilon / 2, found.sensitivity.l1)
+        tool = instrument(self.extra.measured.measurements[0], self.extra.measured)
+        return Geometric(self.epsilon / 2, tool.sensitivity.l1)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -145,27 +145,29 @@ def _any(conditions: list[Expression]) -> Expression:
 
 def _totals(main: Measured) -> list[tuple[str, AggregateCall]]:
     """A unit's own figures in a group, where bounds are for those."""
-    found: list[tuple[str, AggregateCall]] = []
-    for place, each in enumerate(main.measurements):
-        if each.per == "row":
+    totals: list[tuple[str, AggregateCall]] = []
+    for place, measurement in enumerate(main.measurements):
+        if measurement.per == "row":
             continue
-        if each.kind == "sum":
-            function = {"total": "sum", "average": "mean"}[each.per]
-            found.append((f"{_TOTAL} {place}", AggregateCall(function, each.argument)))
-        elif each.upper > 1:  # of 0 or 1 it is only asked whether there is any
-            found.append((f"{_TOTAL} {place}", AggregateCall("count", each.argument)))
-    return found
+        if measurement.kind == "sum":
+            function = {"total": "sum", "average": "mean"}[measurement.per]
+            totals.append((f"{_TOTAL} {place}", AggregateCall(function, measurement.argument)))
+        elif measurement.upper > 1:  # of 0 or 1 it is only asked whether there is any
+            totals.append((f"{_TOTAL} {place}", AggregateCall("count", measurement.argument)))
+    return totals
 
 
 def _beyond(main: Measured) -> list[Expression]:
     """Whether such a figure lies outside its bounds."""
-    found: list[Expression] = []
+    conditions: list[Expression] = []
     for name, _ in _totals(main):
-        each = main.measurements[int(name.rpartition(" ")[2])]
-        low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
-        found.append(call("less", Column(name), literal(low)))
-        found.append(call("greater", Column(name), literal(high)))
-    return found
+        measurement = main.measurements[int(name.rpartition(" ")[2])]
+        low, high = (
+            float(Fraction(bound, 1 << measurement.bits)) for bound in (measurement.lower, measurement.upper)
+        )
+        conditions.append(call("less", Column(name), literal(low)))
+        conditions.append(call("greater", Column(name), literal(high)))
+    return conditions
 
 
 def _predicate(main: Measured) -> Expression | None:
@@ -179,11 +181,14 @@ def _predicate(main: Measured) -> Expression | None:
 def _outside(main: Measured) -> Expression | None:
     """1 for a row that a clamp changes, NULL for others; None where nothing is clamped."""
     beyond: list[Expression] = []
-    for each in main.measurements:
-        if each.kind == "sum" and each.per == "row" and each.argument is not None:
-            low, high = (float(Fraction(bound, 1 << each.bits)) for bound in (each.lower, each.upper))
-            beyond.append(call("less", each.argument, literal(low)))
-            beyond.append(call("greater", each.argument, literal(high)))
+    for measurement in main.measurements:
+        if measurement.kind == "sum" and measurement.per == "row" and measurement.argument is not None:
+            low, high = (
+                float(Fraction(bound, 1 << measurement.bits))
+                for bound in (measurement.lower, measurement.upper)
+            )
+            beyond.append(call("less", measurement.argument, literal(low)))
+            beyond.append(call("greater", measurement.argument, literal(high)))
     if not beyond:
         return None
     return call("case", Call("or", tuple(beyond)), literal(1), Constant(None, None))

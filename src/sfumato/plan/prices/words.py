@@ -64,11 +64,13 @@ def _written(expression: Expression) -> str:
     if isinstance(expression, Literal):
         value = expression.value
         return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else f"{value}"
-    arguments = [_written(each) for each in expression.arguments]
+    arguments = [_written(argument) for argument in expression.arguments]
     if expression.function == "multiply" and arguments[0] == arguments[-1]:
         return f"({arguments[0]})²"
     if expression.function in _INFIX and len(arguments) == 2:
-        sides = [f"({each})" if " " in each and each[-1] != "²" else each for each in arguments]
+        sides = [
+            f"({argument})" if " " in argument and argument[-1] != "²" else argument for argument in arguments
+        ]
         return f" {_INFIX[expression.function]} ".join(sides)[:_SYMBOLS]
     return f"{expression.function}({', '.join(arguments)})"[:_SYMBOLS]
 
@@ -148,10 +150,10 @@ def selection_note(selections: Sequence[PartitionSelection], measured: Measured)
     if not measured.levels:
         return f"{rule} Others are left out, and the bars hold for those shown."
     rule += f" These are {_groups_by(measured, ranks[0])}."
-    for each, rank in zip(selections[1:], ranks[1:], strict=True):
+    for selection, rank in zip(selections[1:], ranks[1:], strict=True):
         rule += (
-            f" For {_groups_by(measured, rank)} it is {each.threshold}, and always {each.certain}, unless a "
-            "part of one is reported already."
+            f" For {_groups_by(measured, rank)} it is {selection.threshold}, and always {selection.certain}, "
+            "unless a part of one is reported already."
         )
     return (
         f"{rule} What others have is in rows of other keys, one beside the groups that begin alike, so that "
@@ -161,19 +163,20 @@ def selection_note(selections: Sequence[PartitionSelection], measured: Measured)
 
 def _groups_by(measured: Measured, levels: Sequence[tuple[int, ...]]) -> str:
     """Groups of some levels by their keys: `groups by city and day, and groups by age`."""
-    keys = [" and ".join(written(measured.keys[key].expression, 30) for key in each) for each in levels]
+    keys = [" and ".join(written(measured.keys[key].expression, 30) for key in level) for level in levels]
     return "groups by " + ", and groups by ".join(keys)
 
 
 def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) -> list[str]:
     """What the declared number of rows is used for, or why it is not."""
-    if any(isinstance(each, Linear) and each.rows is not None for each in estimators):
+    if any(isinstance(estimator, Linear) and estimator.rows is not None for estimator in estimators):
         return [
             f"The number of rows, {rows:,}, is declared and public: it is not measured, and what is asked of "
             "all rows takes it as it is."
         ]
     if not any(
-        isinstance(each, Average) or (isinstance(each, Linear) and each.averages) for each in estimators
+        isinstance(estimator, Average) or (isinstance(estimator, Linear) and estimator.averages)
+        for estimator in estimators
     ):
         return []
     if measured.keys or measured.predicate is not None:

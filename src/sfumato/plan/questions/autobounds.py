@@ -136,7 +136,7 @@ def choose_bounds(
     up = _Side(y, np.array([float(edge) for edge in grid.edges]), seen[1], grid.side, scale)
     down = _Side(y[::-1], -up.edges[::-1], grid.cells - 1 - seen[0], grid.side, scale)
     ends = _for_mean(up, down, price) if goal == "mean" else _for_sum(up, down, price)
-    lower, upper = (Fraction(each) for each in ends)
+    lower, upper = (Fraction(end) for end in ends)
     tiny = Fraction(2) ** grid.lowest
     if upper == tiny and lower < -tiny:
         upper = Fraction(0)
@@ -280,7 +280,7 @@ class _Side:
 
 
 def _shapes(octaves: Floats, after: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    slopes, curves, ends = (each.ravel() for each in np.meshgrid(_SLOPES, _CURVES, _ENDS, indexing="ij"))
+    slopes, curves, ends = (axis.ravel() for axis in np.meshgrid(_SLOPES, _CURVES, _ENDS, indexing="ij"))
     fair = (ends < _ENDLESS) | (curves > 0) | (slopes >= _LIGHTEST)
     slopes, curves, ends = slopes[fair], curves[fair], ends[fair]
     heights = -(np.outer(slopes, octaves) + np.outer(curves, octaves**2) / 2)

@@ -36,12 +36,12 @@ def existing(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | N
     tables: dict[Any, PublicTable] = {}
     for place, key in enumerate(keys):
         name = key.expression.name if isinstance(key.expression, Column) else ""
-        found = _origin(rows.source, name, rows) if name else None
-        if found is not None and found[1].listed is not None and found[2] in found[1].listed[0]:
-            together.setdefault(found[0], []).append((place, found[2]))
-            tables[found[0]] = found[1]
+        origin = _origin(rows.source, name, rows) if name else None
+        if origin is not None and origin[1].listed is not None and origin[2] in origin[1].listed[0]:
+            together.setdefault(origin[0], []).append((place, origin[2]))
+            tables[origin[0]] = origin[1]
     parts = [_part(keys, columns, tables[path]) for path, columns in together.items() if len(columns) > 1]
-    if not parts or not all(found for _, found in parts):
+    if not parts or not all(listed for _, listed in parts):
         return None
     taken = {place for places, _ in parts for place in places}
     parts += [
@@ -49,7 +49,7 @@ def existing(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | N
         for place, key in enumerate(keys)
         if place not in taken
     ]
-    count, most = (math.prod(map(len, lists)) for lists in ([found for _, found in parts], _lists(keys)))
+    count, most = (math.prod(map(len, lists)) for lists in ([listed for _, listed in parts], _lists(keys)))
     return None if count == most or count > _MOST else _ordered(keys, parts)
 
 
@@ -72,7 +72,9 @@ def _origin(source: Source, name: str, rows: Rows, path: tuple[str, ...] = ()) -
             if isinstance(block.source, Public):
                 table = rows.tables[block.source.table]
                 shown = dict(block.columns)
-                compared = {each.name for _, there in source.on if isinstance(each := shown[there], Column)}
+                compared = {
+                    column.name for _, there in source.on if isinstance(column := shown[there], Column)
+                }
                 unique = bool(table.key) and set(table.key) <= compared
                 return ((*path, side), table, inner.name) if unique else None
             return _origin(block.source, inner.name, rows, (*path, side))
@@ -89,18 +91,20 @@ def _part(keys: Sequence[Key], columns: Sequence[tuple[int, str]], table: Public
     names, combinations = table.listed
     at = [names.index(name) for _, name in columns]
     known = [set(keys[place].values or ()) for place, _ in columns]
-    found = {tuple(row[i] for i in at) for row in combinations}
-    kept = [row for row in found if all(value in values for value, values in zip(row, known, strict=True))]
+    rows = {tuple(row[i] for i in at) for row in combinations}
+    kept = [row for row in rows if all(value in values for value, values in zip(row, known, strict=True))]
     return tuple(place for place, _ in columns), kept
 
 
 def _ordered(keys: Sequence[Key], parts: Sequence[_Part]) -> tuple[tuple[Any, ...], ...]:
     ranks = [{value: rank for rank, value in enumerate(key.values or ())} for key in keys]
-    made: list[tuple[Any, ...]] = []
-    for chosen in itertools.product(*(found for _, found in parts)):
+    combinations: list[tuple[Any, ...]] = []
+    for chosen in itertools.product(*(listed for _, listed in parts)):
         row: list[Any] = [None] * len(keys)
         for (places, _), values in zip(parts, chosen, strict=True):
             for place, value in zip(places, values, strict=True):
                 row[place] = value
-        made.append(tuple(row))
-    return tuple(sorted(made, key=lambda row: [ranks[place][value] for place, value in enumerate(row)]))
+        combinations.append(tuple(row))
+    return tuple(
+        sorted(combinations, key=lambda row: [ranks[place][value] for place, value in enumerate(row)])
+    )

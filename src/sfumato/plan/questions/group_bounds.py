@@ -13,14 +13,14 @@ from sfumato.schema import PrivacyUnit
 __all__ = ["per_group"]
 
 
-def per_group(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> Part:
+def per_group(call: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUnit) -> Part:
     """How an aggregate with bounds per group is measured: the clamp is on the unit's own figure.
 
     Raises:
         QueryRefused: for other aggregates, and where each row is a unit.
     """
-    assert each.bounds is not None
-    _, lower, upper = each.bounds
+    assert call.bounds is not None
+    _, lower, upper = call.bounds
     if lower == upper == 0:
         raise QueryRefused("Bounds from 0 to 0 leave nothing to measure.", "Give an upper bound above 0.")
     if unit.column is None:
@@ -28,4 +28,4 @@ def per_group(each: AggregateCall, columns: Mapping[str, Facts], unit: PrivacyUn
             "Bounds per group are for units with several rows; here each row is a unit.",
             "Give bounds for each row: LEAST(GREATEST(x, 0), 100).",
         )
-    return statistic(each.function).per_group(each, columns, lower, upper)
+    return statistic(call.function).per_group(call, columns, lower, upper)

@@ -54,8 +54,8 @@ def stages_of(
     if together is None:
         return tuple(_full_stage(lists, level) for level in levels)
     ranks = [{value: place for place, value in enumerate(values)} for values in lists]
-    found = {tuple(rank[value] for rank, value in zip(ranks, row, strict=True)) for row in together}
-    codes = np.array(sorted(found), dtype=np.int64).reshape(len(found), len(lists))
+    rows = {tuple(rank[value] for rank, value in zip(ranks, row, strict=True)) for row in together}
+    codes = np.array(sorted(rows), dtype=np.int64).reshape(len(rows), len(lists))
     return tuple(_stage(lists, codes, level) for level in levels)
 
 

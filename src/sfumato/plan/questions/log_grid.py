@@ -91,8 +91,8 @@ class LogGrid:
         with np.errstate(invalid="ignore"):
             part, exponent = np.frexp(size)  # part from 1/2 to 1
             place = (exponent - 1 - self.lowest) * self.parts + np.floor((2 * part - 1) * self.parts) + 1
-            found = self.side + np.where(size < 2.0**self.lowest, 0, np.sign(x) * place)
-        return np.where(np.isnan(x), -1, np.nan_to_num(found)).astype(np.int64)
+            cell = self.side + np.where(size < 2.0**self.lowest, 0, np.sign(x) * place)
+        return np.where(np.isnan(x), -1, np.nan_to_num(cell)).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=16)
@@ -100,4 +100,4 @@ def _edges(grid: LogGrid) -> tuple[Fraction, ...]:
     octaves, parts = range(grid.lowest, grid.highest), range(grid.parts)
     sizes = [Fraction(2) ** e * (1 + Fraction(j, grid.parts)) for e in octaves for j in parts]
     sizes.append(Fraction(2) ** grid.highest)
-    return (*(-each for each in reversed(sizes)), *sizes)
+    return (*(-size for size in reversed(sizes)), *sizes)

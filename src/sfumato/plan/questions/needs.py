@@ -37,7 +37,7 @@ def fitting(node: Aggregate) -> Bounding:
         return wanted
     if wanted is not None and wanted.asked:
         raise QueryRefused(*wanted.lacking)
-    return next(each for each in boundings().values() if each.asked and each.serves(needs))
+    return next(way for way in boundings().values() if way.asked and way.serves(needs))
 
 
 def ready(node: Aggregate, grouping: Collection[str]) -> Bounding | None:
@@ -53,7 +53,7 @@ def ready(node: Aggregate, grouping: Collection[str]) -> Bounding | None:
     """
     if not isinstance(node.source, Scan) or node.levels:
         return None
-    keys = {each.expression.name if isinstance(each.expression, Column) else None for each in node.keys}
+    keys = {key.expression.name if isinstance(key.expression, Column) else None for key in node.keys}
     needs, own = needs_of(node), bool(grouping) and keys == set(grouping)
     ways = boundings().values()
-    return next((each for each in ways if each.replaces(node.bounding, needs, own=own)), None)
+    return next((way for way in ways if way.replaces(node.bounding, needs, own=own)), None)

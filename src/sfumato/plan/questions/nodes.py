@@ -230,14 +230,14 @@ class Measured:
             more["source"] = source_to_wire(self.source)
         more |= self.bounding.to_wire()
         if self.levels:
-            more["levels"] = [list(each) for each in self.levels]
+            more["levels"] = [list(level) for level in self.levels]
         if self.together is not None:
             more["together"] = [[_shown(value) for value in row] for row in self.together]
         if self.is_open:
             more["open"] = [key.values is None for key in self.keys]
             listed = {i: key.values for i, key in enumerate(self.keys) if key.values is not None}
             if listed:  # combinations, which would tell them, are not known yet
-                more["listed"] = {str(i): [_shown(value) for value in each] for i, each in listed.items()}
+                more["listed"] = {str(i): [_shown(value) for value in values] for i, values in listed.items()}
         return more | {
             "table": self.table,
             "version": self.version,
@@ -245,7 +245,7 @@ class Measured:
             "predicate": None if self.predicate is None else to_wire(self.predicate),
             "keys": [to_wire(key.expression) for key in self.keys],
             "combinations": [[_shown(value) for value in row] for row in self.combinations],
-            "measurements": [each.to_wire() for each in self.measurements],
+            "measurements": [measurement.to_wire() for measurement in self.measurements],
         }
 
     @cached_property

@@ -82,8 +82,8 @@ class Line:
 
     def shown(self, keys: int) -> Group:
         """A value for each key of the question; None where it has none."""
-        found = dict(zip(self.level, self.values, strict=False))
-        return tuple(found.get(key) for key in range(keys))
+        values = dict(zip(self.level, self.values, strict=False))
+        return tuple(values.get(key) for key in range(keys))
 
 
 Shelf: TypeAlias = Mapping[Level, Mapping[Group, int]]
@@ -96,12 +96,12 @@ def searched_of(measured: Measured) -> tuple[tuple[Level, ...], ...]:
     First those that no other contains, then those that only these contain, and so on. A level of all keys is
     the only one of the first rank.
     """
-    left = [each for each in measured.levels if not _listed(measured.keys, each)]
+    left = [level for level in measured.levels if not _listed(measured.keys, level)]
     ranks: list[tuple[Level, ...]] = []
     while left:
-        widest = tuple(each for each in left if not any(set(each) < set(other) for other in left))
+        widest = tuple(level for level in left if not any(set(level) < set(other) for other in left))
         ranks.append(widest)
-        left = [each for each in left if each not in widest]
+        left = [level for level in left if level not in widest]
     return tuple(ranks)
 
 
@@ -112,7 +112,7 @@ def shares_of(ranks: Sequence[Sequence[Level]]) -> tuple[Fraction, ...]:
     group here has the units of all its parts: what is left to find is large, and can do with less.
     """
     weights = [Fraction(len(rank), 2**place) for place, rank in enumerate(ranks)]
-    return tuple(each / sum(weights) for each in weights)
+    return tuple(weight / sum(weights) for weight in weights)
 
 
 def questions_of(measured: Measured) -> tuple[Measured, ...]:
@@ -146,10 +146,10 @@ def _held(measured: Measured, level: Level) -> Expression | None:
 
 def picks_of(measured: Measured, groups: Iterable[Group]) -> tuple[Pick, ...]:
     """All that groups of all keys are on the levels where groups are selected."""
-    levels, found = itertools.chain(*searched_of(measured)), list(groups)
+    levels, every = itertools.chain(*searched_of(measured)), list(groups)
     return tuple(
         dict.fromkeys(
-            (i, *(group[key] for key in level)) for i, level in enumerate(levels) for group in found
+            (i, *(group[key] for key in level)) for i, level in enumerate(levels) for group in every
         )
     )
 
@@ -164,16 +164,16 @@ def lines_of(measured: Measured, selected: Sequence[Pick]) -> tuple[Line, ...]:
         line plays no part. On each level every group that the statement can give is on at most one line.
     """
     searched = list(itertools.chain(*searched_of(measured)))
-    found = [dict(zip(searched[pick[0]], pick[1:], strict=True)) for pick in selected]
+    rows = [dict(zip(searched[pick[0]], pick[1:], strict=True)) for pick in selected]
     lines: list[Line] = []
     for level in measured.levels:
-        made: list[Line] = []
+        own: list[Line] = []
         for length in range(len(level) + 1):
             if length == len(level) or not _listed(measured.keys, level[: length + 1]):
-                made += [Line(level, values) for values in _beginnings(measured, level[:length], found)]
-        ranks = [_ranks(measured.keys[key], (row[key] for row in found if key in row)) for key in level]
-        made.sort(key=lambda line: _place(line, ranks))
-        lines += made
+                own += [Line(level, values) for values in _beginnings(measured, level[:length], rows)]
+        ranks = [_ranks(measured.keys[key], (row[key] for row in rows if key in row)) for key in level]
+        own.sort(key=lambda line: _place(line, ranks))
+        lines += own
     return tuple(lines)
 
 
@@ -212,12 +212,12 @@ def labels(lines: Iterable[Line], names: Sequence[str]) -> list[str]:
     no row of their own. Either has no value in its column, and NULL is a value like others elsewhere.
     """
     told = [in_sql(name) for name in names]
-    found = []
+    texts = []
     for line in lines:
         known = len(line.values)
         words = [told[key] if i < known else f"other {told[key]}" for i, key in enumerate(line.level)]
-        found.append(", ".join(words) or _EVERYTHING)
-    return found
+        texts.append(", ".join(words) or _EVERYTHING)
+    return texts
 
 
 def _listed(keys: Sequence[Key], level: Iterable[int]) -> bool:
@@ -225,11 +225,11 @@ def _listed(keys: Sequence[Key], level: Iterable[int]) -> bool:
     return all(keys[key].values is not None for key in level)
 
 
-def _beginnings(measured: Measured, level: Level, found: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
+def _beginnings(measured: Measured, level: Level, rows: Sequence[Mapping[int, Any]]) -> Iterable[Group]:
     """The beginnings that have a line of their own: all public ones, else those of the selected groups."""
     if not _listed(measured.keys, level):
         return dict.fromkeys(
-            tuple(row[key] for key in level) for row in found if all(key in row for key in level)
+            tuple(row[key] for key in level) for row in rows if all(key in row for key in level)
         )
     if measured.together is not None:
         return _existing(measured.keys, level, measured.together)
@@ -243,9 +243,9 @@ def _existing(keys: Sequence[Key], level: Level, together: Sequence[Group]) -> d
     return dict.fromkeys(tuple(row[place] for place in places) for row in together)
 
 
-def _ranks(key: Key, found: Iterable[Any]) -> dict[Any, int]:
+def _ranks(key: Key, seen: Iterable[Any]) -> dict[Any, int]:
     """The order of one key's values: as they are listed, or sorted with NULL last."""
-    values = list(dict.fromkeys(found if key.values is None else key.values))
+    values = list(dict.fromkeys(seen if key.values is None else key.values))
     if key.values is None:
         values.sort(key=lambda value: (value is None, "" if value is None else value))
     return {value: place for place, value in enumerate(values)}

@@ -123,7 +123,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
     unit = _widest(private)
     if _is_single(source):
         unit = PrivacyUnit.row(adjacency=unit.adjacency)
-    versions = {name: each.version for name, each in read.items()}
+    versions = {name: table.version for name, table in read.items()}
     plain = isinstance(source, Scan)
     return Rows(
         source=source,
@@ -153,31 +153,31 @@ def _widest(private: list[PrivateTable]) -> PrivacyUnit:
     first = private[0].unit
     if len(private) == 1:
         return first
-    most = {name: max(getattr(each.unit, name) for each in private) for name in ("max_groups", "max_rows")}
+    most = {name: max(getattr(table.unit, name) for table in private) for name in ("max_groups", "max_rows")}
     return PrivacyUnit.from_dict({**first.to_dict(), **most})
 
 
 def _owners(private: list[PrivateTable], tables: Mapping[str, Any]) -> dict[str, PrivateTable]:
     """The tables that lead to the owners of rows, where they are given: facts do without them."""
-    reached = [owners(each, tables) for each in private if each.unit.table in tables]
-    return {each.name: each for chain in reached for each in chain}
+    reached = [owners(table, tables) for table in private if table.unit.table in tables]
+    return {table.name: table for chain in reached for table in chain}
 
 
 def _check_units(source: Source, private: list[PrivateTable], tables: Mapping[str, Any]) -> None:
     first = private[0]
-    for each in private:
-        if each.unit.is_row and not _looks_up(source):
+    for table in private:
+        if table.unit.is_row and not _looks_up(source):
             raise QueryRefused(
-                f"Each row of {each.name} is protected by itself, so its rows cannot be put together.",
+                f"Each row of {table.name} is protected by itself, so its rows cannot be put together.",
                 'Declare the column that names its units, such as PrivacyUnit("user_id").',
             )
-        if each is first:
+        if table is first:
             continue
-        if each.unit.adjacency != first.unit.adjacency or dataset_of(each, tables) != dataset_of(
+        if table.unit.adjacency != first.unit.adjacency or dataset_of(table, tables) != dataset_of(
             first, tables
         ):
             raise QueryRefused(
-                f"{first.name} and {each.name} are not declared to be about the same units.",
+                f"{first.name} and {table.name} are not declared to be about the same units.",
                 "Give them the same dataset and adjacency, or make one the owner of the other.",
             )
 
@@ -216,7 +216,8 @@ def substituted(expression: Expression, definitions: Mapping[str, Expression]) -
         return definitions.get(expression.name, expression)
     if isinstance(expression, Call):
         return Call(
-            expression.function, tuple(substituted(each, definitions) for each in expression.arguments)
+            expression.function,
+            tuple(substituted(argument, definitions) for argument in expression.arguments),
         )
     return expression
 
@@ -240,7 +241,7 @@ def block_facts(block: Block, tables: Mapping[str, Any]) -> dict[str, Facts]:
     inner = source_facts(block.source, tables)
     if block.predicate is not None:
         inner = refine(block.predicate, inner)
-    return {name: _column(each, inner) for name, each in block.columns}
+    return {name: _column(expression, inner) for name, expression in block.columns}
 
 
 def _column(expression: Expression, columns: Mapping[str, Facts]) -> Facts:
@@ -267,11 +268,11 @@ def source_facts(source: Source | Public, tables: Mapping[str, Any]) -> dict[str
         return declared_facts(tables[source.table])
     if isinstance(source, Joined):
         left, right = block_facts(source.left, tables), block_facts(source.right, tables)
-        if {each.casefold() for each in left} & {each.casefold() for each in right}:
+        if {name.casefold() for name in left} & {name.casefold() for name in right}:
             raise InvalidParameter("The columns of the two sides of a join need different names.")
         _check_on(source, left, right)
         if source.outer:
-            right = {name: replace(each, nullable=True) for name, each in right.items()}
+            right = {name: replace(facts, nullable=True) for name, facts in right.items()}
         return left | right
     if isinstance(source, United):
         return _united(source, tables)
@@ -279,10 +280,10 @@ def source_facts(source: Source | Public, tables: Mapping[str, Any]) -> dict[str
     if source.predicate is not None:
         inner = refine(source.predicate, inner)
     if isinstance(source, PerUnit):
-        found = {name: _column(each, inner) for name, each in source.keys}
-        found |= {name: _aggregate_facts(each, inner) for name, each in source.aggregates}
-        return found if source.having is None else refine(source.having, found)
-    return inner | {name: _window_facts(each, inner) for name, each in source.columns}
+        columns = {name: _column(expression, inner) for name, expression in source.keys}
+        columns |= {name: _aggregate_facts(call, inner) for name, call in source.aggregates}
+        return columns if source.having is None else refine(source.having, columns)
+    return inner | {name: _window_facts(call, inner) for name, call in source.columns}
 
 
 def _check_on(source: Joined, left: Mapping[str, Facts], right: Mapping[str, Facts]) -> None:
@@ -303,10 +304,10 @@ def _united(source: United, tables: Mapping[str, Any]) -> dict[str, Facts]:
     parts = [block_facts(part, tables) for part in source.parts]
     if any(set(part) != set(parts[0]) for part in parts):
         raise InvalidParameter("The parts of UNION ALL need the same column names.")
-    found: dict[str, Facts] = {}
+    columns: dict[str, Facts] = {}
     for name in parts[0]:
-        each = [part[name] for part in parts]
-        kinds = {one.kind for one in each} - {None}
+        facts = [part[name] for part in parts]
+        kinds = {one.kind for one in facts} - {None}
         if len(kinds) > 1 and kinds != {"integer", "float"}:
             raise QueryRefused(
                 "The parts of UNION ALL have different types in column {column}.",
@@ -314,8 +315,8 @@ def _united(source: United, tables: Mapping[str, Any]) -> dict[str, Facts]:
                 column=Column(name),
             )
         kind: Kind | None = "float" if len(kinds) > 1 else next(iter(kinds), None)
-        found[name] = hull(each, kind, nullable=any(one.nullable for one in each))
-    return found
+        columns[name] = hull(facts, kind, nullable=any(one.nullable for one in facts))
+    return columns
 
 
 def argument_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts:
@@ -338,7 +339,7 @@ def argument_facts(call: AggregateCall, columns: Mapping[str, Facts]) -> Facts:
     if where != "row" or not facts.numeric or facts.kind is None or lower > upper:
         raise InvalidParameter("An aggregate within a unit takes bounds of each row, of numbers.")
     whole = facts.kind == "integer" and lower.denominator == upper.denominator == 1
-    low, high = (min(max(each, lower), upper) for each in (facts.low, facts.high))
+    low, high = (min(max(end, lower), upper) for end in (facts.low, facts.high))
     return number("integer" if whole else "float", low, high, nullable=facts.nullable)
 
 

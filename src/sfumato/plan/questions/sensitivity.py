@@ -114,7 +114,7 @@ def step(
 def sensitivities(measured: Measured) -> tuple[Sensitivity, ...]:
     """The sensitivity of each measurement of a question."""
     unit = measured.unit
-    return tuple(sensitivity_in(each, measured, unit) for each in measured.measurements)
+    return tuple(sensitivity_in(measurement, measured, unit) for measurement in measured.measurements)
 
 
 def sensitivity_in(measurement: Measurement, measured: Measured, unit: PrivacyUnit) -> Sensitivity:
@@ -132,7 +132,7 @@ def sensitivity_in(measurement: Measurement, measured: Measured, unit: PrivacyUn
     if measured.levels and measured.is_open and unit.column is not None and measurement.kind != "values":
         vector = Vector(measurement, unit, groups)
         bounding.check(vector)
-        found = bounding.on_lines(vector)
+        single = bounding.on_lines(vector)
     else:
-        found = sensitivity(measurement, unit, groups=groups, keyed=bool(measured.keys), bounding=bounding)
-    return Sensitivity(found.l1 * count, found.l2_squared * count)
+        single = sensitivity(measurement, unit, groups=groups, keyed=bool(measured.keys), bounding=bounding)
+    return Sensitivity(single.l1 * count, single.l2_squared * count)

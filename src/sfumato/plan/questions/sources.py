@@ -223,7 +223,7 @@ def source_to_wire(node: Any) -> Any:
     if is_dataclass(node):
         return {
             type(node).__name__: {
-                each.name: source_to_wire(getattr(node, each.name)) for each in fields(node)
+                field.name: source_to_wire(getattr(node, field.name)) for field in fields(node)
             }
         }
-    return [source_to_wire(each) for each in node] if isinstance(node, tuple) else node
+    return [source_to_wire(part) for part in node] if isinstance(node, tuple) else node

@@ -103,8 +103,8 @@ def products(first: Range, second: Range, there: Expression | None) -> Measureme
     if first.whole and second.whole:
         grid = sum(center.denominator != 1 for center in centers)
     factors = (
-        _less(_within(each.argument, each.lower, each.upper), center)
-        for each, center in zip((first, second), centers, strict=True)
+        _less(_within(numbers.argument, numbers.lower, numbers.upper), center)
+        for numbers, center in zip((first, second), centers, strict=True)
     )
     product = call("multiply", *factors)
     if there is not None:

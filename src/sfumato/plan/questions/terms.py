@@ -106,7 +106,7 @@ class Col:
 
     def apply(self, function: str, *arguments: Value) -> Col:
         """Any function of the list in the SQL guide, by name: `col("day").apply("year")`."""
-        return Col(Call(function, (self.expression, *(_expression(each) for each in arguments))))
+        return Col(Call(function, (self.expression, *(_expression(argument) for argument in arguments))))
 
     def clip(self, lower: Value, upper: Value) -> Col:
         """The value held within bounds, which lets a column without declared bounds be summed."""
@@ -196,7 +196,7 @@ def _shifted(expression: Expression, by: int) -> Expression:
         return Column(f"a{int(expression.name[1:]) + by}")
     if isinstance(expression, Literal):
         return expression
-    return Call(expression.function, tuple(_shifted(each, by) for each in expression.arguments))
+    return Call(expression.function, tuple(_shifted(argument, by) for argument in expression.arguments))
 
 
 def one(function: AggregateName, argument: str | Col | None) -> Agg:

@@ -25,15 +25,15 @@ def unbounded(report: Report, table: Readable) -> tuple[AggregateCall, ...]:
     """The aggregates of a report that need bounds and have none."""
     node, rows = report.child, as_rows(table)
     columns = rows.where(node.predicate)
-    found = []
-    for each in node.aggregates:
-        argument = argument_of(each, columns)
-        if not statistic(each.function).buys_bounds or each.bounds is not None or argument is None:
+    lacking = []
+    for aggregate in node.aggregates:
+        argument = argument_of(aggregate, columns)
+        if not statistic(aggregate.function).buys_bounds or aggregate.bounds is not None or argument is None:
             continue
         facts = facts_of(argument, columns)
         if facts.kind in ("integer", "float") and (facts.lower is None or facts.upper is None):
-            found.append(each)
-    return tuple(found)
+            lacking.append(aggregate)
+    return tuple(lacking)
 
 
 def sizes_of(argument: Expression, table: Readable) -> Measured:
@@ -95,6 +95,7 @@ def bounded(report: Report, bounds: Mapping[AggregateCall, tuple[Fraction, Fract
     """The report with bounds for each row of these aggregates."""
     node = report.child
     aggregates = tuple(
-        replace(each, bounds=("row", *bounds[each])) if each in bounds else each for each in node.aggregates
+        replace(aggregate, bounds=("row", *bounds[aggregate])) if aggregate in bounds else aggregate
+        for aggregate in node.aggregates
     )
     return replace(report, child=replace(node, aggregates=aggregates))

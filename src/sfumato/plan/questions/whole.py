@@ -11,14 +11,14 @@ from sfumato.plan.questions.nodes import AggregateCall
 __all__ = ["whole_ways"]
 
 
-def whole_ways(each: AggregateCall, columns: Mapping[str, Facts], rows: int) -> tuple[Part, ...] | None:
+def whole_ways(call: AggregateCall, columns: Mapping[str, Facts], rows: int) -> tuple[Part, ...] | None:
     """How an aggregate over all rows is measured if their number is public; None: as over any rows.
 
     COUNT is that number, and costs nothing. SUM and AVG measure one sum, of the distances from a point c of
     the range [L, U]: SUM is S + c·n and AVG is c + S/n.
 
     Args:
-        each: The aggregate, over all rows of a table: without a condition and without groups.
+        call: The aggregate, over all rows of a table: without a condition and without groups.
         columns: What is known about them.
         rows: n, as the steward declares it.
 
@@ -37,4 +37,4 @@ def whole_ways(each: AggregateCall, columns: Mapping[str, Facts], rows: int) -> 
         Conditions: neighbours have equally many rows, so that n tells nothing about who is in the table: each
         row is a unit and units are exchanged. `PrivateTable` refuses any other declaration.
     """
-    return statistic(each.function).ways_over_all(each, columns, rows)
+    return statistic(call.function).ways_over_all(call, columns, rows)

@@ -30,14 +30,14 @@ __all__ = [
 
 @functools.cache
 def _modules() -> tuple[ModuleType, ...]:
-    names = (each.name for each in pkgutil.iter_modules(__path__))
+    names = (module.name for module in pkgutil.iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}") for name in names if name != "base" and name[0] != "_")
 
 
 @functools.cache
 def statistics() -> Mapping[str, Statistic]:
     """Every aggregate by its name in plans."""
-    return {each.name: each for module in _modules() for each in module.STATISTICS}
+    return {kind.name: kind for module in _modules() for kind in module.STATISTICS}
 
 
 @functools.cache

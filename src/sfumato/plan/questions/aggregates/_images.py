@@ -72,7 +72,7 @@ def image_of(
     """
     best = averages(inner)[0]
     assert isinstance(best.estimator, Average)
-    made = Image(
+    image = Image(
         best.estimator.parts,
         numbers.lower,
         numbers.upper,
@@ -80,7 +80,7 @@ def image_of(
         function=function,
         slope=slope,
     )
-    return (Part(best.measurements, made),)
+    return (Part(best.measurements, image),)
 
 
 def positive_range(name: str, asked: AggregateCall, columns: Mapping[str, Facts]) -> Range:

@@ -61,7 +61,7 @@ class Pair:
         first, second = argument_of(asked, columns), asked.other
         if first is None or second is None:
             raise QueryRefused("This aggregate takes two columns.", "Write CORR(y, x).")
-        first, second = sorted((first, second), key=lambda each: str(to_wire(each)))
+        first, second = sorted((first, second), key=lambda argument: str(to_wire(argument)))
         plain, alone = range_of(name, first, columns), range_of(name, second, columns)
         there = _there((first, second), columns)
         one = range_of(name, _only(there, first) if alone.nullable and first != second else first, columns)
@@ -108,7 +108,7 @@ class Pooled:
 
     def form(self, sizes: Sequence[Floats]) -> Floats:
         """Bounds on the coefficients of the noises from bounds on those of the parts."""
-        pooled = np.zeros((len(self.blend.noises), *np.broadcast_shapes(*(each.shape for each in sizes))))
+        pooled = np.zeros((len(self.blend.noises), *np.broadcast_shapes(*(array.shape for array in sizes))))
         for row, size in zip(self.rows, sizes, strict=True):
             pooled[row] += size
         return pooled

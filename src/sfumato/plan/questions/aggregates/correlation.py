@@ -111,7 +111,7 @@ class Correlated(Estimator):
         rest = risk * (1 - 4 * SHARE) * (1 - EPS)
         ratio, firm = _ratio(self, parts, noises, risk * SHARE)
         pair = Centred.of(
-            (self.half, self.other_half), [np.where(firm, each, 1.0) for each in parts], noises, risk
+            (self.half, self.other_half), [np.where(firm, part, 1.0) for part in parts], noises, risk
         )
         box = _Box(pair, ratio, (float(self.shift), float(self.other_shift)))
         (least, most), spread = pair.products, box.spread
@@ -130,8 +130,8 @@ class Correlated(Estimator):
                 return excess_of(pool.blend.tail(form(at), width), rest, firm & (side * at <= _FAR))
 
             step = 2 * pool.blend.reach(form(start), rest) / np.where(near > 0, near, 1.0) + 1e-300
-            found = edge(start, side * step, excess)
-            return np.where((excess(far) > 0) | (spread[0] <= 0), side, found)
+            crossing = edge(start, side * step, excess)
+            return np.where((excess(far) > 0) | (spread[0] <= 0), side, crossing)
 
         low, high = np.where(firm, end(least, -1.0), -1.0), np.where(firm, end(most, 1.0), 1.0)
         return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
@@ -162,7 +162,7 @@ class _Box:
     def sizes(self, at: Floats) -> tuple[Floats, ...]:
         """The largest coefficients of the parts' noise at a correlation, each convex in it."""
         one, two, (low, high) = self.pair.one, self.pair.two, self.ratio
-        squares = [_squares(each) for each in (one, two)]
+        squares = [_squares(centred) for centred in (one, two)]
         lifted = [(low + shift, top + shift) for (low, top), shift in zip(squares, self.shifts, strict=True)]
         weight = self._mixed(lifted[0], lifted[1])
         return (

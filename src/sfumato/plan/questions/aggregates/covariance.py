@@ -73,7 +73,7 @@ class Together(Estimator):
         firm = np.maximum(count - 1, 0.0) > pool.blend.width(pool.form((zero, zero, zero, unit)), rest)
         safe = np.where(firm, count - (1.0 if self.sample else 0.0), 1.0)
         pair = Centred.of(
-            (self.half, self.other_half), [np.where(firm, each, 1.0) for each in parts], noises, risk
+            (self.half, self.other_half), [np.where(firm, part, 1.0) for part in parts], noises, risk
         )
         least, most = pair.products
         ends = products(pair.one, pair.two)

@@ -16,10 +16,10 @@ __all__ = ["Bounding", "Needs", "Shape", "asked_for", "boundings"]
 @functools.cache
 def boundings() -> Mapping[str, Bounding]:
     """Every way of bounding by its name, in their order."""
-    names = [each.name for each in pkgutil.iter_modules(__path__)]
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
     modules = [import_module(f"{__name__}.{name}") for name in names if name != "base" and name[0] != "_"]
-    found = [getattr(module, name)() for module in modules for name in module.__all__]
-    return {each.name: each for each in sorted(found, key=lambda each: each.order)}
+    ways = [getattr(module, name)() for module in modules for name in module.__all__]
+    return {way.name: way for way in sorted(ways, key=lambda way: way.order)}
 
 
 def asked_for(name: object) -> Bounding:
@@ -28,9 +28,9 @@ def asked_for(name: object) -> Bounding:
     Raises:
         InvalidParameter: if there is none, or none that may be asked for.
     """
-    known = [each for each in boundings().values() if each.asked]
-    for each in known:
-        if isinstance(name, str) and each.name == name:
-            return each
-    listed = " or ".join(f'"{each.name}"' for each in known)
+    known = [way for way in boundings().values() if way.asked]
+    for way in known:
+        if isinstance(name, str) and way.name == name:
+            return way
+    listed = " or ".join(f'"{way.name}"' for way in known)
     raise InvalidParameter(f"bounding is {listed}, not {str(name)[:40]!r}.")
