@@ -75,7 +75,7 @@ def scannable(column: Any) -> Any:
     if target == column.type:
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return pa.chunked_array([_made(each, target) for each in chunks], target)
+    return pa.chunked_array([_made(chunk, target) for chunk in chunks], target)
 
 
 def is_zoned(native: Any) -> bool:
@@ -143,7 +143,7 @@ def valid_text(column: Any) -> Any:
         column.validate(full=True)
     except pa.ArrowInvalid:
         plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
-        return pa.array([_decoded(each) for each in plain], pa.string())
+        return pa.array([_decoded(value) for value in plain], pa.string())
     return column
 
 

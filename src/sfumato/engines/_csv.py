@@ -60,7 +60,7 @@ def _delimiter(text: str) -> str:
             break
         elif not quoted and character in _DELIMITERS:
             seen[character] += 1
-    return max(_DELIMITERS, key=lambda each: seen[each])
+    return max(_DELIMITERS, key=lambda delimiter: seen[delimiter])
 
 
 def _first_record(text: str, delimiter: str) -> list[str] | None:

@@ -28,16 +28,16 @@ def files_of(paths: tuple[str, ...], partitions: tuple[str, ...], form: str) -> 
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
             default_fragment_scan_options=options,
         )
-    found = ds.dataset(list(paths), format=read)
+    dataset = ds.dataset(list(paths), format=read)
     if not partitions:
-        return found
+        return dataset
     keys = pa.schema([(key, pa.string()) for key in partitions])
     return ds.FileSystemDataset.from_paths(
-        found.files,
-        schema=pa.unify_schemas([found.schema, keys]),
-        format=found.format,
-        filesystem=found.filesystem,
-        partitions=[_guarantee(partitions, key_values(path, len(partitions))) for path in found.files],
+        dataset.files,
+        schema=pa.unify_schemas([dataset.schema, keys]),
+        format=dataset.format,
+        filesystem=dataset.filesystem,
+        partitions=[_guarantee(partitions, key_values(path, len(partitions))) for path in dataset.files],
     )
 
 
@@ -66,7 +66,7 @@ def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
     import pyarrow.dataset as ds
 
     if isinstance(dataset, ds.UnionDataset) and not dataset._scan_options:
-        pieces = tuple(of_dataset(each, shown, remembers=remembers) for each in dataset.children)
+        pieces = tuple(of_dataset(child, shown, remembers=remembers) for child in dataset.children)
         return _together(pieces, dataset, shown, remembers=remembers)
     if isinstance(dataset, ds.InMemoryDataset):
         return frame_of(dataset.to_table())
@@ -76,8 +76,8 @@ def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
     if form in _ROWS_DECIDE:
         raise SourceUnusable(f"{shown} takes its types from rows of {form} files; give the paths instead.")
     groups: dict[tuple[Any, ...], list[Any]] = {}
-    for each in dataset.get_fragments():
-        groups.setdefault(_types(dataset.schema, each.physical_schema), []).append(each)
+    for fragment in dataset.get_fragments():
+        groups.setdefault(_types(dataset.schema, fragment.physical_schema), []).append(fragment)
     if not groups or list(groups) == [tuple(dataset.schema.types)]:
         return _one(dataset, shown, remembers=remembers)
     if dataset._scan_options:
@@ -91,7 +91,7 @@ def of_dataset(dataset: Any, shown: str, *, remembers: bool = True) -> Frame:
         )
         for types, files in groups.items()
     ]
-    pieces = tuple(_one(each, shown, remembers=remembers) for each in parts)
+    pieces = tuple(_one(part, shown, remembers=remembers) for part in parts)
     return _together(pieces, dataset, shown, remembers=remembers)
 
 
@@ -112,9 +112,9 @@ def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
 
     def read(values: list[int], ids: list[int]) -> Picked:
         """Only what is wanted: DuckDB refuses a dataset with a type that it does not know in any column."""
-        found = [types[place] for place in (*values, *ids)]
+        natives = [types[place] for place in (*values, *ids)]
         as_it_is = bool(dataset._scan_options) or len(set(names)) < len(names)
-        if any(has_runs(each) or (as_it_is and is_zoned(each)) for each in found):
+        if any(has_runs(native) or (as_it_is and is_zoned(native)) for native in natives):
             raise SourceUnusable(f"{shown} has a column that a dataset cannot give; read it into memory.")
         wanted = list(dict.fromkeys([*values, *ids]))
         at = {place: i for i, place in enumerate(wanted)}
@@ -127,7 +127,7 @@ def _one(dataset: Any, shown: str, *, remembers: bool) -> Frame:
             scannable = ds.FileSystemDataset(files, schema, dataset.format, dataset.filesystem)
         vague = frozenset(at[place] for place in wanted if not exact_as_id(types[place]))
         zoned = frozenset(at[place] for place in wanted if is_zoned(types[place]))
-        shown_at, ids_at = (tuple(at[place] for place in each) for each in (values, ids))
+        shown_at, ids_at = (tuple(at[place] for place in places) for places in (values, ids))
         return Picked(scannable, shown_at, ids_at, vague=vague, zoned=zoned, checked=False)
 
     return Frame(
@@ -151,7 +151,7 @@ def _together(pieces: tuple[Frame, ...], dataset: Any, shown: str, *, remembers:
     """Frames that are read one by one; as a whole the dataset is for the steward alone."""
     if len(pieces) == 1:
         return pieces[0]
-    files = tuple(path for each in pieces for path in each.files)
+    files = tuple(path for piece in pieces for path in piece.files)
     names = tuple(dataset.schema.names)
     return Frame(
         names, lambda wanted: (dataset, list(wanted)), pieces[0].read, shown, files, remembers, pieces

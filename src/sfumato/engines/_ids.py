@@ -57,12 +57,12 @@ def common_type(natives: Iterable[str]) -> str | None:
     Floats beside them, which is how a column of whole numbers is written where one is missing, count where
     they are whole and small enough to be exact. All else has no form that neither merges nor parts people.
     """
-    found = {_APART.get(each, each) for each in natives} - ALL_NULL
-    if not all(map(identifies, found)):
+    known = {_APART.get(native, native) for native in natives} - ALL_NULL
+    if not all(map(identifies, known)):
         return None
-    if len(found) < 2:
-        return found.pop() if found else '"NULL"'
-    return _whole(found) or ("VARCHAR" if all(map(_is_text, found)) else None)
+    if len(known) < 2:
+        return known.pop() if known else '"NULL"'
+    return _whole(known) or ("VARCHAR" if all(map(_is_text, known)) else None)
 
 
 def pointer_type(natives: Iterable[str]) -> str | None:
@@ -70,8 +70,8 @@ def pointer_type(natives: Iterable[str]) -> str | None:
 
     A pointer is declared on both ends and is never a float there; one of floats is taken for whole numbers.
     """
-    found = set(natives) - ALL_NULL
-    form = common_type(found | {"BIGINT"} if found & _EXACT.keys() else found)
+    known = set(natives) - ALL_NULL
+    form = common_type(known | {"BIGINT"} if known & _EXACT.keys() else known)
     if form is None or form in ALL_NULL:
         return form
     return _whole({form}) or ("VARCHAR" if _is_text(form) else form)
@@ -110,7 +110,7 @@ def as_id(column: str, native: str, form: str) -> str:
 
 def _whole(natives: set[str]) -> str | None:
     """The type that holds all whole numbers of these; floats may be among them, but not alone."""
-    widths = {_width(each) for each in natives if each not in _EXACT}
+    widths = {_width(native) for native in natives if native not in _EXACT}
     if not widths or None in widths:
         return None
     return "HUGEINT" if "HUGEINT" in widths else "BIGINT"

@@ -50,6 +50,6 @@ def is_known(connection: Any) -> bool:
     """Whether all digests are as they are on record."""
     calls = [DUCKDB.digest.sql(1).format(arguments) for arguments in KNOWN]
     with contextlib.suppress(Exception):  # there may be no such function any more
-        (found,) = connection.execute(f"SELECT {', '.join(calls)}").fetchall()
-        return bool(found == tuple(KNOWN.values()))
+        (values,) = connection.execute(f"SELECT {', '.join(calls)}").fetchall()
+        return bool(values == tuple(KNOWN.values()))
     return False

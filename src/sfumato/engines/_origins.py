@@ -64,8 +64,8 @@ def origins_of(
         located = read_arrow_files(located.paths, located.partitions, located.shown)
     if isinstance(located, Frame):
         frames = located.pieces or (located,)
-        _check_found([each.names for each in frames], [*values, *ids], located.shown)
-        return [_picked(connection, each, values, ids) for each in frames]
+        _check_found([frame.names for frame in frames], [*values, *ids], located.shown)
+        return [_picked(connection, frame, values, ids) for frame in frames]
     if isinstance(located, Database) or located.format == "csv":
         scans = [scan_of(connection, located)]
     else:
@@ -73,19 +73,19 @@ def origins_of(
     held = [columns_of(connection, scan, located.shown) for scan in scans]
     if scans[0].note is not None and ids:
         return [_prepared(scans[0], scans[0].note, held[0], values, ids, kinds, located.shown)]
-    _check_found([[each.name for each in columns] for columns in held], [*values, *ids], located.shown)
+    _check_found([[column.name for column in columns] for columns in held], [*values, *ids], located.shown)
     origins: list[Origin] = []
     for scan, columns in zip(scans, held, strict=True):
-        if isinstance(located, Files) and any(each.casefold() in scan.millis for each in (*values, *ids)):
+        if isinstance(located, Files) and any(name.casefold() in scan.millis for name in (*values, *ids)):
             read = read_parquet_files(scan.paths, located.partitions, located.shown)
-            origins += [_picked(connection, each, values, ids) for each in read.pieces or (read,)]
+            origins += [_picked(connection, frame, values, ids) for frame in read.pieces or (read,)]
         else:
             names = [column.name for column in columns]
-            places = [_place(each, names, located.shown) for each in (*values, *ids)]
-            found = [None if place is None else columns[place] for place in places]
-            _check_stored(found, scan.generated, located.shown)
-            exact = [_exact(each, scan.vague) for each in found]
-            shown_ids = [None if each is None else _as_id(each) for each in exact[len(values) :]]
+            places = [_place(name, names, located.shown) for name in (*values, *ids)]
+            wanted = [None if place is None else columns[place] for place in places]
+            _check_stored(wanted, scan.generated, located.shown)
+            exact = [_exact(column, scan.vague) for column in wanted]
+            shown_ids = [None if column is None else _as_id(column) for column in exact[len(values) :]]
             origins.append(Origin(scan, tuple(exact[: len(values)]), tuple(shown_ids)))
     return origins
 
@@ -123,20 +123,22 @@ def _prepared(
     unit = Column(note.unit, UNIT_COLUMN, note.ids)
     names = [column.name for column in columns]
     exact = {name.casefold() for name in note.exact}
-    found = [columns[_position(each, names, shown)] for each in values]
-    found = [each if each.name.casefold() in exact else replace(each, own=_VAGUE) for each in found]
+    shown_values = [columns[_position(name, names, shown)] for name in values]
+    shown_values = [
+        column if column.name.casefold() in exact else replace(column, own=_VAGUE) for column in shown_values
+    ]
     shown_ids = [unit]
-    for each in ids[1:]:
-        if each.casefold() == note.unit.casefold():
+    for pointer in ids[1:]:
+        if pointer.casefold() == note.unit.casefold():
             shown_ids.append(unit)
-        elif each.casefold() in exact:
-            shown_ids.append(columns[_position(each, names, shown)])
+        elif pointer.casefold() in exact:
+            shown_ids.append(columns[_position(pointer, names, shown)])
         else:
             raise SourceUnusable(
-                f'{shown} was prepared without "{each[:100]}" as its source has it, and other tables point '
-                "to that column; name the source itself."
+                f'{shown} was prepared without "{pointer[:100]}" as its source has it, and other tables '
+                "point to that column; name the source itself."
             )
-    return Origin(scan, tuple(found), tuple(shown_ids))
+    return Origin(scan, tuple(shown_values), tuple(shown_ids))
 
 
 def _position(name: str, names: Sequence[str], shown: str) -> int:
@@ -155,8 +157,8 @@ def _check_found(parts: Sequence[Sequence[str]], wanted: Sequence[str], shown: s
 
 
 def _place(name: str, names: Sequence[str], shown: str) -> int | None:
-    exact = [i for i, each in enumerate(names) if each == name]
-    near = exact or [i for i, each in enumerate(names) if each.casefold() == name.casefold()]
+    exact = [i for i, other in enumerate(names) if other == name]
+    near = exact or [i for i, other in enumerate(names) if other.casefold() == name.casefold()]
     if len(near) > 1:
         raise SourceUnusable(f'{shown} has several columns "{name[:100]}"; rename them in the source.')
     return near[0] if near else None
@@ -176,28 +178,30 @@ def _picked(connection: Any, frame: Frame, values: list[str], ids: list[str]) ->
     places = [_place(name, frame.names, frame.shown) for name in wanted]
     there = [place for place in places if place is not None]
     split = sum(place is not None for place in places[: len(values)])
-    made: list[Column] | None = None
+    columns: list[Column] | None = None
     try:
         picked = frame.read(there[:split], there[split:])
         relation, at = connection.from_arrow(picked.scannable), (*picked.values, *picked.ids)
-        made = [
+        columns = [
             Column(frame.names[i], relation.columns[j], str(relation.types[j]), not picked.checked)
             for i, j in zip(there, at, strict=True)
         ]
-        made = [replace(each, own=_own(each.native, picked, j)) for each, j in zip(made, at, strict=True)]
-        made[split:] = map(_as_id, made[split:])
+        columns = [
+            replace(column, own=_own(column.native, picked, j)) for column, j in zip(columns, at, strict=True)
+        ]
+        columns[split:] = map(_as_id, columns[split:])
     except Exception:  # its text may hold data
-        made = None
-    if made is None:
+        columns = None
+    if columns is None:
         for name, place in zip(wanted, places, strict=True):
             if place is not None and native_of(connection, frame, place) is None:
                 raise SourceUnusable(f'{frame.shown}: column "{name[:100]}" has a type that cannot be read.')
         raise SourceUnusable(f"{frame.shown} cannot be read; check that it is whole.")
-    left = iter(made)
-    found = [None if place is None else next(left) for place in places]
+    left = iter(columns)
+    by_place = [None if place is None else next(left) for place in places]
     seen = stamps_of(frame.files) if frame.remembers else None
     scan = Scan("", frame=picked.scannable, files=frame.files, seen=seen)
-    return Origin(scan, tuple(found[: len(values)]), tuple(found[len(values) :]))
+    return Origin(scan, tuple(by_place[: len(values)]), tuple(by_place[len(values) :]))
 
 
 def _own(native: str, picked: Picked, place: int) -> str | None:
@@ -251,7 +255,7 @@ def _csv(files: Files, *, strict: bool) -> Scan:
         "hive_partitioning = false)"
     )
     if files.partitions:
-        keys = [f"{each} AS k{i}" for i, each in enumerate(key_columns(files.paths, files.partitions))]
+        keys = [f"{sql} AS k{i}" for i, sql in enumerate(key_columns(files.paths, files.partitions))]
         text = f"(SELECT *, {', '.join(keys)} FROM {text})"
     fields = frozenset(f"c{i}" for i in range(len(header.names)))
     check_keys(files, files.above + files.partitions, fields)
@@ -273,7 +277,7 @@ def _database(connection: Any, database: Database) -> Scan:
         note = read_note(connection, alias, database.shown)
         tables.remove(("main", METADATA))
     if database.table is not None:
-        tables = [each for each in tables if database.table in (each[1], f"{each[0]}.{each[1]}")]
+        tables = [table for table in tables if database.table in (table[1], f"{table[0]}.{table[1]}")]
     if len(tables) != 1:
         raise SourceUnusable(
             f"{database.shown} must lead to one table of a DuckDB file; name it, as in shop.duckdb::visits."

@@ -28,7 +28,7 @@ def parquet_parts(connection: Any, files: Files) -> list[Scan]:
     fails on a row that it cannot hold and makes one id of two. The footers tell before a row is read.
     """
     held = _footers(connection, files)
-    check_keys(files, files.above, frozenset(_name(each) for some in held.values() for each in some))
+    check_keys(files, files.above, frozenset(_name(field) for some in held.values() for field in some))
     groups: dict[Fields, list[str]] = {}
     for path in files.paths:
         groups.setdefault(held.get(path, ()), []).append(path)
@@ -83,8 +83,8 @@ def _scan(files: Files, paths: tuple[str, ...], fields: Fields) -> Scan:
         text,
         names,
         paths,
-        millis=frozenset(_name(each) for each in fields if _is_millis(each)),
-        vague=frozenset(_name(each) for each in fields if _is_vague(each)),
+        millis=frozenset(_name(field) for field in fields if _is_millis(field)),
+        vague=frozenset(_name(field) for field in fields if _is_vague(field)),
     )
 
 

@@ -52,7 +52,7 @@ def key_columns(paths: Sequence[str], keys: Sequence[str]) -> list[str]:
     """The values of each key as SQL: that of a file is found by its place in the list that is read."""
     values = [key_values(path, len(keys)) for path in paths]
     return [
-        f"CAST([{', '.join('NULL' if each is None else literal(each) for each in held)}] AS VARCHAR[])"
+        f"CAST([{', '.join('NULL' if value is None else literal(value) for value in held)}] AS VARCHAR[])"
         f"[CAST(file_index AS BIGINT) + 1]"
         for held in zip(*values, strict=True)
     ]

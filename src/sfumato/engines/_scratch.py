@@ -66,10 +66,10 @@ def _sweep(place: Path, prefix: str) -> None:
 def _is_own(entry: os.DirEntry[str]) -> bool:
     """Whether it is a folder of this user that nobody else may enter, and not a link to one."""
     try:
-        found = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _locked(path: Path, *, make: bool) -> int:

@@ -126,9 +126,12 @@ def plan_table(
     note = origins[0].scan.note if unit is not None else None
     forms = [
         _form(
-            [origin.ids[i] for origin in origins], each, located.shown, points=i >= len(ids) - len(pointers)
+            [origin.ids[i] for origin in origins],
+            id_name,
+            located.shown,
+            points=i >= len(ids) - len(pointers),
         )
-        for i, each in enumerate(ids)
+        for i, id_name in enumerate(ids)
     ]
     collated = isinstance(located, Database)  # no other source can have a collation of its own
     shown_ids = [*([] if unit is None else [UNIT_COLUMN]), *map(pointer_column, pointers)]
@@ -148,20 +151,24 @@ def plan_table(
             for public, form, column in zip(shown_ids, forms, origin.ids, strict=True)
         ]
         select += map(quoted, ranks)
-        found = [each for each in (*origin.values, *origin.ids) if each is not None]
-        inner = dict.fromkeys(quoted(column.inner) for column in found)
+        present = [column for column in (*origin.values, *origin.ids) if column is not None]
+        inner = dict.fromkeys(quoted(column.inner) for column in present)
         parts.append(Slice(origin.scan, tuple(select) or ("NULL AS nothing",), tuple(inner)))
     exact = tuple(
         public
         for i, (public, kind) in enumerate(columns.items())
-        if keeps_apart({each.own or each.native for origin in origins if (each := origin.values[i])}, kind)
+        if keeps_apart(
+            {stored.own or stored.native for origin in origins if (stored := origin.values[i])}, kind
+        )
     )
     return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact)
 
 
 def _check_names(columns: Mapping[str, Kind], shown: str) -> None:
-    kept = {name: what for name, what in _KEPT.items() if any(each.casefold() == name for each in columns)}
-    kept |= {each: "pointers" for each in columns if each.casefold().startswith(POINTER_PREFIX)}
+    kept = {
+        name: what for name, what in _KEPT.items() if any(column.casefold() == name for column in columns)
+    }
+    kept |= {column: "pointers" for column in columns if column.casefold().startswith(POINTER_PREFIX)}
     for name, what in kept.items():
         raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
 
@@ -170,13 +177,13 @@ def _value(column: Column | None, name: str, kind: Kind, shown: str, *, collated
     """SQL for a declared column in its canonical type."""
     if column is None:
         return f"CAST(NULL AS {CANONICAL[kind]})"
-    made = cast(_inner(column, collated=collated), column.native, kind)
-    if made is None:
+    sql = cast(_inner(column, collated=collated), column.native, kind)
+    if sql is None:
         is_now = kind_of(column.native)
         raise SourceUnusable(
             f'{shown}: column "{name[:100]}" cannot be read as {kind}; the source has it as {is_now}.'
         )
-    return made
+    return sql
 
 
 def _id(column: Column | None, form: str, *, collated: bool) -> str:

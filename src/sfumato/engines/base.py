@@ -215,7 +215,7 @@ def engine(name: str = "duckdb", /, **options: Any) -> Engine:
         raise InvalidParameter(f"There is no engine {str(name)[:40]!r}; engines: {names}.")
     make: Callable[..., Engine] = known[name].load()
     taken = inspect.signature(make).parameters.values()
-    if not any(each.kind is each.VAR_KEYWORD for each in taken):
-        for option in options.keys() - {each.name for each in taken}:
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
+        for option in options.keys() - {parameter.name for parameter in taken}:
             raise InvalidParameter(f"The engine {name} does not take {option}; leave it out.")
     return make(**options)

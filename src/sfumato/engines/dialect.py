@@ -152,7 +152,7 @@ def _listed(count: int) -> list[str]:
 
 
 def _md5(count: int) -> str:
-    parts = [f"COALESCE(TRY_CAST({each} AS VARCHAR), '!')" for each in _listed(count)]
+    parts = [f"COALESCE(TRY_CAST({argument} AS VARCHAR), '!')" for argument in _listed(count)]
     return f"MD5({' || CHR(31) || '.join(parts)})"
 
 

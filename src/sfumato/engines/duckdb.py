@@ -172,7 +172,7 @@ class DuckDB:
         with self._lock:
             self._check_open()
             key = name.lower()
-            others = {each: table for each, table in self._tables.items() if each != key}
+            others = {other: table for other, table in self._tables.items() if other != key}
             connection, goes_on = self._connection, self._connection is not None and not self._locked
             if not goes_on or len(others) < len(self._tables):
                 connection, goes_on = self._connect(), False
@@ -226,7 +226,7 @@ class DuckDB:
             Cancelled: on Ctrl-C; the engine stays usable.
         """
         if not all(
-            isinstance(each, exp.Select | exp.SetOperation) for each in (statement, guard or statement)
+            isinstance(tree, exp.Select | exp.SetOperation) for tree in (statement, guard or statement)
         ):
             raise EngineFailed(_STRANGE)
         self._check_open()
@@ -239,12 +239,12 @@ class DuckDB:
                 raise EngineFailed(_STALE)
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
             held = self._held
-            named = {each.name.lower() for each in statement.find_all(exp.Table)}
+            named = {table.name.lower() for table in statement.find_all(exp.Table)}
             watched = [table for key, table in self._tables.items() if key in named]
 
         def read() -> Any:
             before = [table.stamps() for table in watched]
-            texts = [self.dialect.text(each) for each in (statement, guard) if each]
+            texts = [self.dialect.text(tree) for tree in (statement, guard) if tree]
             for text in texts:
                 parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
                 if not is_plain_select(parsed, tables, functions):
@@ -275,8 +275,8 @@ class DuckDB:
         """
         statement = some_values(name, column, limit)
         self._check_public(name)
-        found = self.fetch(statement).column(0).to_pylist()
-        return in_order(found) if len(found) <= limit else None
+        values = self.fetch(statement).column(0).to_pylist()
+        return in_order(values) if len(values) <= limit else None
 
     def is_unique(self, name: str, columns: Sequence[str]) -> bool:
         """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
@@ -349,8 +349,8 @@ class DuckDB:
         if self.memory is not None:
             settings["memory_limit"] = self.memory
         connection = duckdb.connect(":memory:", config=settings)
-        found = {row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
-        connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(found - _OPTIMIZERS))])
+        optimizers = {row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
+        connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(optimizers - _OPTIMIZERS))])
         for command in _AFTER:
             connection.execute(command)
         if DuckDB._dialect is None:

@@ -71,13 +71,13 @@ def frame_of(source: object) -> Frame:
     """
     family = type(source).__module__.partition(".")[0]
     reader = _READERS.get(family)
-    made = None if reader is None else reader(source)
-    if made is None:
+    frame = None if reader is None else reader(source)
+    if frame is None:
         raise SourceUnusable(
             "A source is a path, a pyarrow Table or Dataset, or a pandas or Polars frame "
             f"that is already read, not {type(source).__name__[:40]}."
         )
-    return made
+    return frame
 
 
 def _of_pyarrow(source: Any) -> Frame | None:
@@ -138,27 +138,27 @@ def _in_memory(
     import pyarrow as pa
 
     def read(values: list[int], ids: list[int]) -> Picked:
-        made: list[Any] = []
+        arrays: list[Any] = []
         natives: dict[int, Any] = {}
         for place, position in enumerate((*values, *ids)):
             odd = cells(position)
             if odd is None:
                 native = column(position)
                 natives[place] = native.type
-                made.append(valid_text(scannable(native)))
+                arrays.append(valid_text(scannable(native)))
             elif place < len(values):
-                made.append(pa.array(texts_of(odd), pa.string()))
+                arrays.append(pa.array(texts_of(odd), pa.string()))
             else:
-                made.append(pa.array(ids_of(odd), pa.binary()))
-        table = pa.Table.from_arrays(made, names=[f"c{i}" for i in range(len(made))])
-        at = tuple(range(len(made)))
+                arrays.append(pa.array(ids_of(odd), pa.binary()))
+        table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+        at = tuple(range(len(arrays)))
         return Picked(
             table,
             at[: len(values)],
             at[len(values) :],
             objects=frozenset(at) - natives.keys(),
-            vague=frozenset(place for place, each in natives.items() if not exact_as_id(each)),
-            zoned=frozenset(place for place, each in natives.items() if is_zoned(each)),
+            vague=frozenset(place for place, kind in natives.items() if not exact_as_id(kind)),
+            zoned=frozenset(place for place, kind in natives.items() if is_zoned(kind)),
         )
 
     return Frame(names, lambda wanted: _table([readable(column(i)) for i in wanted]), read)
@@ -182,7 +182,7 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
         else:
             dataset = files_of(paths, partitions, "ipc")
             schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
-            alike = all(each.equals(schemas[0]) for each in schemas)
+            alike = all(schema.equals(schemas[0]) for schema in schemas)
             frame = of_dataset(dataset, shown, remembers=False) if alike else None
     except Exception:  # its text may hold data; what to do is the same whatever the reason
         frame = None

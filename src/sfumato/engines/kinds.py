@@ -71,22 +71,22 @@ def cast(column: str, native: str, kind: Kind) -> str | None:
     Returns:
         The expression, or None if no cast is defined.
     """
-    target, found = CANONICAL[kind], kind_of(native)
+    target, own_kind = CANONICAL[kind], kind_of(native)
     if native == target:
         return column
     if native in ALL_NULL:
         return f"CAST({column} AS {target})"
-    if found not in _FITTING[kind]:
+    if own_kind not in _FITTING[kind]:
         return None
     if native in _LOSSLESS[target] or (native.startswith("ENUM(") and target == "VARCHAR"):
         return f"CAST({column} AS {target})"
     if native == "BIGNUM":  # DuckDB's own TRY_CAST raises on more than 64 bits, and the instance is lost
-        column, native, found = f"CAST({column} AS VARCHAR)", "VARCHAR", "text"
-    if kind == "boolean" and found == "float":  # NaN is not a truth value
+        column, native, own_kind = f"CAST({column} AS VARCHAR)", "VARCHAR", "text"
+    if kind == "boolean" and own_kind == "float":  # NaN is not a truth value
         return f"TRY_CAST(TRY_CAST({column} AS BIGINT) AS BOOLEAN)"
     if kind == "date":  # text and timestamps can say "infinity", which is not a day
         day = f"TRY_CAST({column} AS DATE)"
         return f"CASE WHEN isfinite({day}) THEN {day} END"
-    if found == "text" and native != "VARCHAR":
+    if own_kind == "text" and native != "VARCHAR":
         return f"TRY_CAST(CAST({column} AS VARCHAR) AS {target})"
     return f"TRY_CAST({column} AS {target})"

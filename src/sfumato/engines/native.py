@@ -79,18 +79,18 @@ def native_table(
     if isinstance(located, Files) and located.format == "arrow":
         located = read_arrow_files(located.paths, located.partitions, located.shown)
     if isinstance(located, Frame):
-        scan, found = _pick(connection, located, choose(located.names))
+        scan, columns = _pick(connection, located, choose(located.names))
     else:
         scan = scan_of(connection, located, strict=True)
         held = columns_of(connection, scan, located.shown)
-        found = [held[i] for i in choose([column.name for column in held])]
+        columns = [held[i] for i in choose([column.name for column in held])]
     collated = isinstance(located, Database)
     select = tuple(
-        f"{_as_it_is(column, collated=collated)} AS {quoted(f'c{i}')}" for i, column in enumerate(found)
+        f"{_as_it_is(column, collated=collated)} AS {quoted(f'c{i}')}" for i, column in enumerate(columns)
     )
-    made = tuple(Column(column.name, f"c{i}", column.native) for i, column in enumerate(found))
-    inner = tuple(dict.fromkeys(quoted(column.inner) for column in found))
-    return Table(name, (Slice(scan, select, inner),), has_unit=False), made
+    shown = tuple(Column(column.name, f"c{i}", column.native) for i, column in enumerate(columns))
+    inner = tuple(dict.fromkeys(quoted(column.inner) for column in columns))
+    return Table(name, (Slice(scan, select, inner),), has_unit=False), shown
 
 
 def _as_it_is(column: Column, *, collated: bool) -> str:
@@ -101,23 +101,23 @@ def _as_it_is(column: Column, *, collated: bool) -> str:
 
 def _pick(connection: Any, frame: Frame, positions: Sequence[int]) -> tuple[Scan, list[Column]]:
     wanted = list(positions)
-    made: list[Column] | None = None
+    columns: list[Column] | None = None
     try:
         scannable, at = frame.pick(wanted)
         relation = connection.from_arrow(scannable)
-        made = [
+        columns = [
             Column(frame.names[i], relation.columns[j], str(relation.types[j]))
             for i, j in zip(wanted, at, strict=True)
         ]
     except Exception:  # its text may hold data
-        made = None
-    if made is not None:
+        columns = None
+    if columns is not None:
         for i, j in zip(wanted, at, strict=True):
             if not is_text_valid(scannable, j):
                 raise SourceUnusable(
                     f'{frame.shown}: column "{frame.names[i][:100]}" holds text that is not UTF-8.'
                 )
-        return Scan("", frame=scannable, files=frame.files), made
+        return Scan("", frame=scannable, files=frame.files), columns
     for i in wanted:
         if native_of(connection, frame, i) is None:
             raise SourceUnusable(

@@ -149,23 +149,23 @@ def statement(
     name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
 ) -> str:
     """The SELECT over an attached table whose rows a prepared file has, in their order."""
-    columns = [quoted(each) for each in kinds]
+    columns = [quoted(column) for column in kinds]
     shown = [
-        f"{dialect.text(one_form(_column(each), kind, dialect))} AS {quoted(each)}"
-        for each, kind in kinds.items()
+        f"{dialect.text(one_form(_column(column), kind, dialect))} AS {quoted(column)}"
+        for column, kind in kinds.items()
     ]
     unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
     rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    found = rank(columns, _number(salt), dialect.digest)
+    rank_sql = rank(columns, _number(salt), dialect.digest)
     if not groups:
-        ranked = f"SELECT {listed}, {_narrow(found)} AS {ranks} FROM ({rows}) AS r"
+        ranked = f"SELECT {listed}, {_narrow(rank_sql)} AS {ranks} FROM ({rows}) AS r"
         return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
-    keys = [canonical(each, kinds[each], dialect) for each in groups]
+    keys = [canonical(column, kinds[column], dialect) for column in groups]
     group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest)
-    whole = f"SELECT {listed}, {found} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
-    made = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
-    narrow = [f"{_narrow(sql)} AS {quoted(each)}" for each, sql in made.items()]
+    whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
+    numbers = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
+    narrow = [f"{_narrow(sql)} AS {quoted(column)}" for column, sql in numbers.items()]
     ranked = f"SELECT {', '.join([listed, *narrow])} FROM ({whole}) AS q"
     return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
 
@@ -289,10 +289,10 @@ def _unit_of(table: PrivateTable) -> str:
 
 def _grouping(table: PrivateTable, unit: str, group_by: str | Sequence[str]) -> tuple[str, ...]:
     """The columns to group by as they are declared, each once."""
-    declared = {each.casefold(): each for each in table.schema}
-    found: dict[str, None] = {}
-    for each in (group_by,) if isinstance(group_by, str) else tuple(group_by):
-        name = str(each)
+    declared = {column.casefold(): column for column in table.schema}
+    grouping: dict[str, None] = {}
+    for given in (group_by,) if isinstance(group_by, str) else tuple(group_by):
+        name = str(given)
         if name.casefold() == unit.casefold():
             raise InvalidParameter(f"{unit} is the privacy unit, not a group; group by other columns.")
         if name.casefold() not in declared:
@@ -300,8 +300,8 @@ def _grouping(table: PrivateTable, unit: str, group_by: str | Sequence[str]) -> 
             raise InvalidParameter(
                 f"{table.name} has no declared column {name[:60]!r} to group by; it has {', '.join(others)}."
             )
-        found[declared[name.casefold()]] = None
-    return tuple(found)
+        grouping[declared[name.casefold()]] = None
+    return tuple(grouping)
 
 
 def _checked(salt: bytes) -> bytes:
@@ -318,7 +318,7 @@ def _target(path: str | Path, located: Located, *, force: bool) -> Path:
         raise InvalidParameter(f"A prepared file's name ends in {' or '.join(_SUFFIXES)}.")
     if not target.parent.is_dir():
         raise InvalidParameter(f"There is no folder for {target.name[:100]}; make it first.")
-    if any(os.path.realpath(each) == os.path.realpath(target) for each in _read_from(located)):
+    if any(os.path.realpath(read_path) == os.path.realpath(target) for read_path in _read_from(located)):
         raise InvalidParameter("The table is read from that file; name another one.")
     _check_free(target, force=force)
     return target
@@ -338,15 +338,15 @@ def _read_from(located: Located) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _private_folder(target: Path) -> Iterator[Path]:
     """A folder beside the target that its owner alone may enter; gone afterwards with all that is in it."""
-    made: Scratch | None = None
+    folder: Scratch | None = None
     with contextlib.suppress(OSError):
-        made = Scratch(target.parent, prefix=".sfumato-")
-    if made is None:
+        folder = Scratch(target.parent, prefix=".sfumato-")
+    if folder is None:
         raise SourceUnusable(f"{target.name[:100]} cannot be written there; check the folder's permissions.")
     try:
-        yield made.path
+        yield folder.path
     finally:
-        made.remove()
+        folder.remove()
 
 
 def _move(draft: Path, target: Path, *, force: bool) -> None:

@@ -51,15 +51,17 @@ class Note:
     def public_name(self, inner: str) -> str | None:
         """What a column of the file is called to the outside; None: it is not shown."""
         if inner == UNIT_COLUMN:
-            declared = {each.casefold() for each in self.columns}
+            declared = {column.casefold() for column in self.columns}
             return None if self.unit.casefold() in declared else self.unit
         return None if inner in _RANKS else inner
 
     def grouping(self, columns: Iterable[str]) -> tuple[str, ...]:
         """The columns of the grouping as they are declared now; empty if there is none or one is missing."""
-        declared = {each.casefold(): each for each in columns}
-        found = tuple(declared[each.casefold()] for each in self.groups if each.casefold() in declared)
-        return found if len(found) == len(self.groups) else ()
+        declared = {column.casefold(): column for column in columns}
+        grouping = tuple(
+            declared[column.casefold()] for column in self.groups if column.casefold() in declared
+        )
+        return grouping if len(grouping) == len(self.groups) else ()
 
     def check(self, columns: Mapping[str, Kind], unit: str, shown: str) -> None:
         """Refuse a declaration that the file was not prepared for.
@@ -103,14 +105,14 @@ def _typed(connection: Any, database: str, note: Note) -> Note | None:
     A generated column may give another value in each read (`random()`); its expression is where a default
     would, and a prepared table has none.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT column_name, data_type, column_default FROM duckdb_columns() "
         "WHERE database_name = ? AND schema_name = 'main' AND table_name = ?",
         [database, note.table],
     ).fetchall()
-    types = {name: native for name, native, _ in found}
+    types = {name: native for name, native, _ in rows}
     ranks = _RANKS if note.groups else _RANKS[:1]
-    if any(default is not None for *_, default in found) or {types[each] for each in ranks} != {"UINTEGER"}:
+    if any(default is not None for *_, default in rows) or {types[rank] for rank in ranks} != {"UINTEGER"}:
         return None
     return replace(note, ids=types[UNIT_COLUMN])
 

@@ -25,8 +25,8 @@ def some_values(table: str, column: str, limit: int) -> exp.Select:
 
 def some_rows(table: str, columns: Sequence[str], limit: int) -> exp.Select:
     """Distinct combinations of columns, NULL among them, up to `limit` and one more."""
-    found = exp.select(*(_quoted(each) for each in columns)).distinct().from_(_table(table))
-    return found.limit(_whole(limit) + 1)
+    select = exp.select(*(_quoted(column) for column in columns)).distinct().from_(_table(table))
+    return select.limit(_whole(limit) + 1)
 
 
 def repeated(table: str, columns: Sequence[str]) -> exp.Select:
@@ -39,8 +39,8 @@ def repeated(table: str, columns: Sequence[str]) -> exp.Select:
     return (
         exp.select("COUNT(*) AS n")
         .from_(_table(table))
-        .where(*(_known(each) for each in columns))
-        .group_by(*(_quoted(each) for each in columns))
+        .where(*(_known(column) for column in columns))
+        .group_by(*(_quoted(column) for column in columns))
         .having("COUNT(*) > 1")
         .limit(1)
     )

@@ -87,8 +87,8 @@ def locate(source: Source) -> Located:
     """
     if isinstance(source, str | Path):
         return _from_text(os.fspath(source))
-    if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
-        return _from_list([os.fspath(each) for each in source])
+    if isinstance(source, list | tuple) and source and all(isinstance(path, str | Path) for path in source):
+        return _from_list([os.fspath(path) for path in source])
     return frame_of(source)
 
 
@@ -124,14 +124,14 @@ def _from_text(text: str) -> Located:
     if os.path.isfile(text):
         return _files([text], shown, root=os.path.dirname(text))
     if any(character in text for character in WILD):
-        found = [each for each in glob.glob(text, recursive=True) if os.path.isfile(each)]
-        return _files(found, shown, root=_fixed_part(text))
+        files = [file for file in glob.glob(text, recursive=True) if os.path.isfile(file)]
+        return _files(files, shown, root=_fixed_part(text))
     raise SourceUnusable(f"{shown} does not exist; check the path.")
 
 
 def _from_list(texts: list[str]) -> Files:
     shown = f'The list of {len(texts)} paths from "{texts[0][:200]}" on'
-    if not all(os.path.isfile(each) for each in texts):
+    if not all(os.path.isfile(path) for path in texts):
         raise SourceUnusable(f"{shown} names something that is not a file; list files only.")
     return _files(texts, shown, root=os.path.commonpath([os.path.dirname(os.path.abspath(e)) for e in texts]))
 
@@ -139,8 +139,8 @@ def _from_list(texts: list[str]) -> Files:
 def _inside(folder: str) -> Iterable[str]:
     """The data files of a folder and the folders in it; names that start with `_` or `.` are bookkeeping."""
     for root, folders, files in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each[0] not in "_.")
-        yield from (os.path.join(root, each) for each in files if each[0] not in "_." and _format(each))
+        folders[:] = sorted(name for name in folders if name[0] not in "_.")
+        yield from (os.path.join(root, name) for name in files if name[0] not in "_." and _format(name))
 
 
 def _fixed_part(pattern: str) -> str:
@@ -151,7 +151,7 @@ def _fixed_part(pattern: str) -> str:
 
 def _format(path: str) -> Format | None:
     name = os.path.basename(path).lower()
-    return next((each for suffix, each in _FORMATS.items() if name.endswith(suffix)), None)
+    return next((form for suffix, form in _FORMATS.items() if name.endswith(suffix)), None)
 
 
 def _files(paths: list[str], shown: str, *, root: str) -> Files:
@@ -169,7 +169,7 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
         raise SourceUnusable(f"{shown} is partitioned unevenly; all files must lie under the same keys.")
     (partitions,) = keys
     above = _partition_keys(os.path.join(os.path.abspath(root), "file")) if partitions else ()
-    if {each.casefold() for each in above} & {each.casefold() for each in partitions}:
+    if {key.casefold() for key in above} & {key.casefold() for key in partitions}:
         raise SourceUnusable(
             f"{shown} has a key=value folder above it with one of its keys; move the source."
         )
@@ -181,8 +181,8 @@ def _files(paths: list[str], shown: str, *, root: str) -> Files:
 
 def _each_once(paths: list[str]) -> tuple[str, ...]:
     """Absolute paths, sorted; of several symbolic links to one file the first."""
-    found = sorted({os.path.abspath(path) for path in paths}, reverse=True)
-    return tuple(sorted({os.path.realpath(path): path for path in found}.values()))
+    absolute = sorted({os.path.abspath(path) for path in paths}, reverse=True)
+    return tuple(sorted({os.path.realpath(path): path for path in absolute}.values()))
 
 
 def _check_names(paths: tuple[str, ...], keys: int, shown: str) -> None:

@@ -33,8 +33,8 @@ def filled(template: str, writer: str, arguments: Sequence[exp.Expr]) -> exp.Exp
         writer: The sqlglot dialect that it is written in.
         arguments: What fills the holes.
     """
-    made: exp.Expr = _maker(template, writer)(arguments, set())
-    return made
+    node: exp.Expr = _maker(template, writer)(arguments, set())
+    return node
 
 
 def atom(node: exp.Expr) -> exp.Expr:
@@ -50,9 +50,9 @@ def _maker(template: str, writer: str) -> _Maker:
 
 def _of_node(node: exp.Expr, tight: bool) -> _Maker:
     # As a string where the grammar wants one.
-    found = _HOLE.fullmatch(node.name) if isinstance(node, exp.Column | exp.Literal) else None
-    if found is not None:
-        return _of_hole(int(found[1]), tight)
+    hole = _HOLE.fullmatch(node.name) if isinstance(node, exp.Column | exp.Literal) else None
+    if hole is not None:
+        return _of_hole(int(hole[1]), tight)
     kind, inside = type(node), isinstance(node, _TIGHT) and not isinstance(node, exp.Paren | exp.Func)
     parts = [(name, _of_value(value, inside)) for name, value in node.args.items()]
 

@@ -103,9 +103,9 @@ def _unclosed(read: Callable[[int], bytes], delimiter: bytes) -> Literal["quote"
         if b'"' not in held:
             rest = _begun(held[max(map(held.rfind, ends)) + 1 :])
             continue
-        found = fields.match(held)
-        assert found is not None  # it may be empty
-        rest = held[found.end() :]
+        match = fields.match(held)
+        assert match is not None  # it may be empty
+        rest = held[match.end() :]
         if rest.lstrip(b" ").startswith(b'"'):
             ended = last.match(rest)
             closed = ended is not None and 0 < ended.end() < len(rest)
