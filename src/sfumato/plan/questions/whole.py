@@ -23,8 +23,8 @@ def whole_ways(call: AggregateCall, columns: Mapping[str, Facts], rows: int) -> 
         rows: n, as the steward declares it.
 
     Privacy:
-        Claim: the sum S has sensitivity U − L under exchange (`plan.questions.sensitivity`, *Weights*, one
-        group), so that AVG has (U − L)/n; dividing by n and adding c are post-processing by public
+        Claim: the sum S has sensitivity U − L under exchange (lemma `anywhere` of `plan.questions.bounding`,
+        one group), so that AVG has (U − L)/n; dividing by n and adding c are post-processing by public
         constants. With c in [L, U] a row adds a number in [L − c, U − c], which holds 0: what a missing
         number adds too. So this is true whatever the data are, also where they have another number of rows
         than is declared, or NULL in a column that is declared to have none: then the answer is off, and the

@@ -52,18 +52,12 @@ def lower(
         salt: The key of the hash that chooses groups, of 63 bits.
 
     Privacy:
-        The sensitivities of `plan.questions.sensitivity` rely on three things that hold here by
-        construction, whatever the rows are: each row's contribution is clamped to the measurement's [lower,
-        upper]; with a unit column, rows without a unit are dropped and the weights of one unit's rows add up
-        to at most max_rows·WEIGHT, since w = (max_rows·WEIGHT) // max(n, max_rows) for n rows; and a unit
-        counts in its g groups with (max_groups·WEIGHT) // max(g, max_groups) each. Rows outside the public
-        keys are left out of both the groups and n. Units are told apart by the engine's `UNIT_COLUMN`, never
-        by a cast. Where groups are chosen, a pair of unit and group has a rank among its unit's pairs that
-        follows from the pairs themselves: a hash of unit, group and salt, ties broken by the group. Nothing
-        of another unit, of row order or of arrival enters, and at most max_groups pairs of a unit are kept.
-        Of a prepared table rows of ranks up to max_rows are read, or those of groups of ranks up to
-        max_groups with places up to `rows_in_group` there: what the ranks are is for `engines.prepare`, and
-        what they leave of a unit is enforced by `sql.write.ranks.guard`.
+        Each way of bounding (`plan.questions.bounding`) has the part of a statement that its proof rests on,
+        and the shape that it names here has just that part. Of all shapes alike, whatever the rows are: each
+        row's contribution is clamped to the measurement's [lower, upper]; with a unit column, rows without a
+        unit are dropped; rows outside the public keys are left out of the groups and of what decides weights;
+        units are told apart by the engine's `UNIT_COLUMN`, never by a cast; and nothing of another unit, of
+        row order or of arrival decides what counts of a unit.
         Conditions: the dialect's sums are exact, and its casts, tests and order of NaN are as `Dialect` says.
     """
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables

@@ -38,7 +38,7 @@ def guard(measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dia
     Privacy:
         Claim: where this is 0, the rows that the statement of `sql.write.lower` reads are at most max_rows
         of each unit; or, with ranks of groups, they are in at most max_groups groups of each unit, at most
-        `rows_in_group` in each, one of them of place 1. So the sensitivities of `plan.questions.sensitivity`
+        `rows_in_group` in each, one of them of place 1. So the proofs of `plan.questions.bounding`
         hold whatever the ranks say. Reason: it counts just those rows by unit, and by unit and group, with
         the statement's own filter, ids and keys; a condition only takes some of them away. That it is not 0
         says that the file was written to since it was prepared: it is 0 whatever rows a table had before.

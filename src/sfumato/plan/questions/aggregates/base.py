@@ -1,7 +1,7 @@
 """What an aggregate is: its name, what is measured for it, and how its value and its interval follow.
 
 To add one, write a file here with a `Statistic` in `STATISTICS` and, unless sums or averages give its value,
-an `Estimator` of its own. Its sensitivity is that of its measurements, which `plan.questions.sensitivity`
+an `Estimator` of its own. Its sensitivity is that of its measurements, which `plan.questions.bounding`
 proves once for all.
 """
 
