@@ -93,26 +93,26 @@ def _lacking(select: exp.Select, tables: Mapping[str, Any]) -> tuple[str, str] |
 
 def _without_intervals(select: exp.Select) -> tuple[list[tuple[int, str, str, str, Fraction]], exp.Select]:
     """The columns that are ends of intervals, and the query without them."""
-    found: list[tuple[int, str, str, str, Fraction]] = []
+    ends: list[tuple[int, str, str, str, Fraction]] = []
     kept: list[exp.Expr] = []
-    for position, each in enumerate(select.expressions):
-        inner = each.this if isinstance(each, exp.Alias) else each
+    for position, expression in enumerate(select.expressions):
+        inner = expression.this if isinstance(expression, exp.Alias) else expression
         wanted = interval_call(inner)
         if wanted is None:
-            kept.append(each)
+            kept.append(expression)
             continue
         end, column, level = wanted
-        name = each.alias if isinstance(each, exp.Alias) else f"dp_interval_{end}({column})"
-        found.append((position, name, end, column, level))
-    if found:
+        name = expression.alias if isinstance(expression, exp.Alias) else f"dp_interval_{end}({column})"
+        ends.append((position, name, end, column, level))
+    if ends:
         select = select.copy()
-        select.set("expressions", [each.copy() for each in kept])
-    return found, select
+        select.set("expressions", [expression.copy() for expression in kept])
+    return ends, select
 
 
 def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
     position, name, end, column, level = place
-    spelt = {each.name.lower(): each.name for each in report.columns}
+    spelt = {output.name.lower(): output.name for output in report.columns}
     if column.lower() not in spelt:
         raise refuse(
             f"DP_INTERVAL_{end.upper()} takes the alias of a column, which {column[:40]!r} is not.",
@@ -124,7 +124,7 @@ def _bar(place: tuple[int, str, str, str, Fraction], report: Report) -> Bar:
 def _as_google_means(plan: Plan, asked: Asked) -> Plan:
     """With GoogleSQL's clause a unit counts in a limited number of groups, which are chosen for it."""
     _check_unit(asked.unit_column, plan.rows)
-    called = {each.alias_or_name.lower() for each in asked.select.find_all(exp.Table, exp.Subquery)}
+    called = {table.alias_or_name.lower() for table in asked.select.find_all(exp.Table, exp.Subquery)}
     if asked.unit_table is not None and asked.unit_table.lower() not in called:
         raise refuse(
             f"privacy_unit_column names the table {asked.unit_table[:40]!r}, which is not in FROM.",

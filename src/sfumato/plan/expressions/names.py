@@ -45,10 +45,10 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
         kind: What they are: "Columns", "Tables".
         listed: Those of them that the list shows; all by default.
     """
-    spelt = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
-    if found:
-        return f"Did you mean {spelt[found[0]]}?"
+    spelt = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {spelt[near[0]]}?"
     every = known if listed is None else listed
     first = list(every)[:12]
     if not first:

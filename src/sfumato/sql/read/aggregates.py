@@ -45,10 +45,10 @@ _NESTED = (
 def _named() -> dict[str, Statistic]:
     """The aggregates that are called like functions, by what sqlglot makes of their names."""
     return {
-        _node(name): each
-        for each in statistics().values()
-        if each.name not in _READ_APART
-        for name in each.spelled
+        _node(name): kind
+        for kind in statistics().values()
+        if kind.name not in _READ_APART
+        for name in kind.spelled
     }
 
 
@@ -92,8 +92,8 @@ def _read(
     node: exp.Expr, order: exp.Expr | None, condition: Expression | None, scope: Scope
 ) -> AggregateCall:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
-    for each in _inner(node):
-        _check_flat(each, scope)
+    for argument in _inner(node):
+        _check_flat(argument, scope)
     if order is not None and name not in _QUANTILES - {"median"}:
         raise refuse(f"WITHIN GROUP does not go with {_shown(node)}.", _WITHIN)
     if name == "count":
@@ -158,7 +158,7 @@ def _count(node: exp.Expr, condition: Expression | None, scope: Scope) -> Aggreg
 def _count_distinct(distinct: exp.Distinct, condition: Expression | None, scope: Scope) -> AggregateCall:
     values = distinct.expressions
     if len(values) != 1 or isinstance(values[0], exp.Tuple | exp.Star):
-        names = [in_sql(each.name) for each in values if isinstance(each, exp.Column)]
+        names = [in_sql(value.name) for value in values if isinstance(value, exp.Column)]
         parts = names if len(names) == len(values) > 1 else ["a", "b"]
         example = " || '/' || ".join(parts)
         raise refuse(
@@ -188,7 +188,7 @@ def _quantile(node: exp.Expr, name: str, order: exp.Expr | None, scope: Scope) -
         return _argument(node), Fraction(1, 2)
     second = "expression" if name.startswith("percentile") else "quantile"
     level = node.args.get(second)
-    extra = [each for each, value in node.args.items() if value and each not in {"this", second}]
+    extra = [given for given, value in node.args.items() if value and given not in {"this", second}]
     if order is None:
         if level is None or extra or _is_odd(node.this):
             raise refuse(
@@ -202,8 +202,8 @@ def _quantile(node: exp.Expr, name: str, order: exp.Expr | None, scope: Scope) -
     if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
         raise refuse("WITHIN GROUP takes one expression to order by.", _WITHIN)
     _check_flat(ordered.this, scope)
-    found = _level(node.this)
-    return ordered.this, 1 - found if ordered.args.get("desc") else found
+    asked_level = _level(node.this)
+    return ordered.this, 1 - asked_level if ordered.args.get("desc") else asked_level
 
 
 def _level(node: exp.Expr) -> Fraction:
@@ -245,7 +245,9 @@ def _argument(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous):
         extra = []
     if len(arguments) != 1 or extra or _is_odd(arguments[0]):
-        first = next((in_sql(each.name) for each in arguments if isinstance(each, exp.Column)), "x")
+        first = next(
+            (in_sql(argument.name) for argument in arguments if isinstance(argument, exp.Column)), "x"
+        )
         raise refuse(
             f"{_shown(node)} takes one expression and nothing else.", f"Write {_shown(node)}({first})."
         )
@@ -268,11 +270,11 @@ def _inner(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     listed = (node.this, node.args.get("expression"), *node.expressions)
-    return [each for each in listed if isinstance(each, exp.Expr)]
+    return [part for part in listed if isinstance(part, exp.Expr)]
 
 
 def _check_flat(node: exp.Expr, scope: Scope) -> None:
-    if any(is_aggregate(each) for each in node.walk()):
+    if any(is_aggregate(inner) for inner in node.walk()):
         raise scope.relation.refused(_NESTED)
 
 
@@ -287,7 +289,9 @@ def _unsupported(node: exp.Expr, name: str) -> QueryRefused:
     reason, fix = AGGREGATES[name]
     first, second = [*_inner(node), None, None][:2]
     names = {"y": first, "x": second} if "{y}" in fix else {"x": first}
-    columns = {name: in_sql(each.name) for name, each in names.items() if isinstance(each, exp.Column)}
+    columns = {
+        name: in_sql(argument.name) for name, argument in names.items() if isinstance(argument, exp.Column)
+    }
     level = _number(second) if second is not None else None
     if level is not None and 1 < level <= 100:
         level /= 100

@@ -36,9 +36,9 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
     parts = [value for name, value in select.args.items() if name not in _FROM]
     joins = [join.args.get("on") for join in select.args.get("joins") or ()]
     for part in (*parts, joins):
-        for each in part if isinstance(part, list) else [part]:
-            if isinstance(each, exp.Expr):
-                _check_nodes(each, windows=windows)
+        for node in part if isinstance(part, list) else [part]:
+            if isinstance(node, exp.Expr):
+                _check_nodes(node, windows=windows)
 
 
 def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
@@ -83,18 +83,18 @@ def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tu
     """
     columns: list[tuple[str, exp.Expr]] = []
     taken: set[str] = set()
-    for position, each in enumerate(select.expressions, start=1):
-        inner = each.this if isinstance(each, exp.Alias) else each
+    for position, expression in enumerate(select.expressions, start=1):
+        inner = expression.this if isinstance(expression, exp.Alias) else expression
         if star and (table := _starred(inner)) is not None:
             columns += [(unused(name, taken), tree) for name, tree in _all(inner, table, scope)]
             continue
         if isinstance(inner, exp.Star):
             raise scope.starred()
         tree = scope.resolved(inner)
-        name = each.alias if isinstance(each, exp.Alias) else derived(inner, position, scope)
+        name = expression.alias if isinstance(expression, exp.Alias) else derived(inner, position, scope)
         columns.append((unused(name, taken), tree))
-        if isinstance(each, exp.Alias):
-            scope.name(each.alias, tree)
+        if isinstance(expression, exp.Alias):
+            scope.name(expression.alias, tree)
     return columns
 
 
@@ -109,20 +109,20 @@ def _all(node: exp.Expr, table: str, scope: Scope) -> list[tuple[str, exp.Expr]]
     star = node.this if isinstance(node, exp.Column) else node
     if any(star.args.values()):
         raise refuse("* takes no EXCLUDE, REPLACE or RENAME here.", "Name the columns.")
-    columns = [each for each in scope.relation.columns if not each.hidden]
+    columns = [column for column in scope.relation.columns if not column.hidden]
     if table:
         alias = scope.relation.aliases.get(table.lower())
-        columns = [each for each in scope.relation.columns if each.table == alias]
+        columns = [column for column in scope.relation.columns if column.table == alias]
         if not columns:
             raise refuse(f"There is no table {table[:40]!r} in FROM.", "Write * for all columns.")
-    usable = [each for each in columns if each.meaning is not None or each.is_unit]
-    return [(each.name, scope.node(each)) for each in usable]
+    usable = [column for column in columns if column.meaning is not None or column.is_unit]
+    return [(column.name, scope.node(column)) for column in usable]
 
 
 def derived(node: exp.Expr, position: int, scope: Scope) -> str:
     """What a column without AS is called."""
     if isinstance(node, exp.Column):
-        declared = {each.name.lower(): each.name for each in scope.relation.columns}
+        declared = {column.name.lower(): column.name for column in scope.relation.columns}
         return declared.get(node.name.lower(), node.name)
     try:
         text = node.sql(LANGUAGE, normalize_functions="lower", comments=False)
@@ -156,11 +156,11 @@ def key_trees(group: exp.Expr | None, columns: list[exp.Expr], scope: Scope) -> 
     if not group.args.get("all") and not group.expressions:
         raise refuse("GROUP BY names nothing.", "Name columns, or write GROUP BY ALL.")
     if group.args.get("all"):
-        trees = [each for each in columns if not has_aggregate(each)]
+        trees = [tree for tree in columns if not has_aggregate(tree)]
     else:
-        listed = [part for each in group.expressions for part in _parts(each)]
-        trees = [_key(each, columns, scope) for each in listed]
-    return [each for each in trees if each.find(exp.Column)]  # a constant divides nothing
+        listed = [part for item in group.expressions for part in _parts(item)]
+        trees = [_key(node, columns, scope) for node in listed]
+    return [tree for tree in trees if tree.find(exp.Column)]  # a constant divides nothing
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:

@@ -32,18 +32,21 @@ def with_joins(select: exp.Select, item: Callable[[exp.Expr], Relation]) -> exp.
     done, ready = {0}, []
     waiting = list(range(1, len(nodes)))
     while waiting:
-        place = next((each for each in waiting if _fits(each, joins, names, done, conditions)), waiting[0])
+        place = next(
+            (candidate for candidate in waiting if _fits(candidate, joins, names, done, conditions)),
+            waiting[0],
+        )
         waiting.remove(place)
         join = joins[place - 1]
         if _is_comma(join):
-            found = [each for each in conditions if _belongs(each, place, names, done)]
-            if found:
-                join.set("on", exp.and_(*(each.copy() for each in found), copy=False))
-                conditions = [each for each in conditions if each not in found]
+            own = [condition for condition in conditions if _belongs(condition, place, names, done)]
+            if own:
+                join.set("on", exp.and_(*(condition.copy() for condition in own), copy=False))
+                conditions = [condition for condition in conditions if condition not in own]
         done.add(place)
         ready.append(join)
     select.set("joins", ready)
-    left = exp.and_(*(each.copy() for each in conditions), copy=False) if conditions else None
+    left = exp.and_(*(condition.copy() for condition in conditions), copy=False) if conditions else None
     select.set("where", None if left is None else exp.Where(this=left))
     return select
 
@@ -55,7 +58,7 @@ def _is_comma(join: exp.Join) -> bool:
 
 def _names(relation: Relation) -> tuple[set[str], set[str]]:
     """What a table is called, and its columns."""
-    return {each.lower() for each in relation.aliases}, {each.name.lower() for each in relation.columns}
+    return {alias.lower() for alias in relation.aliases}, {column.name.lower() for column in relation.columns}
 
 
 def _fits(
@@ -67,7 +70,7 @@ def _fits(
 ) -> bool:
     if not _is_comma(joins[place - 1]):
         return True
-    return any(_belongs(each, place, names, done) for each in conditions)
+    return any(_belongs(condition, place, names, done) for condition in conditions)
 
 
 def _belongs(condition: exp.Expr, place: int, names: list[tuple[set[str], set[str]]], done: set[int]) -> bool:
@@ -81,7 +84,7 @@ def _belongs(condition: exp.Expr, place: int, names: list[tuple[set[str], set[st
 def _place(column: exp.Column, names: list[tuple[set[str], set[str]]]) -> int | None:
     """Which table a column comes from; None where that is not clear."""
     if column.table:
-        found = [i for i, (aliases, _) in enumerate(names) if column.table.lower() in aliases]
+        places = [i for i, (aliases, _) in enumerate(names) if column.table.lower() in aliases]
     else:
-        found = [i for i, (_, columns) in enumerate(names) if column.name.lower() in columns]
-    return found[0] if len(found) == 1 else None
+        places = [i for i, (_, columns) in enumerate(names) if column.name.lower() in columns]
+    return places[0] if len(places) == 1 else None

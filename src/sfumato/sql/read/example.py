@@ -32,12 +32,12 @@ def check_aggregated(select: exp.Select, columns: Sequence[tuple[str, exp.Expr]]
     """
     clauses = [select.args.get(name) for name in ("having", "order")]
     asked = [tree for _, tree in columns] + [
-        scope.resolved(each, alias_first=True) for each in clauses if each
+        scope.resolved(clause, alias_first=True) for clause in clauses if clause
     ]
     if any(map(has_aggregate, asked)):
         return
     trees = [tree for _, tree in columns]
-    for node in (each for tree in trees for each in tree.find_all(exp.Column)):
+    for node in (column for tree in trees for column in tree.find_all(exp.Column)):
         if (unknown := unknown_function(node)) is not None:
             raise unknown
     try:
@@ -54,25 +54,29 @@ def check_aggregated(select: exp.Select, columns: Sequence[tuple[str, exp.Expr]]
 def _example(select: exp.Select, trees: Sequence[exp.Expr], scope: Scope) -> str:
     """The same query with its columns as keys and a count; or with a figure where none can be a key."""
     pairs = list(zip(select.expressions, trees, strict=True))
-    units = [each.unalias() for each, tree in pairs if scope.is_unit(tree)]
+    units = [expression.unalias() for expression, tree in pairs if scope.is_unit(tree)]
     known = [
-        (each.unalias(), tree, scope.facts[tree.name])
-        for each, tree in pairs
+        (expression.unalias(), tree, scope.facts[tree.name])
+        for expression, tree in pairs
         if isinstance(tree, exp.Column) and tree.name in scope.facts
     ]
     shared = [
-        (each, facts) for each, tree, facts in known if not scope.relation.tells_unit([scope.scalar(tree)])
+        (expression, facts)
+        for expression, tree, facts in known
+        if not scope.relation.tells_unit([scope.scalar(tree)])
     ]
-    keys = [each for each, facts in shared if facts.kind != "float"][:_KEYS]
-    numbers = [each for each, _, facts in known if facts.kind == "float" and facts.lower is not None]
-    made = select.copy()
+    keys = [expression for expression, facts in shared if facts.kind != "float"][:_KEYS]
+    numbers = [
+        expression for expression, _, facts in known if facts.kind == "float" and facts.lower is not None
+    ]
+    query = select.copy()
     for clause in _DROPPED:
-        made.set(clause, None)
+        query.set(clause, None)
     figure: exp.Expr = exp.Count(this=exp.Star())
     if numbers:
         figure = exp.Avg(this=numbers[0].copy())
     elif not keys and units:
         figure = exp.Count(this=exp.Distinct(expressions=[units[0].copy()]))
-    made.set("expressions", [*(each.copy() for each in keys), figure])
-    made.set("group", exp.Group(expressions=[each.copy() for each in keys]) if keys else None)
-    return made.sql(LANGUAGE, comments=False)
+    query.set("expressions", [*(key.copy() for key in keys), figure])
+    query.set("group", exp.Group(expressions=[key.copy() for key in keys]) if keys else None)
+    return query.sql(LANGUAGE, comments=False)

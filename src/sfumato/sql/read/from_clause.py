@@ -60,12 +60,12 @@ def read_from(select: exp.Select, names: Names) -> tuple[exp.Select, Relation]:
     Raises:
         QueryRefused: for what cannot be read or joined, with what would work.
     """
-    found: dict[int, Relation] = {}
+    relations: dict[int, Relation] = {}
 
     def query(node: exp.Expr) -> Relation:
-        if id(node) not in found:  # equal nodes at two places are two, as are their rows
-            found[id(node)] = names.subquery(node, names)
-        return found[id(node)]
+        if id(node) not in relations:  # equal nodes at two places are two, as are their rows
+            relations[id(node)] = names.subquery(node, names)
+        return relations[id(node)]
 
     select = with_joins(select, lambda node: _item(node, names, set(), query))
     return select, _joined(select, names, query)
@@ -78,20 +78,20 @@ def _joined(select: exp.Select, names: Names, query: _Query) -> Relation:
     if clause is None:
         raise refuse("The query reads no table.", f"Add FROM and one of: {listed}.")
     used: set[str] = set()
-    found: Relation | _Public = _started(_item(clause.this, names, used, query))
+    joined: Relation | _Public = _started(_item(clause.this, names, used, query))
     joins = [*_inner_joins(clause.this), *(select.args.get("joins") or ())]
-    for each in joins:
-        found = _with(found, each, _item(each.this, names, used, query))
-        if isinstance(found, Relation):
-            check_size(found)
-    if isinstance(found, Relation):
-        return found
-    if len(found.relations) > 1:
+    for node in joins:
+        joined = _with(joined, node, _item(node.this, names, used, query))
+        if isinstance(joined, Relation):
+            check_size(joined)
+    if isinstance(joined, Relation):
+        return joined
+    if len(joined.relations) > 1:
         raise refuse(
             "Only public tables are read here, and nothing of them needs protection.",
             "Join them with a private table in the same FROM, or read them directly.",
         )
-    return found.relations[0]
+    return joined.relations[0]
 
 
 def _started(relation: Relation) -> Relation | _Public:
@@ -145,7 +145,7 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
     view = names.views.get(node.name.lower())
     if view is not None:
         return view().called(_alias(given or node.name, used), node.name)
-    known = {each.lower(): each for each in names.tables}
+    known = {table_name.lower(): table_name for table_name in names.tables}
     if node.name.lower() not in known:
         listed = [*names.tables, *names.views]
         raise refuse(f"There is no table {shown(node.name)}.", nearest(node.name, listed, "Tables"))
@@ -210,14 +210,14 @@ def _side(node: exp.Join, left: Relation | _Public, right: Relation) -> str:
 def _crossed(left: Relation | _Public, right: Relation) -> QueryRefused:
     units = [
         [
-            each for each in side if each.is_unit and " " not in each.name
+            column for column in side if column.is_unit and " " not in column.name
         ]  # not the word for an owner elsewhere
         for side in (_columns(left), right.units)
     ]
     if right.is_public:
         table = right.known[right.source.table]  # type: ignore[union-attr]
         key = getattr(table, "key", ()) or ("…",)
-        pairs = " AND ".join(f"{in_sql(table.name)}.{each} = …" for each in key)
+        pairs = " AND ".join(f"{in_sql(table.name)}.{column} = …" for column in key)
         return refuse(JOINS["nothing"][0], f"Write JOIN {in_sql(table.name)} ON {pairs}")
     if all(units):
         one, other = units[0][0].written, units[1][0].written
@@ -229,35 +229,37 @@ def _conditions(
     left: Relation | _Public, node: exp.Join, right: Relation, side: str
 ) -> tuple[Relation | _Public, Relation, list[exp.Expr]]:
     """What the join asks for, and both sides with the columns of USING as one."""
-    found = [] if node.args.get("on") is None else list(_conjuncts(node.args["on"]))
-    for each in node.args.get("using") or ():
-        name = each.name
+    conditions = [] if node.args.get("on") is None else list(_conjuncts(node.args["on"]))
+    for identifier in node.args.get("using") or ():
+        name = identifier.name
         here, there = _only(_columns(left), name), _only(right.columns, name)
-        found.append(exp.EQ(this=_column(here), expression=_column(there)))
+        conditions.append(exp.EQ(this=_column(here), expression=_column(there)))
         if side == "RIGHT":
             left = _hiding(left, here)
         else:
             right = _hidden(right, there)
-    return left, right, found
+    return left, right, conditions
 
 
 def _columns(side: Relation | _Public) -> tuple[Named, ...]:
     if isinstance(side, Relation):
         return side.columns
-    return tuple(column for each in side.relations for column in each.columns)
+    return tuple(column for relation in side.relations for column in relation.columns)
 
 
 def _only(columns: Sequence[Named], name: str) -> Named:
-    found = [each for each in columns if each.name.lower() == name.lower() and not each.hidden]
-    if len(found) > 1:
-        raise refuse(f"USING {shown(name)} could be {found[0].written} or {found[1].written}.", "Write ON.")
-    if not found:
-        listed = [in_sql(each.name) for each in columns]
+    matches = [column for column in columns if column.name.lower() == name.lower() and not column.hidden]
+    if len(matches) > 1:
+        raise refuse(
+            f"USING {shown(name)} could be {matches[0].written} or {matches[1].written}.", "Write ON."
+        )
+    if not matches:
+        listed = [in_sql(column.name) for column in columns]
         raise refuse(
             f"USING needs {shown(name)} on both sides.",
             nearest(name, listed, "Columns") + " Or write ON.",
         )
-    return found[0]
+    return matches[0]
 
 
 def _column(column: Named) -> exp.Column:
@@ -267,11 +269,11 @@ def _column(column: Named) -> exp.Column:
 def _hiding(side: Relation | _Public, column: Named) -> Relation | _Public:
     if isinstance(side, Relation):
         return _hidden(side, column)
-    return replace(side, relations=tuple(_hidden(each, column) for each in side.relations))
+    return replace(side, relations=tuple(_hidden(relation, column) for relation in side.relations))
 
 
 def _hidden(relation: Relation, column: Named) -> Relation:
-    columns = tuple(replace(each, hidden=True) if each is column else each for each in relation.columns)
+    columns = tuple(replace(other, hidden=True) if other is column else other for other in relation.columns)
     return replace(relation, columns=columns)
 
 
@@ -287,37 +289,37 @@ def _gathered(public: _Public, private: Relation, conditions: Sequence[exp.Expr]
     """Public tables that were named before the private one, joined to it one after the other."""
     waiting = list(public.relations)
     asked = [*public.conditions, *conditions]
-    found = private
+    joined = private
     while waiting:
-        tables = [*waiting, found]
-        for each in waiting:
+        tables = [*waiting, joined]
+        for table in waiting:
             usable = [
-                one for one in asked if not _mentions(one, [x for x in tables if x not in (each, found)])
+                one for one in asked if not _mentions(one, [x for x in tables if x not in (table, joined)])
             ]
-            equal = [one for one in usable if _mentions(one, [each])]
-            if any(isinstance(one, exp.EQ) and _mentions(one, [found]) for one in equal):
-                found = join(found, each, usable)
+            equal = [one for one in usable if _mentions(one, [table])]
+            if any(isinstance(one, exp.EQ) and _mentions(one, [joined]) for one in equal):
+                joined = join(joined, table, usable)
                 asked = [one for one in asked if one not in usable]
-                waiting.remove(each)
+                waiting.remove(table)
                 break
         else:
             raise refused(JOINS["public"])
-    return found
+    return joined
 
 
 def _mentions(tree: exp.Expr, relations: Sequence[Relation]) -> bool:
     """Whether a condition names a column of one of these."""
     for column in tree.find_all(exp.Column):
-        for each in relations:
-            if column.table.lower() in each.aliases:
+        for relation in relations:
+            if column.table.lower() in relation.aliases:
                 return True
-            if not column.table and any(one.name.lower() == column.name.lower() for one in each.columns):
+            if not column.table and any(one.name.lower() == column.name.lower() for one in relation.columns):
                 return True
     return False
 
 
 def _in_order(joined: Relation, *parts: Relation) -> Relation:
     """The columns in the order of FROM."""
-    tables = [column.table for each in parts for column in each.columns]
-    columns = sorted(joined.columns, key=lambda each: tables.index(each.table))
+    tables = [column.table for relation in parts for column in relation.columns]
+    columns = sorted(joined.columns, key=lambda column: tables.index(column.table))
     return replace(joined, columns=tuple(columns))

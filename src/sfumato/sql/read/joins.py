@@ -66,10 +66,10 @@ def check_same_units(left: Relation, right: Relation, word: str) -> None:
         QueryRefused: if rows are units, or the tables draw on different budgets.
     """
     first, second = left.private, right.private
-    for each in (first, second):
-        if each.unit.is_row:
+    for table in (first, second):
+        if table.unit.is_row:
             raise refuse(
-                f"{each.name} protects single rows, which cannot be {word} with other private rows.",
+                f"{table.name} protects single rows, which cannot be {word} with other private rows.",
                 "Have the column that names its people declared as the privacy unit.",
             )
     try:
@@ -103,17 +103,17 @@ class _Asked:
 
     @classmethod
     def of(cls, conditions: Iterable[exp.Expr], scope: Scope, left: Relation, right: Relation) -> _Asked:
-        units, found = False, []
-        for each in conditions:
-            tree = scope.resolved(each)
+        units, scalars = False, []
+        for node in conditions:
+            tree = scope.resolved(node)
             sides = _unit_sides(tree, scope, left)
             if sides is None:
                 _check_values(tree, scope)
-                found.append(scope.scalar(tree))
+                scalars.append(scope.scalar(tree))
             else:
                 units |= sides == {True, False}
         equal, one, other, across = [], [], [], []
-        for condition in found:
+        for condition in scalars:
             for term in terms(condition):
                 used = set(columns_of(term))
                 pair = _pair(term, left.facts, right.facts)
@@ -130,11 +130,11 @@ class _Asked:
 
 
 def _check_values(tree: exp.Expr, scope: Scope) -> None:
-    columns = [scope.column(each) for each in tree.find_all(exp.Column)]
-    for each in columns:
-        if each is not None and each.is_unit and each.meaning is None:
+    columns = [scope.column(node) for node in tree.find_all(exp.Column)]
+    for column in columns:
+        if column is not None and column.is_unit and column.meaning is None:
             raise refuse(
-                f"In ON, {each.written} can only be equal to the privacy unit of the other side.",
+                f"In ON, {column.written} can only be equal to the privacy unit of the other side.",
                 "Write that equality, and further conditions after AND.",
             )
 
@@ -146,9 +146,9 @@ def _unit_sides(tree: exp.Expr, scope: Scope, left: Relation) -> set[bool] | Non
     if not isinstance(tree, exp.EQ):
         return None
     columns = scope.column(tree.this), scope.column(tree.expression)
-    tables = {each.table for each in left.columns}
-    found = [each.table in tables for each in columns if each is not None and each.is_unit]
-    return set(found) if len(found) == 2 else None
+    tables = {column.table for column in left.columns}
+    sides = [column.table in tables for column in columns if column is not None and column.is_unit]
+    return set(sides) if len(sides) == 2 else None
 
 
 def _pair(
@@ -184,20 +184,22 @@ def _moved(right: Relation, names: Mapping[str, str]) -> Relation:
     return replace(
         right,
         predicate=over(right.predicate),
-        columns=tuple(replace(each, meaning=over(each.meaning)) for each in right.columns),
-        facts={names[name]: each for name, each in right.facts.items()},
-        origins={names[name]: each for name, each in right.origins.items()},
+        columns=tuple(replace(column, meaning=over(column.meaning)) for column in right.columns),
+        facts={names[name]: facts for name, facts in right.facts.items()},
+        origins={names[name]: origin for name, origin in right.origins.items()},
     )
 
 
 def _side_by_side(left: Relation, right: Relation) -> Relation:
     """Both sides' names; the table that is called so comes before the one that was renamed."""
-    own = {alias.lower(): alias for each in (left, right) for alias in each.aliases.values()}
-    others = [each.aliases for each in (left, right)]
+    own = {alias.lower(): alias for side in (left, right) for alias in side.aliases.values()}
+    others = [side.aliases for side in (left, right)]
     shared = set(others[0]) & set(others[1])
-    aliases = {name: alias for each in others for name, alias in each.items() if name not in shared} | own
-    above = 1 + max((each.use for each in left.origins.values()), default=0)
-    origins = {name: replace(each, use=each.use + above) for name, each in right.origins.items()}
+    aliases = {
+        name: alias for mapping in others for name, alias in mapping.items() if name not in shared
+    } | own
+    above = 1 + max((origin.use for origin in left.origins.values()), default=0)
+    origins = {name: replace(origin, use=origin.use + above) for name, origin in right.origins.items()}
     return replace(
         left,
         columns=left.columns + right.columns,
@@ -214,7 +216,7 @@ def _covers(asked: _Asked, right: Relation, names: Mapping[str, str]) -> bool:
     table = right.known[right.source.table]  # type: ignore[union-attr]
     assert isinstance(table, PublicTable)
     compared = {there.name for _, there in asked.equal if isinstance(there, Column)}
-    return bool(table.key) and {names[each] for each in table.key} <= compared
+    return bool(table.key) and {names[column] for column in table.key} <= compared
 
 
 def _check_key(asked: _Asked, left: Relation, right: Relation, names: Mapping[str, str]) -> None:
@@ -230,7 +232,7 @@ def _check_key(asked: _Asked, left: Relation, right: Relation, names: Mapping[st
             f"key={in_sql(next(iter(table.schema)))!r}.",
         )
     alias = next(iter(right.aliases.values()), table.name)
-    listed = " AND ".join(f"{in_sql(alias)}.{in_sql(each)} = {_other(asked, left)}" for each in table.key)
+    listed = " AND ".join(f"{in_sql(alias)}.{in_sql(column)} = {_other(asked, left)}" for column in table.key)
     raise refuse(
         f"ON must compare the key of {table.name}, or the join could multiply rows.", f"Write ON {listed}."
     )
@@ -239,8 +241,8 @@ def _check_key(asked: _Asked, left: Relation, right: Relation, names: Mapping[st
 def _other(asked: _Asked, left: Relation) -> str:
     """What ON compares already with another column, as the query writes it."""
     here = asked.equal[0][0] if len(asked.equal) == 1 else None
-    found = [each.written for each in left.columns if here is not None and each.meaning == here]
-    return found[0] if found else "…"
+    written = [column.written for column in left.columns if here is not None and column.meaning == here]
+    return written[0] if written else "…"
 
 
 def _follows_key(asked: _Asked, left: Relation, right: Relation) -> bool:
@@ -249,9 +251,9 @@ def _follows_key(asked: _Asked, left: Relation, right: Relation) -> bool:
     for here, there in asked.equal:
         one, other = _origin(here, left), _origin(there, right)
         if one is not None and other is not None:
-            found = pairs.setdefault((one.use, one.table, other.use, other.table), set())
-            found.add((one.column, other.column))
-    return any(_is_way(left, first, second, found) for (_, first, _, second), found in pairs.items())
+            compared = pairs.setdefault((one.use, one.table, other.use, other.table), set())
+            compared.add((one.column, other.column))
+    return any(_is_way(left, first, second, compared) for (_, first, _, second), compared in pairs.items())
 
 
 def _origin(expression: Expression, relation: Relation) -> ColumnOrigin | None:
@@ -299,24 +301,24 @@ def _joined(
     columns = moved.columns
     inside: Expression | None = None
     if outer:
-        columns = tuple(_maybe(each, sides[1], taken) for each in columns)
+        columns = tuple(_maybe(column, sides[1], taken) for column in columns)
         inside = right.predicate
-        for each in asked.right:
-            inside = both(inside, normal(substituted(each, back)))
+        for term in asked.right:
+            inside = both(inside, normal(substituted(term, back)))
     source = Joined(
         Block(left.source, None, sides[0].block()),
         Block(right.source, inside, sides[1].block()),
         on,
         outer,
     )
-    made = replace(
+    joined = replace(
         _side_by_side(left, replace(moved, columns=columns)),
         source=source,
         facts=facts_within(source, taken, left.known),
     )
     for condition in () if outer else (moved.predicate, *asked.left, *asked.right, *asked.across):
-        made = made.where(condition)
-    return made
+        joined = joined.where(condition)
+    return joined
 
 
 class _Columns:
@@ -333,10 +335,10 @@ class _Columns:
             return expression.name
         if expression not in self._made:
             inner = normal(substituted(expression, self._back))
-            made = fresh(called_after("expression", to_wire(inner)), taken)
-            self._made[expression] = made
-            self._columns[made] = inner
-            taken.append(made)
+            called = fresh(called_after("expression", to_wire(inner)), taken)
+            self._made[expression] = called
+            self._columns[called] = inner
+            taken.append(called)
         return self._made[expression]
 
     def block(self) -> tuple[tuple[str, Expression], ...]:
@@ -354,7 +356,7 @@ def _maybe(column: Named, side: _Columns, taken: list[str]) -> Named:
 def _looked_up(left: Relation, right: Relation, moved: Relation, asked: _Asked, *, outer: bool) -> Relation:
     """A join with the distinct values of one public column: the rows whose value is among them."""
     assert isinstance(right.source, Public)
-    named = [each for each in moved.columns if each.meaning is not None]
+    named = [column for column in moved.columns if column.meaning is not None]
     match asked.equal:
         case ((here, Column(name)),) if len(named) == 1 and named[0].meaning == Column(name):
             values = moved.facts[name].values
@@ -363,17 +365,17 @@ def _looked_up(left: Relation, right: Relation, moved: Relation, asked: _Asked, 
             if values is not None and moved.facts[name].kind == "text" and used <= {name} and not outer:
                 listed = [literal(value) for value in values if value is not None]
                 among = normal(Call("in", (here, *listed))) if listed else Literal(False, "boolean")
-                made = replace(
+                joined = replace(
                     _side_by_side(left, replace(moved, columns=(replace(named[0], meaning=here),))),
                     facts=left.facts,
                     origins=left.origins,
                 )
                 conditions = [moved.predicate, *asked.left, *asked.right, *asked.across]
-                made = made.where(among)
-                for each in conditions:
-                    over = None if each is None else normal(substituted(each, {name: here}))
-                    made = made.where(over)
-                return made
+                joined = joined.where(among)
+                for condition in conditions:
+                    over = None if condition is None else normal(substituted(condition, {name: here}))
+                    joined = joined.where(over)
+                return joined
     table = right.known[right.source.table]
     raise refuse(
         f"SELECT DISTINCT from the public table {table.name} can be joined on its one column alone, where "

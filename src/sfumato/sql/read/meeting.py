@@ -26,7 +26,7 @@ def strangers(left: Relation, right: Relation) -> QueryRefused:
 
 def _meeting(left: Relation, right: Relation) -> str:
     """How rows of the same people meet: by a declared pointer, or the units, perhaps of a third table."""
-    example = " = ".join(each.own_units[0].written for each in (left, right) if each.own_units)
+    example = " = ".join(side.own_units[0].written for side in (left, right) if side.own_units)
     for one, other in ((left, right), (right, left)):
         if one.private.unit.table == other.private.name:
             example = _following(one, other)
@@ -44,5 +44,5 @@ def _following(one: Relation, other: Relation) -> str:
 
 def _spelt(relation: Relation, column: str) -> str:
     """A column of one side as the query has to write it."""
-    found = [each for each in relation.columns if each.name.lower() == column.lower()]
-    return found[0].written if found else in_sql(column)
+    matches = [named for named in relation.columns if named.name.lower() == column.lower()]
+    return matches[0].written if matches else in_sql(column)

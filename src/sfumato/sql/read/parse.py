@@ -58,7 +58,7 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Pla
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
     except QueryRefused as refusal:
-        private = [each.unit for each in tables.values() if isinstance(each, PrivateTable)]
+        private = [table.unit for table in tables.values() if isinstance(table, PrivateTable)]
         units = {unit.column for unit in private if not unit.is_via and unit.column}
         if refusal.slots.get("unit") is ANY_UNIT and len(units) == 1:
             refusal.slots["unit"] = in_sql(units.pop())
@@ -87,7 +87,7 @@ def _plan(select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope,
     assert not isinstance(relation.source, Public)
     source, predicate = pushed(relation.source, relation.predicate)
     trees = key_trees(select.args.get("group"), [tree for _, tree in columns], scope)
-    if any((unit := scope.column(each)) and unit.is_unit and unit.meaning is None for each in trees):
+    if any((unit := scope.column(tree)) and unit.is_unit and unit.meaning is None for tree in trees):
         raise scope.relation.refused(SUBQUERIES["persons"])
     scalars = list(map(scope.scalar, trees))
     keys = list(dict.fromkeys(scalars))
@@ -113,7 +113,7 @@ def _levels(levels: Levels, scalars: list[Expression], keys: list[Expression]) -
     """The grouping sets over the keys; an expression that is listed twice is one key."""
     if levels and max((place for level in levels for place in level), default=-1) >= len(scalars):
         raise refuse("A constant cannot be in ROLLUP or CUBE.", "Leave it out.")
-    places = [keys.index(each) for each in scalars]
+    places = [keys.index(scalar) for scalar in scalars]
     return tuple(dict.fromkeys(tuple(sorted({places[place] for place in level})) for level in levels))
 
 
@@ -133,9 +133,12 @@ def _pruned(plan: Plan, tables: Known) -> Plan:
     node = plan.report.child
     if isinstance(node.source, Scan):
         return plan
-    arguments = [part for each in node.aggregates for part in (each.argument, each.other)]
+    arguments = [part for call in node.aggregates for part in (call.argument, call.other)]
     read = (node.predicate, *arguments, *(key.expression for key in node.keys))
-    source = pruned(node.source, [name for each in read if each is not None for name in columns_of(each)])
+    source = pruned(
+        node.source,
+        [name for expression in read if expression is not None for name in columns_of(expression)],
+    )
     child = source if node.predicate is None else Where(source, node.predicate)
     return Plan.of(replace(plan.report, child=replace(node, child=child)), tables)
 
@@ -144,7 +147,7 @@ def _check_distinct(distinct: exp.Expr | None, outputs: tuple[Output, ...], keys
     """DISTINCT changes nothing where all keys are shown; elsewhere it is refused."""
     if distinct is None:
         return
-    plain = {each.expression.name for each in outputs if isinstance(each.expression, Column)}
+    plain = {output.expression.name for output in outputs if isinstance(output.expression, Column)}
     if distinct.args.get("on") or not {f"k{i}" for i in range(keys)} <= plain:
         raise refuse(
             "DISTINCT is not supported here.", "GROUP BY gives one row for each key; leave DISTINCT out."
@@ -155,14 +158,14 @@ def _order(order: exp.Expr | None, outputs: tuple[Output, ...], results: Results
     if order is None:
         return ()
     items: list[OrderItem] = []
-    for each in order.expressions:
-        if not isinstance(each, exp.Ordered) or each.args.get("with_fill"):
+    for item in order.expressions:
+        if not isinstance(item, exp.Ordered) or item.args.get("with_fill"):
             raise refuse("This form of ORDER BY is not supported.", "Write ORDER BY n DESC.")
-        every = isinstance(each.this, exp.Var) and each.this.name.upper() == "ALL"
+        every = isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL"
         expressions = (
-            [output.expression for output in outputs] if every else [_ordered(each.this, outputs, results)]
+            [output.expression for output in outputs] if every else [_ordered(item.this, outputs, results)]
         )
-        flags = bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
+        flags = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
         items += [OrderItem(expression, *flags) for expression in expressions]
     return tuple(items)
 

@@ -102,12 +102,12 @@ class Relation:
     @property
     def private(self) -> PrivateTable:
         """The first private table that is read."""
-        return next(each for each in self._tables() if isinstance(each, PrivateTable))
+        return next(table for table in self._tables() if isinstance(table, PrivateTable))
 
     @property
     def units(self) -> tuple[Named, ...]:
         """The columns that say whose the rows are."""
-        return tuple(each for each in self.columns if each.is_unit)
+        return tuple(column for column in self.columns if column.is_unit)
 
     @property
     def unit_name(self) -> str:
@@ -117,27 +117,27 @@ class Relation:
         pointing, unit = self._pointing(), self.private.unit
         if not pointing:
             return ", ".join(in_sql(here) for here, _ in unit.on) or in_sql(str(unit.column))
-        bare = len({each.name.lower() for each in self.columns}) == len(self.columns)
-        return ", ".join(in_sql(each.name) if bare else each.written for each in pointing)
+        bare = len({column.name.lower() for column in self.columns}) == len(self.columns)
+        return ", ".join(in_sql(column.name) if bare else column.written for column in pointing)
 
     @property
     def own_units(self) -> tuple[Named, ...]:
         """Those of them that tables have: the words for an owner elsewhere are not a column."""
-        tables = (each.unit for each in self.known.values() if isinstance(each, PrivateTable))
+        tables = (table.unit for table in self.known.values() if isinstance(table, PrivateTable))
         words = {unit.column for unit in tables if unit.is_via}
-        return tuple(each for each in self.units if each.name not in words)
+        return tuple(column for column in self.units if column.name not in words)
 
     def _pointing(self) -> list[Named]:
         """The columns by which the rows of a table point to their owner, as far as they are selected."""
-        found = []
-        for each in self.columns:
-            origin = self.origins.get(each.meaning.name) if isinstance(each.meaning, Column) else None
+        pointing = []
+        for column in self.columns:
+            origin = self.origins.get(column.meaning.name) if isinstance(column.meaning, Column) else None
             table = None if origin is None else self.known[origin.table]
             if origin is None or not isinstance(table, PrivateTable) or not table.unit.is_via:
                 continue
             if origin.column in {here for here, _ in table.unit.on}:
-                found.append((origin.use, each))
-        return [each for use, each in found if use == found[0][0]]
+                pointing.append((origin.use, column))
+        return [column for use, column in pointing if use == pointing[0][0]]
 
     def where(self, condition: Expression | None) -> Relation:
         """Those of the rows that satisfy one more condition.
@@ -153,8 +153,8 @@ class Relation:
 
     def called(self, alias: str, *others: str) -> Relation:
         """The same under one table name; what it was hidden behind before is gone."""
-        columns = tuple(replace(each, table=alias) for each in self.columns if not each.hidden)
-        aliases = {each.lower(): alias for each in (*others, alias)}
+        columns = tuple(replace(column, table=alias) for column in self.columns if not column.hidden)
+        aliases = {name.lower(): alias for name in (*others, alias)}
         return replace(self, columns=columns, aliases=aliases)
 
     def tells_unit(self, expressions: Iterable[Expression]) -> bool:
@@ -164,13 +164,13 @@ class Relation:
         apart all the same: nothing about privacy follows from this.
         """
         columns: dict[tuple[int, str], set[str]] = {}
-        for each in expressions:
-            origin = self.origins.get(each.name) if isinstance(each, Column) else None
+        for expression in expressions:
+            origin = self.origins.get(expression.name) if isinstance(expression, Column) else None
             if origin is not None:
                 columns.setdefault((origin.use, origin.table), set()).add(origin.column)
         return any(
-            pointer <= found
-            for (_, table), found in columns.items()
+            pointer <= selected
+            for (_, table), selected in columns.items()
             for pointer in _pointers(table, self.known)
         )
 
@@ -190,11 +190,11 @@ class Relation:
 
     def _spelt(self, column: Column) -> str:
         """A column of the source as the query calls it."""
-        found = next((each for each in self.columns if each.meaning == column), None)
-        if found is None:
+        named = next((other for other in self.columns if other.meaning == column), None)
+        if named is None:
             return str(column)
-        twice = sum(each.name.lower() == found.name.lower() for each in self.columns) > 1
-        return found.written if twice else in_sql(found.name)
+        twice = sum(other.name.lower() == named.name.lower() for other in self.columns) > 1
+        return named.written if twice else in_sql(named.name)
 
     def _tables(self) -> Iterator[PrivateTable | PublicTable]:
         return (self.known[name] for name in tables_of(self.source))
@@ -208,9 +208,9 @@ def table_relation(
     unit = table.unit.column if isinstance(table, PrivateTable) else None
     ids = _ids(table, known) if isinstance(table, PrivateTable) else set()
     columns = [Named(name, alias, Column(name), name.lower() in ids) for name in table.schema]
-    if unit is not None and not any(each.name.lower() == unit.lower() for each in columns):
+    if unit is not None and not any(column.name.lower() == unit.lower() for column in columns):
         columns.insert(0, Named(unit, alias, None, is_unit=True))
-    made = Relation(
+    relation = Relation(
         source=Scan(table.name) if private else Public(table.name),
         predicate=None,
         columns=tuple(columns),
@@ -218,17 +218,17 @@ def table_relation(
         known=known,
         origins={name: ColumnOrigin(0, table.name, name) for name in table.schema},
     )
-    return made.called(alias, table.name)
+    return relation.called(alias, table.name)
 
 
 def _pointers(table: str, known: Mapping[str, PrivateTable | PublicTable]) -> Iterator[set[str]]:
     """The sets of columns of a table that point to an owner, or by which others point to its rows."""
-    for each in known.values():
-        if isinstance(each, PrivateTable) and each.unit.is_via:
-            if each.name == table:
-                yield {here for here, _ in each.unit.on}
-            if each.unit.table == table:
-                yield {there for _, there in each.unit.on}
+    for other in known.values():
+        if isinstance(other, PrivateTable) and other.unit.is_via:
+            if other.name == table:
+                yield {here for here, _ in other.unit.on}
+            if other.unit.table == table:
+                yield {there for _, there in other.unit.on}
 
 
 def _ids(table: PrivateTable, known: Mapping[str, PrivateTable | PublicTable]) -> set[str]:
@@ -250,7 +250,7 @@ def facts_within(source: Source | Public, names: Iterable[str], known: Mapping[s
 
 def both(first: Expression | None, second: Expression | None) -> Expression | None:
     """The condition that both hold; None is no condition."""
-    given = [each for each in (first, second) if each is not None]
+    given = [condition for condition in (first, second) if condition is not None]
     return conjunction(given) if given else None
 
 
@@ -261,7 +261,7 @@ def called_after(word: str, content: Any) -> str:
 
 def fresh(name: str, taken: Collection[str]) -> str:
     """The name, or with the first number that makes it a new one: engines do not tell cases apart."""
-    folded = {each.lower() for each in taken}
+    folded = {other.lower() for other in taken}
     candidate, number = name, 2
     while candidate.lower() in folded:
         candidate, number = f"{name} {number}", number + 1

@@ -58,16 +58,16 @@ class Results:
         if isinstance(node, exp.Grouping | exp.GroupingId):
             node.replace(self._left_out(node))
             return
-        found = self._meaning(node)
-        if found is not None:
-            node.replace(exp.column(exp.to_identifier(found, quoted=True)))
+        name = self._meaning(node)
+        if name is not None:
+            node.replace(exp.column(exp.to_identifier(name, quoted=True)))
             return
         for child in list(node.iter_expressions()):
             self._name_parts(child)
 
     def _left_out(self, node: exp.Expr) -> exp.Expr:
         """GROUPING(a, b): a bit for each key, 1 where a row's level leaves it out; the last counts one."""
-        names = [self.assembly.names.get(self.scope.scalar(each)) for each in node.expressions]
+        names = [self.assembly.names.get(self.scope.scalar(argument)) for argument in node.expressions]
         if not names or any(name is None for name in names) or len(names) > _MOST_BITS:
             raise refuse(
                 "GROUPING is about what GROUP BY names.", "Write GROUPING(a) for GROUP BY ROLLUP (a, b)."
@@ -90,11 +90,11 @@ class Results:
                 )
             return name
         nodes = list(node.walk())
-        if any(map(is_aggregate, nodes)) or not any(isinstance(each, exp.Column) for each in nodes):
+        if any(map(is_aggregate, nodes)) or not any(isinstance(inner, exp.Column) for inner in nodes):
             return None
         names = self.assembly.names
-        if names and (found := names.get(self.scope.scalar(node))) is not None:
-            return found
+        if names and (key_name := names.get(self.scope.scalar(node))) is not None:
+            return key_name
         if isinstance(node, exp.Column):
             self.scope.scalar(node)
             if (unknown := unknown_function(node)) is not None:

@@ -71,8 +71,8 @@ def _membership(node: exp.Expr, negated: bool) -> str:
     if link is None:
         return ""
     inner = link.select.copy()
-    found = [exp.alias_(exp.Literal.number(1), "found")] if negated else []
-    inner.set("expressions", [link.column.copy(), *found])
+    mark = [exp.alias_(exp.Literal.number(1), "found")] if negated else []
+    inner.set("expressions", [link.column.copy(), *mark])
     if not inner.args.get("group"):
         inner.set("distinct", exp.Distinct())
     joined = link.joined(inner)
@@ -121,10 +121,10 @@ def _linked(query: exp.Expr, node: exp.Expr) -> _Link | None:
         pair = _sides(part, own)
         if pair is None:
             continue
-        rest = [each.copy() for each in parts if each is not part]
+        rest = [other.copy() for other in parts if other is not part]
         bare = select.copy()
         bare.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-        if any(each.table and each.table.lower() != own for each in bare.find_all(exp.Column)):
+        if any(column.table and column.table.lower() != own for column in bare.find_all(exp.Column)):
             return None
         return _named(*pair, bare, node)
     return None
@@ -157,13 +157,13 @@ def _named(outer: exp.Column, column: exp.Column, select: exp.Select, node: exp.
     source = None if around is None else around.args.get("from_")
     if around is None or source is None:
         return None
-    tables = [source.this, *(each.this for each in around.args.get("joins") or ())]
-    taken = [each.alias_or_name for each in tables]
+    tables = [source.this, *(join.this for join in around.args.get("joins") or ())]
+    taken = [item.alias_or_name for item in tables]
     inner = select.args["from_"].this.alias_or_name
-    alias = inner if inner.lower() not in {each.lower() for each in taken} else "others"
+    alias = inner if inner.lower() not in {name.lower() for name in taken} else "others"
     bare = select.copy()
-    for each in bare.find_all(exp.Column):
-        each.set("table", None)
+    for named in bare.find_all(exp.Column):
+        named.set("table", None)
     bare.args["from_"].this.set("alias", None)
     table = outer.args.get("table") or exp.to_identifier(taken[0])
     written = exp.Column(this=outer.this.copy(), table=table.copy())

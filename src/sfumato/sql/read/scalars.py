@@ -58,20 +58,20 @@ class Parser:
             return handler(self, node, depth + 1)
         if (known := _NODES_TO_FUNCTIONS.get(name)) is not None:
             function, names = known
-            arguments = tuple(self.parse(each, depth + 1) for each in _arguments_of(node, names))
+            arguments = tuple(self.parse(argument, depth + 1) for argument in _arguments_of(node, names))
             return exact(function, arguments) or Call(function, arguments)
         raise unknown(node)
 
     def column(self, node: exp.Column) -> Column:
         """The column with its declared spelling: unquoted names match in any case."""
         name = node.name
-        found = name if name in self.columns else None
-        if found is None and not node.this.args.get("quoted"):
-            found = self.folded.get(name.lower())
-        if found is None:
+        spelling = name if name in self.columns else None
+        if spelling is None and not node.this.args.get("quoted"):
+            spelling = self.folded.get(name.lower())
+        if spelling is None:
             fix = nearest(name, list(map(in_sql, self.columns)), "Columns")
             raise QueryRefused(f"There is no column {name[:60]!r}.", fix)
-        return Column(found)
+        return Column(spelling)
 
 
 _ARITHMETIC = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
@@ -82,14 +82,16 @@ def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
 
     None too for a result beyond all floats: the engine works that out, as it does for columns.
     """
-    numbers = [each.value for each in arguments if isinstance(each, Literal) and each.kind == "float"]
+    numbers = [
+        argument.value for argument in arguments if isinstance(argument, Literal) and argument.kind == "float"
+    ]
     if function not in _ARITHMETIC or len(arguments) != 2 or not numbers:
         return None
     parts = []
-    for each in arguments:
-        if not isinstance(each, Literal) or each.kind not in ("integer", "float"):
+    for argument in arguments:
+        if not isinstance(argument, Literal) or argument.kind not in ("integer", "float"):
             return None
-        parts.append(Fraction(repr(each.value)))
+        parts.append(Fraction(repr(argument.value)))
     try:
         return literal(float(_ARITHMETIC[function](*parts)))
     except OverflowError:
@@ -99,11 +101,11 @@ def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
 def _arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:
     """The arguments of these names, in order; refuses a node with others."""
     closed(node, {name.lstrip("*") for name in names})
-    found: list[exp.Expr] = []
+    arguments: list[exp.Expr] = []
     for name in names:
         value = node.args.get(name.lstrip("*"))
-        found += value if isinstance(value, list) else [] if value is None else [value]
-    return found
+        arguments += value if isinstance(value, list) else [] if value is None else [value]
+    return arguments
 
 
 def closed(node: exp.Expr, allowed: Collection[str]) -> None:
@@ -159,16 +161,16 @@ def unknown_around(node: exp.Expr, handlers: Collection[str]) -> QueryRefused | 
     return None
 
 
-_AGGREGATES = sorted({"COUNT_IF"}.union(*(each.spelled for each in statistics().values())))
+_AGGREGATES = sorted({"COUNT_IF"}.union(*(statistic.spelled for statistic in statistics().values())))
 _ALIKE = 0.8  # as LENGHT is to LENGTH; NOW is not like POW
 _GUIDE = "`sfumato functions` lists what is supported, as does docs/sql.md#functions."
 # What analysts write, for suggestions; the operators have no name.
 _SPELT = sorted(
-    {name.upper() for each in FUNCTIONS.values() for name in each.names}
+    {name.upper() for function in FUNCTIONS.values() for name in function.names}
     | {
         name
-        for each in FUNCTIONS.values()
-        for node in each.nodes
+        for function in FUNCTIONS.values()
+        for node in function.nodes
         if issubclass(kind := getattr(exp, node), exp.Func) and not issubclass(kind, exp.Binary | exp.Unary)
         for name in kind.sql_names()
     }
@@ -244,8 +246,8 @@ def _in(parser: Parser, node: exp.In, depth: int) -> Expression:
         raise QueryRefused("IN takes a list of constants, not a subquery.", "Write the values out.")
     closed(node, ("this", "expressions"))
     value = parser.parse(node.this, depth)
-    options = [parser.parse(each, depth) for each in node.expressions]
-    if not options or not all(isinstance(each, Literal) and each.value is not None for each in options):
+    options = [parser.parse(option, depth) for option in node.expressions]
+    if not options or not all(isinstance(option, Literal) and option.value is not None for option in options):
         raise QueryRefused("IN takes a list of constants other than NULL.", "Write x = a OR x = b.")
     return Call("in", (value, *options))
 
@@ -255,15 +257,15 @@ def _chain(function: str, kind: type[exp.Expr]) -> Callable[[Parser, Any, int], 
         parts: list[Expression] = []
         waiting: list[exp.Expr] = [node]
         while waiting:  # a chain of a thousand conditions is no deeper than one
-            each = waiting.pop()
-            while isinstance(each, exp.Paren):
-                each = each.this
-            if isinstance(each, kind):
-                waiting += [each.expression, each.this]
+            tree = waiting.pop()
+            while isinstance(tree, exp.Paren):
+                tree = tree.this
+            if isinstance(tree, kind):
+                waiting += [tree.expression, tree.this]
                 continue
-            found = parser.parse(each, depth)
-            nested = isinstance(found, Call) and found.function == function  # BETWEEN is an AND
-            parts += found.arguments if isinstance(found, Call) and nested else [found]
+            parsed = parser.parse(tree, depth)
+            nested = isinstance(parsed, Call) and parsed.function == function  # BETWEEN is an AND
+            parts += parsed.arguments if isinstance(parsed, Call) and nested else [parsed]
         return Call(function, tuple(parts))
 
     return handler
@@ -327,5 +329,5 @@ HANDLERS: dict[str, Handler] = {
     "Paren": _paren,
 }
 _NODES_TO_FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    node: (each.name, names) for each in FUNCTIONS.values() for node, names in each.nodes.items()
+    node: (function.name, names) for function in FUNCTIONS.values() for node, names in function.nodes.items()
 }

@@ -49,24 +49,26 @@ class Scope:
     def __post_init__(self) -> None:
         self.columns = {}
         taken: set[str] = set()
-        for each in self.relation.columns:
-            name, number = each.name, 2
+        for column in self.relation.columns:
+            name, number = column.name, 2
             if name.lower() in taken:
-                name = f"{each.table.strip()}.{each.name}"
+                name = f"{column.table.strip()}.{column.name}"
             while name.lower() in taken:
-                name, number = f"{each.name} {number}", number + 1
+                name, number = f"{column.name} {number}", number + 1
             taken.add(name.lower())
-            self.columns[name] = each
-        self._ids = {id(each): name for name, each in self.columns.items()}
+            self.columns[name] = column
+        self._ids = {id(column): name for name, column in self.columns.items()}
         inner = self.relation.facts
         self._definitions = {
-            name: each.meaning for name, each in self.columns.items() if each.meaning is not None
+            name: column.meaning for name, column in self.columns.items() if column.meaning is not None
         }
         self.facts = {
-            name: inner[each.name] if isinstance(each, Column) else facts_of(each, inner)
-            for name, each in self._definitions.items()
+            name: inner[expression.name] if isinstance(expression, Column) else facts_of(expression, inner)
+            for name, expression in self._definitions.items()
         }
-        self._definitions = {name: each for name, each in self._definitions.items() if each != Column(name)}
+        self._definitions = {
+            name: expression for name, expression in self._definitions.items() if expression != Column(name)
+        }
 
     @property
     def table(self) -> PrivateTable:
@@ -81,8 +83,8 @@ class Scope:
 
     def is_unit(self, node: exp.Expr) -> bool:
         """Whether this is, in a resolved tree, the column of the privacy unit."""
-        found = self.column(node)
-        return found is not None and found.is_unit
+        column = self.column(node)
+        return column is not None and column.is_unit
 
     def column(self, node: exp.Expr) -> Named | None:
         """The column that a node of a resolved tree is."""
@@ -111,11 +113,11 @@ class Scope:
             )
         tree = tree.copy()
         for column in list(tree.find_all(exp.Column)):
-            found = self._meaning(column, alias_first)
+            meaning = self._meaning(column, alias_first)
             if column is tree:
-                tree = found
+                tree = meaning
             else:
-                column.replace(found)
+                column.replace(meaning)
         return tree
 
     def scalar(self, tree: exp.Expr, also: Mapping[str, Facts] | None = None) -> Expression:
@@ -128,8 +130,8 @@ class Scope:
         Raises:
             QueryRefused: if it is not supported, or uses the privacy unit as a value.
         """
-        for each in tree.find_all(exp.Column):
-            column = self.columns.get(each.name)
+        for node in tree.find_all(exp.Column):
+            column = self.columns.get(node.name)
             if column is not None and column.meaning is None:
                 raise self._valueless(column)
         parsed = parse_expression(tree, self.facts if also is None else self.facts | dict(also))
@@ -140,7 +142,7 @@ class Scope:
 
     def starred(self) -> QueryRefused:
         """The refusal of SELECT *, with an aggregate that works here."""
-        numbers = [name for name, each in self.facts.items() if each.kind in ("integer", "float")]
+        numbers = [name for name, facts in self.facts.items() if facts.kind in ("integer", "float")]
         bounded = [name for name in numbers if None not in (self.facts[name].lower, self.facts[name].upper)]
         example = f" or AVG({in_sql(bounded[0])})" if bounded else ""
         return refuse("SELECT * would show the rows.", f"Name aggregates, such as COUNT(*){example}.")
@@ -163,33 +165,33 @@ class Scope:
             raise self.starred()
         name, folded = column.name, column.name.lower()
         table = self._table(column)
-        found = [each for each in self.relation.columns if each.name.lower() == folded]
+        matches = [match for match in self.relation.columns if match.name.lower() == folded]
         if table is not None:
-            found = [each for each in found if each.table == table]
+            matches = [match for match in matches if match.table == table]
         else:
-            found = [each for each in found if not each.hidden]
+            matches = [match for match in matches if not match.hidden]
         alias = self.named.get(folded) if not column.table else None
-        if alias is not None and (alias_first or not found):
+        if alias is not None and (alias_first or not matches):
             return exp.Paren(this=alias.copy())
-        if len(found) > 1:
-            written = [each.written for each in found[:3]]
+        if len(matches) > 1:
+            written = [match.written for match in matches[:3]]
             raise refuse(f"{shown(name)} could be {' or '.join(written)}.", f"Write {written[0]}.")
-        if found:
-            return self.node(found[0])
-        usable = [each for each in self.relation.columns if table in (None, each.table)]
-        own = list(dict.fromkeys(in_sql(each.name) for each in usable if not each.is_unit))
+        if matches:
+            return self.node(matches[0])
+        usable = [other for other in self.relation.columns if table in (None, other.table)]
+        own = list(dict.fromkeys(in_sql(other.name) for other in usable if not other.is_unit))
         listed = [*own, *map(in_sql, self.named)]
         fix = _turned(column) or _bare(name) or nearest(name, listed, "Columns", listed=own)
         if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
             text = "'" + name[:30].replace("'", "''") + "'"
-            near = fix if difflib.get_close_matches(folded, [each.lower() for each in listed], 1, 0.8) else ""
+            near = fix if difflib.get_close_matches(folded, [word.lower() for word in listed], 1, 0.8) else ""
             fix = f"Text is written in single quotes: {text}. {near}".strip()
         raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
 
     def _shown(self, table: str | None) -> str:
-        tables = list(dict.fromkeys(each.table for each in self.relation.columns))
+        tables = list(dict.fromkeys(column.table for column in self.relation.columns))
         named = [table] if table is not None else tables
-        spelt = [self._declared(each) for each in named if each.strip()]
+        spelt = [self._declared(alias) for alias in named if alias.strip()]
         if len(named) > 1:
             return f"{', '.join(spelt[:6])} have no declared"
         if not spelt:
@@ -198,9 +200,9 @@ class Scope:
 
     def _declared(self, alias: str) -> str:
         """The name of the table behind an alias, where it is one."""
-        for each in self.relation.known:
-            if self.relation.aliases.get(each.lower()) == alias:
-                return each
+        for name in self.relation.known:
+            if self.relation.aliases.get(name.lower()) == alias:
+                return name
         return alias
 
     def _table(self, column: exp.Column) -> str | None:
@@ -209,19 +211,19 @@ class Scope:
             raise refuse("A column is written as name or table.name.", "Leave the rest out.")
         if not column.table:
             return None
-        found = self.relation.aliases.get(column.table.lower())
-        if found is None:
-            owners = [each for each in self.relation.columns if each.name.lower() == column.name.lower()]
-            written = [each.written for each in owners] or [
-                f"{in_sql(each)}.{in_sql(column.name[:40])}"
-                for each in dict.fromkeys(self.relation.aliases.values())
-                if each.strip()
+        alias = self.relation.aliases.get(column.table.lower())
+        if alias is None:
+            owners = [owner for owner in self.relation.columns if owner.name.lower() == column.name.lower()]
+            written = [owner.written for owner in owners] or [
+                f"{in_sql(other)}.{in_sql(column.name[:40])}"
+                for other in dict.fromkeys(self.relation.aliases.values())
+                if other.strip()
             ]
             raise refuse(
                 f"There is no table {shown(column.table)} in FROM.",
                 f"Write {written[0]}." if written else "Leave the table's name out.",
             )
-        return found
+        return alias
 
 
 def _bare(name: str) -> str:

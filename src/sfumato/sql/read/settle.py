@@ -51,20 +51,20 @@ def pushed(source: Source, predicate: Expression | None) -> tuple[Source, Expres
     before: list[Expression] = []
     after: list[Expression] = []
     rest: list[Expression] = []
-    for each in terms(predicate):
-        used = set(columns_of(each))
+    for term in terms(predicate):
+        used = set(columns_of(term))
         chosen = before if used and used <= left else after if used and used <= right else rest
-        chosen.append(each)
-    made = replace(source, left=_with(source.left, before), right=_with(source.right, after))
-    return made, conjunction(rest) if rest else None
+        chosen.append(term)
+    joined = replace(source, left=_with(source.left, before), right=_with(source.right, after))
+    return joined, conjunction(rest) if rest else None
 
 
 def _with(block: Block, conditions: Iterable[Expression]) -> Block:
     """The block with further conditions over its columns."""
     definitions = dict(block.columns)
     predicate = block.predicate
-    for each in conditions:
-        predicate = both(predicate, normal(substituted(each, definitions)))
+    for condition in conditions:
+        predicate = both(predicate, normal(substituted(condition, definitions)))
     if isinstance(block.source, Public):
         return replace(block, predicate=predicate)
     if isinstance(block.source, PerUnit):
@@ -89,29 +89,29 @@ def pruned(source: Source, needed: Iterable[str]) -> Source:
         return United(tuple(_pruned_block(part, wanted) for part in source.parts))
     if isinstance(source, PerUnit):
         wanted |= set(_used(source.having))
-        kept = tuple((name, each) for name, each in source.aggregates if name in wanted)
-        arguments = [part for _, each in kept for part in (each.argument, each.other)]
-        inner = _used(source.predicate, *(each for _, each in source.keys), *arguments)
+        kept = tuple((name, call) for name, call in source.aggregates if name in wanted)
+        arguments = [part for _, call in kept for part in (call.argument, call.other)]
+        inner = _used(source.predicate, *(key for _, key in source.keys), *arguments)
         return replace(source, source=pruned(source.source, inner), aggregates=kept)
     if isinstance(source, Windowed):
-        calls = tuple((name, each) for name, each in source.columns if name in wanted)
-        inner = _used(source.predicate, *(part for _, each in calls for part in _parts(each)))
+        calls = tuple((name, call) for name, call in source.columns if name in wanted)
+        inner = _used(source.predicate, *(part for _, call in calls for part in _parts(call)))
         own = {name for name, _ in source.columns}
         return replace(source, source=pruned(source.source, (wanted - own) | inner), columns=calls)
     return source
 
 
 def _parts(call: WindowCall) -> list[Expression | None]:
-    return [call.argument, *call.partition, *(each for each, _ in call.order)]
+    return [call.argument, *call.partition, *(expression for expression, _ in call.order)]
 
 
 def _used(*expressions: Expression | None) -> set[str]:
-    return {name for each in expressions if each is not None for name in columns_of(each)}
+    return {name for expression in expressions if expression is not None for name in columns_of(expression)}
 
 
 def _pruned_block(block: Block, wanted: set[str]) -> Block:
-    kept = tuple((name, each) for name, each in block.columns if name in wanted)
+    kept = tuple((name, expression) for name, expression in block.columns if name in wanted)
     if isinstance(block.source, Public):
         return replace(block, columns=kept)
-    inner = _used(block.predicate, *(each for _, each in kept))
+    inner = _used(block.predicate, *(expression for _, expression in kept))
     return replace(block, source=pruned(block.source, inner), columns=kept)

@@ -162,16 +162,16 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
         case "YEAR":
             return call("subtract", call("year", last), call("year", first))
         case "QUARTER" | "MONTH":
-            each = unit.lower()
+            part = unit.lower()
             years = call("subtract", call("year", last), call("year", first))
-            scaled = call("multiply", years, literal(4 if each == "quarter" else 12))
-            return call("add", scaled, call("subtract", call(each, last), call(each, first)))
+            scaled = call("multiply", years, literal(4 if part == "quarter" else 12))
+            return call("add", scaled, call("subtract", call(part, last), call(part, first)))
     raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, MONTH, QUARTER or YEAR.")
 
 
 def _make_date(parser: Parser, node: exp.DateFromParts, depth: int) -> Expression:
     parts = [parser.parse(node.args.get(name), depth) for name in ("year", "month", "day")]
-    numbers = [each.value for each in parts if isinstance(each, Literal) and each.kind == "integer"]
+    numbers = [part.value for part in parts if isinstance(part, Literal) and part.kind == "integer"]
     try:
         return literal(datetime.date(*numbers))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -186,14 +186,14 @@ def _trim(parser: Parser, node: exp.Trim, depth: int) -> Expression:
     name = names[str(node.args.get("position") or "").upper()]
     characters = node.args.get("expression")
     parts = [node.this] if characters is None else [node.this, characters]
-    return Call(name, tuple(parser.parse(each, depth) for each in parts))
+    return Call(name, tuple(parser.parse(part, depth) for part in parts))
 
 
 def _like(function: str) -> Handler:
     def handler(parser: Parser, node: exp.Binary, depth: int) -> Expression:
         closed(node, ("this", "expression", "negate"))
-        found = call(function, parser.parse(node.this, depth), parser.parse(node.expression, depth))
-        return call("not", found) if node.args.get("negate") else found
+        matched = call(function, parser.parse(node.this, depth), parser.parse(node.expression, depth))
+        return call("not", matched) if node.args.get("negate") else matched
 
     return handler
 
@@ -202,9 +202,9 @@ def _escape(parser: Parser, node: exp.Escape, depth: int) -> Expression:
     inner, mark = node.this, parser.parse(node.expression, depth)
     if not isinstance(inner, exp.Like | exp.ILike):
         raise unknown(node)
-    found = parser.parse(inner, depth)
-    negated = isinstance(found, Call) and found.function == "not"
-    match = found.arguments[0] if isinstance(found, Call) and negated else found
+    parsed = parser.parse(inner, depth)
+    negated = isinstance(parsed, Call) and parsed.function == "not"
+    match = parsed.arguments[0] if isinstance(parsed, Call) and negated else parsed
     assert isinstance(match, Call)  # LIKE gives nothing else
     escaped = Call(match.function, (*match.arguments, mark))
     return call("not", escaped) if negated else escaped
@@ -227,11 +227,11 @@ def _named(parser: Parser, node: exp.Anonymous, depth: int) -> Expression:
     if name.upper() in _PARTS and len(parts) == 1:
         return _part(parser, name, parts[0], depth)
     if name in _NAMES:
-        return Call(_NAMES[name], tuple(parser.parse(each, depth) for each in parts))
+        return Call(_NAMES[name], tuple(parser.parse(part, depth) for part in parts))
     raise unknown(node)
 
 
-_NAMES = {name: each.name for each in FUNCTIONS.values() for name in (each.name, *each.names)}
+_NAMES = {name: function.name for function in FUNCTIONS.values() for name in (function.name, *function.names)}
 
 
 def _date(parser: Parser, node: exp.Date, depth: int) -> Expression:

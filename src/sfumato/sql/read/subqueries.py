@@ -42,24 +42,24 @@ def with_views(query: exp.Expr, names: Names) -> Names:
     if clause.args.get("recursive"):
         raise refused(SUBQUERIES["recursive"])
     own: set[str] = set()
-    for each in clause.expressions:
-        alias = each.args["alias"]
+    for view in clause.expressions:
+        alias = view.args["alias"]
         if alias.args.get("columns"):
             raise refused(SUBQUERIES["columns"])
         if alias.name.lower() in own:
             raise refused(SUBQUERIES["twice"])
         own.add(alias.name.lower())
-        names = replace(names, views={**names.views, alias.name.lower(): _view(each.this, names)})
+        names = replace(names, views={**names.views, alias.name.lower(): _view(view.this, names)})
     return names
 
 
 def _view(query: exp.Expr, names: Names) -> Callable[[], Relation]:
-    found: list[Relation] = []
+    relations: list[Relation] = []
 
     def read() -> Relation:
-        if not found:
-            found.append(read_query(query, names))
-        return found[0]
+        if not relations:
+            relations.append(read_query(query, names))
+        return relations[0]
 
     return read
 
@@ -83,9 +83,9 @@ def read_query(query: exp.Expr, names: Names) -> Relation:
     query, relation = read_from(query, names)
     scope = Scope(relation)
     with scope.relation.in_words():
-        found = _selected(query, scope)
-    check_size(found)
-    return found
+        result = _selected(query, scope)
+    check_size(result)
+    return result
 
 
 def _present(node: exp.Expr) -> set[str]:
@@ -101,8 +101,8 @@ def _selected(query: exp.Select, scope: Scope) -> Relation:
         None if (clause := query.args.get(name)) is None else scope.resolved(clause.this)
         for name in ("having", "qualify")
     )
-    for each in () if (order := query.args.get("order")) is None else order.find_all(exp.Column):
-        scope.resolved(each, alias_first=True)  # an order of rows means nothing further on
+    for column in () if (order := query.args.get("order")) is None else order.find_all(exp.Column):
+        scope.resolved(column, alias_first=True)  # an order of rows means nothing further on
     group = query.args.get("group")
     windows = any(tree.find(exp.Window) for tree in (*trees, *([qualify] if qualify else [])))
     aggregated = group is not None or any(map(has_aggregate, trees))
@@ -128,21 +128,21 @@ def _selected(query: exp.Select, scope: Scope) -> Relation:
 
 def _again(scope: Scope, relation: Relation) -> Scope:
     """The same names over a relation with the same columns."""
-    made = Scope(relation, dict(scope.named))
-    made._sizes.update(scope._sizes)
-    return made
+    same = Scope(relation, dict(scope.named))
+    same._sizes.update(scope._sizes)
+    return same
 
 
 def _named(scope: Scope, columns: list[tuple[str, exp.Expr]]) -> Relation:
     """The rows with these columns alone."""
-    made: list[Named] = []
+    named: list[Named] = []
     for name, tree in columns:
-        found = scope.column(tree)
-        if found is not None and found.is_unit:
-            made.append(Named(name, "", found.meaning, is_unit=True))
+        column = scope.column(tree)
+        if column is not None and column.is_unit:
+            named.append(Named(name, "", column.meaning, is_unit=True))
         else:
-            made.append(Named(name, "", scope.scalar(tree)))
-    return replace(scope.relation, columns=tuple(made), aliases={})
+            named.append(Named(name, "", scope.scalar(tree)))
+    return replace(scope.relation, columns=tuple(named), aliases={})
 
 
 def _aggregated(
@@ -151,27 +151,27 @@ def _aggregated(
     trees = [tree for _, tree in columns]
     keys = key_trees(query.args.get("group"), trees, scope)
     results = UnitResults(scope, keys, [*trees, *([having] if having is not None else [])])
-    made = _per_unit(scope, columns, results)
+    relation = _per_unit(scope, columns, results)
     if having is not None:
         kept = results.expression(having)
         refine(kept, results.relation.facts)
-        made = made.where(kept)
+        relation = relation.where(kept)
     if (distinct := query.args.get("distinct")) is not None:
-        shown = {each.meaning for each in made.columns}
+        shown = {column.meaning for column in relation.columns}
         plain = set(map(Column, results.keys))
-        if distinct.args.get("on") or not made.units or not plain <= shown:
+        if distinct.args.get("on") or not relation.units or not plain <= shown:
             raise scope.relation.refused(SUBQUERIES["distinct"])
-    return made
+    return relation
 
 
 def _per_unit(scope: Scope, columns: list[tuple[str, exp.Expr]], results: UnitResults) -> Relation:
-    made = tuple(
+    named = tuple(
         Named(name, "", None, is_unit=True)
         if scope.is_unit(tree)
         else Named(name, "", results.expression(tree))
         for name, tree in columns
     )
-    return replace(results.relation, columns=made)
+    return replace(results.relation, columns=named)
 
 
 def _distinct(query: exp.Select, scope: Scope, columns: list[tuple[str, exp.Expr]]) -> Relation:
@@ -191,39 +191,39 @@ def _distinct(query: exp.Select, scope: Scope, columns: list[tuple[str, exp.Expr
 
 def _united(query: exp.SetOperation, names: Names) -> Relation:
     names = with_views(query, names)
-    parts = [read_query(each, names) for each in _parts(query)]
+    parts = [read_query(part, names) for part in _parts(query)]
     first = parts[0]
-    for each in parts:
-        if each.is_public:
+    for part in parts:
+        if part.is_public:
             raise refused(UNIONS["public"])
-        check_same_units(first, each, "put together")
-        if len(each.columns) != len(first.columns):
+        check_same_units(first, part, "put together")
+        if len(part.columns) != len(first.columns):
             raise refused(UNIONS["width"])
-    rows = list(zip(*(each.columns for each in parts), strict=True))
+    rows = list(zip(*(part.columns for part in parts), strict=True))
     for row in rows:
-        if len({each.is_unit for each in row}) > 1:
+        if len({column.is_unit for column in row}) > 1:
             raise refused(UNIONS["unit"])
-    named = [_united_name([each.meaning for each in row]) for row in rows]
-    source = United(tuple(_block(each, named) for each in parts))
+    named = [_united_name([column.meaning for column in row]) for row in rows]
+    source = United(tuple(_block(part, named) for part in parts))
     columns = tuple(
         Named(row[0].name, "", None if name is None else Column(name), is_unit=row[0].is_unit)
         for row, name in zip(rows, named, strict=True)
     )
-    made = Relation(source, None, columns, {}, first.known)
-    check_size(made)
-    with made.in_words():
+    united = Relation(source, None, columns, {}, first.known)
+    check_size(united)
+    with united.in_words():
         present = [name for name in dict.fromkeys(named) if name is not None]
-        return replace(made, facts=facts_within(source, present, first.known))
+        return replace(united, facts=facts_within(source, present, first.known))
 
 
 def _united_name(meanings: Sequence[Expression | None]) -> str | None:
     """What a column of UNION ALL is called; None: it has no value in one of the parts."""
-    found = [each for each in meanings if each is not None]
-    if len(found) < len(meanings):
+    present = [meaning for meaning in meanings if meaning is not None]
+    if len(present) < len(meanings):
         return None
-    if isinstance(found[0], Column) and len(set(found)) == 1:
-        return found[0].name
-    return called_after("column", [to_wire(each) for each in found])
+    if isinstance(present[0], Column) and len(set(present)) == 1:
+        return present[0].name
+    return called_after("column", [to_wire(meaning) for meaning in present])
 
 
 def _parts(query: exp.Expr) -> list[exp.Expr]:
@@ -239,17 +239,17 @@ def _parts(query: exp.Expr) -> list[exp.Expr]:
         raise refused(UNIONS["name"])
     if _present(query) - _UNION:
         raise refused(UNIONS["clause"])
-    found: list[exp.Expr] = []
+    parts: list[exp.Expr] = []
     for side in (query.this, query.expression):
         nested = isinstance(side, exp.SetOperation) and not side.args.get("with_")
-        found += _parts(side) if nested or isinstance(side, exp.Subquery | exp.Paren) else [side]
-    return found
+        parts += _parts(side) if nested or isinstance(side, exp.Subquery | exp.Paren) else [side]
+    return parts
 
 
 def _block(part: Relation, names: Sequence[str | None]) -> Block:
     columns = {
-        name: each.meaning
-        for name, each in zip(names, part.columns, strict=True)
-        if name is not None and each.meaning is not None
+        name: column.meaning
+        for name, column in zip(names, part.columns, strict=True)
+        if name is not None and column.meaning is not None
     }
     return Block(part.source, part.predicate, tuple(columns.items()))

@@ -45,30 +45,30 @@ class UnitResults:
         self._scope = scope
         if relation.is_public:
             raise refused(PER_UNIT["public"])
-        others = {scope.scalar(each) for each in keys if not scope.is_unit(each)}
+        others = {scope.scalar(key) for key in keys if not scope.is_unit(key)}
         if not any(map(scope.is_unit, keys)) and not relation.tells_unit(others):
             raise self._without_unit()
-        calls = {unit_aggregate(each, scope) for tree in trees for each in _aggregates(tree)}
+        calls = {unit_aggregate(node, scope) for tree in trees for node in _aggregates(tree)}
         if len(calls) > _MOST:
             raise refuse(
                 f"The subquery has more than {_MOST} different aggregates.", "Ask for them in parts."
             )
         taken: list[str] = []
         self._keys: dict[Expression, str] = {}
-        for key in sorted(others, key=lambda each: json.dumps(to_wire(each))):
+        for key in sorted(others, key=lambda scalar: json.dumps(to_wire(scalar))):
             self._keys[key] = fresh(_key_name(key), taken)
             taken.append(self._keys[key])
         self._calls: dict[AggregateCall, str] = {}
-        for each in sorted(calls, key=lambda each: json.dumps(each.to_wire())):
-            self._calls[each] = fresh(_call_name(each), taken)
-            taken.append(self._calls[each])
+        for aggregate in sorted(calls, key=lambda asked: json.dumps(asked.to_wire())):
+            self._calls[aggregate] = fresh(_call_name(aggregate), taken)
+            taken.append(self._calls[aggregate])
         names = [*self._keys.values(), *self._calls.values()]
         assert not isinstance(relation.source, Public)
         source = PerUnit(
             relation.source,
             relation.predicate,
-            tuple((name, each) for each, name in self._keys.items()),
-            tuple((name, each) for each, name in self._calls.items()),
+            tuple((name, key) for key, name in self._keys.items()),
+            tuple((name, aggregate) for aggregate, name in self._calls.items()),
         )
         self.relation = Relation(
             source=source,
@@ -77,9 +77,9 @@ class UnitResults:
             facts=facts_within(source, names, relation.known),
             known=relation.known,
             origins={
-                name: relation.origins[each.name]
-                for each, name in self._keys.items()
-                if isinstance(each, Column) and each.name in relation.origins
+                name: relation.origins[key.name]
+                for key, name in self._keys.items()
+                if isinstance(key, Column) and key.name in relation.origins
             },
         )
         self._outside = Scope(self.relation)
@@ -100,9 +100,9 @@ class UnitResults:
         return self._outside.scalar(holder.this)
 
     def _name_parts(self, node: exp.Expr) -> None:
-        found = self._meaning(node)
-        if found is not None:
-            node.replace(exp.column(exp.to_identifier(found, quoted=True)))
+        name = self._meaning(node)
+        if name is not None:
+            node.replace(exp.column(exp.to_identifier(name, quoted=True)))
             return
         for child in list(node.iter_expressions()):
             self._name_parts(child)
@@ -111,10 +111,10 @@ class UnitResults:
         if is_aggregate(node):
             return self._calls[unit_aggregate(node, self._scope)]
         nodes = list(node.walk())
-        if any(map(is_aggregate, nodes)) or not any(isinstance(each, exp.Column) for each in nodes):
+        if any(map(is_aggregate, nodes)) or not any(isinstance(inner, exp.Column) for inner in nodes):
             return None
-        if self._keys and (found := self._keys.get(self._scope.scalar(node))) is not None:
-            return found
+        if self._keys and (name := self._keys.get(self._scope.scalar(node))) is not None:
+            return name
         if isinstance(node, exp.Column):
             self._scope.scalar(node)
             if (unknown := unknown_function(node)) is not None:
@@ -139,21 +139,21 @@ def _key_name(key: Expression) -> str:
     return key.name if isinstance(key, Column) else called_after("key", to_wire(key))
 
 
-def _call_name(each: AggregateCall) -> str:
+def _call_name(aggregate: AggregateCall) -> str:
     """What a unit's own result is called: in words, where that is short."""
-    if each.argument is None:
+    if aggregate.argument is None:
         return "number of rows"
-    function = each.function.replace("_", " ")
-    if isinstance(each.argument, Column):
-        return f"{function} of {each.argument.name}"
-    return called_after(function, each.to_wire())
+    function = aggregate.function.replace("_", " ")
+    if isinstance(aggregate.argument, Column):
+        return f"{function} of {aggregate.argument.name}"
+    return called_after(function, aggregate.to_wire())
 
 
 def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
     """The outermost aggregates."""
     if is_aggregate(tree):
         return [tree]
-    return [found for child in tree.iter_expressions() for found in _aggregates(child)]
+    return [aggregate for child in tree.iter_expressions() for aggregate in _aggregates(child)]
 
 
 def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
@@ -184,8 +184,8 @@ def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
         if call_.function not in _OWN or call_.bounds is not None:
             raise refused(PER_UNIT["aggregate"])
         return call_
-    for each in (argument, condition):
-        if each is not None and any(map(is_aggregate, each.walk())):
+    for part in (argument, condition):
+        if part is not None and any(map(is_aggregate, part.walk())):
             raise refuse("An aggregate is inside another.", "Aggregate a plain expression of the row.")
     value = scope.scalar(argument)
     if condition is not None:

@@ -45,8 +45,8 @@ def with_windows(scope: Scope, trees: Sequence[exp.Expr]) -> tuple[Scope, list[e
     for call in sorted(calls, key=_written):
         named = called_after(call.function.replace("_", " "), source_to_wire(call))
         names[call] = fresh(named, [*relation.facts, *names.values()])
-    made = tuple((name, call) for call, name in names.items())
-    source = Windowed(relation.source, relation.predicate, made)
+    columns = tuple((name, call) for call, name in names.items())
+    source = Windowed(relation.source, relation.predicate, columns)
     added = {name: Named(name, "", Column(name), hidden=True) for name in names.values()}
     outside = Scope(
         replace(
@@ -72,7 +72,7 @@ def _written(part: Any) -> str:
 def _call(node: exp.Window, scope: Scope) -> WindowCall:
     if node.args.get("alias") is not None:
         raise scope.relation.refused(WINDOWS["named"])
-    if any(each.find(exp.Window) for each in node.iter_expressions()):
+    if any(child.find(exp.Window) for child in node.iter_expressions()):
         raise scope.relation.refused(WINDOWS["nested"])
     partition = _partition(node.args.get("partition_by") or (), scope)
     order = _order(node.args.get("order"), scope)
@@ -110,7 +110,7 @@ def _aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
 
 def _partition(listed: Iterable[exp.Expr], scope: Scope) -> tuple[Expression, ...]:
     trees = list(listed)
-    keys = {scope.scalar(each) for each in trees if not scope.is_unit(each)}
+    keys = {scope.scalar(tree) for tree in trees if not scope.is_unit(tree)}
     if not any(map(scope.is_unit, trees)) and not scope.relation.tells_unit(keys):
         unit = scope.relation.unit_name
         if scope.table.unit.is_row:
@@ -123,14 +123,14 @@ def _partition(listed: Iterable[exp.Expr], scope: Scope) -> tuple[Expression, ..
 
 
 def _order(order: exp.Expr | None, scope: Scope) -> tuple[tuple[Expression, bool], ...]:
-    found: dict[Expression, bool] = {}
-    for each in () if order is None else order.expressions:
-        if not isinstance(each, exp.Ordered) or each.args.get("with_fill") or each.args.get("nulls_first"):
+    directions: dict[Expression, bool] = {}
+    for item in () if order is None else order.expressions:
+        if not isinstance(item, exp.Ordered) or item.args.get("with_fill") or item.args.get("nulls_first"):
             raise scope.relation.refused(WINDOWS["nulls"])
-        if scope.is_unit(each.this):
+        if scope.is_unit(item.this):
             continue  # the same for all rows of a window
-        found.setdefault(scope.scalar(each.this), bool(each.args.get("desc")))
-    return tuple(found.items())
+        directions.setdefault(scope.scalar(item.this), bool(item.args.get("desc")))
+    return tuple(directions.items())
 
 
 def _shift(

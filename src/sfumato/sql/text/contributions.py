@@ -25,7 +25,12 @@ Bounds: TypeAlias = tuple[Literal["group", "row"], Fraction, Fraction]
 """What is clamped, a unit's aggregate in a group or each row, and between which bounds."""
 
 _PER: dict[str, Literal["group", "row"]] = {
-    **{name.lower(): each.bounds for each in statistics().values() if each.bounds for name in each.spelled},
+    **{
+        name.lower(): statistic.bounds
+        for statistic in statistics().values()
+        if statistic.bounds
+        for name in statistic.spelled
+    },
     **dict.fromkeys(("count_if", "countif"), "group"),
     "approx_quantiles": "row",
 }
@@ -219,14 +224,14 @@ def _clamped(tokens: Sequence[Token], at: int, call: _Call, calls: Calls, parame
             f"{function} takes no CLAMPED BETWEEN.",
             f"Write {function}(x, contribution_bounds_per_{per} => (0, 10)).",
         )
-    found = _numbers(tokens, at + 2, TokenType.AND, None, parameter)
-    if found is None:
+    numbers = _numbers(tokens, at + 2, TokenType.AND, None, parameter)
+    if numbers is None:
         raise refuse(
             "CLAMPED BETWEEN takes two numbers, each a literal or a parameter.",
             "Write CLAMPED BETWEEN 0 AND 10.",
         )
-    _keep(calls, call, found[0], found[1])
-    return found[2]
+    _keep(calls, call, numbers[0], numbers[1])
+    return numbers[2]
 
 
 def _check_other(token: Token, google: bool) -> None:
@@ -247,8 +252,8 @@ def attach(tree: exp.Select, bounds: dict[int, Bounds]) -> None:
     """
     waiting = dict(bounds)
     for node in tree.find_all(exp.Func) if waiting else ():
-        found = waiting.pop(node.meta.get("start", -1), None)
-        if found is None:
+        limits = waiting.pop(node.meta.get("start", -1), None)
+        if limits is None:
             continue
         if node.find_ancestor(exp.Query) is not tree:
             raise refuse(
@@ -257,6 +262,6 @@ def attach(tree: exp.Select, bounds: dict[int, Bounds]) -> None:
             )
         if isinstance(node.this, exp.Distinct):
             raise refuse("An aggregate with DISTINCT takes no contribution bounds.", "Leave them out.")
-        node.meta["bounds"] = found
+        node.meta["bounds"] = limits
     if waiting:
         raise refuse("Contribution bounds are outside of an aggregate.", "Write SUM(x, …) with them inside.")

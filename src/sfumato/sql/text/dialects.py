@@ -77,8 +77,8 @@ def understand(text: str, parameters: Values = None) -> Asked:
     attach(select, calls.bounds)
     if google:
         check_shape(select)
-    found = replace(options or Options(), notes=(*(options.notes if options else ()), *calls.notes))
-    said = {each.name: getattr(found, each.name) for each in fields(found)}
+    stated = replace(options or Options(), notes=(*(options.notes if options else ()), *calls.notes))
+    said = {field.name: getattr(stated, field.name) for field in fields(stated)}
     return Asked(**said, select=finished(select, text), google=google, explain=explain)
 
 
@@ -91,7 +91,7 @@ def _unexplained(tokens: list[Token], text: str) -> tuple[bool, list[Token], str
     if not is_kind(tokens, 0, TokenType.COMMAND) or tokens[0].text.upper() != "EXPLAIN":
         return False, tokens, text
     end = tokens[0].end + 1
-    rest = "".join(each if each == "\n" else " " for each in text[:end]) + text[end:]
+    rest = "".join(character if character == "\n" else " " for character in text[:end]) + text[end:]
     if not rest.strip():
         raise refuse("EXPLAIN needs a SELECT after it.", FORM)
     tokens = tokenized(rest)

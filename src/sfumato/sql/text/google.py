@@ -110,7 +110,7 @@ def take_clause(tokens: list[Token], parameter: _Parameter) -> tuple[Options | N
 
 def _place(tokens: Sequence[Token]) -> int | None:
     """Where the SELECT with the clause begins."""
-    found: int | None = None
+    place: int | None = None
     depth = 0
     for at, token in enumerate(tokens):
         kind = token.token_type
@@ -121,15 +121,15 @@ def _place(tokens: Sequence[Token]) -> int | None:
         if not _begins(tokens, at - 1):
             continue
         name = _CLAUSES[word_at(tokens, at + 1)]
-        if depth and any(each.token_type != TokenType.L_PAREN for each in tokens[: at - 1]):
+        if depth and any(other.token_type != TokenType.L_PAREN for other in tokens[: at - 1]):
             raise refuse(
                 f"{name} is in a subquery: noise is added once, to the result of the whole query.",
                 "Put the clause after the first SELECT; the subqueries under it are protected with it.",
             )
-        if found is not None:
+        if place is not None:
             raise refuse(f"{name} is written twice.", "Ask one SELECT at a time.")
-        found = at - 1
-    return found
+        place = at - 1
+    return place
 
 
 def _check_before(tokens: Sequence[Token], at: int) -> None:
@@ -183,10 +183,10 @@ def _option(
     if name == "group_selection_strategy":
         public, at = _strategy(tokens, at, parameter)
         return replace(options, public_groups=public), at
-    found = constant_at(tokens, at, parameter)
-    if found is None:
+    constant = constant_at(tokens, at, parameter)
+    if constant is None:
         raise _no_literal(name)
-    value, at = found
+    value, at = constant
     if name in ("epsilon", "group_selection_epsilon"):
         exact = _epsilon(name, value)
         return (
@@ -230,15 +230,15 @@ def _strategy(tokens: Sequence[Token], at: int, parameter: _Parameter) -> tuple[
     word = word_at(tokens, at)
     if word in _STRATEGIES:
         return _STRATEGIES[word], at + 1
-    found = constant_at(tokens, at, parameter)
-    chosen = "" if found is None else str(found[0]).lower()
-    if found is None or chosen not in _STRATEGIES:
+    constant = constant_at(tokens, at, parameter)
+    chosen = "" if constant is None else str(constant[0]).lower()
+    if constant is None or chosen not in _STRATEGIES:
         named = f"There is no group_selection_strategy {shown(word)}."
         raise refuse(
             named if word else "group_selection_strategy takes one of two words.",
             "Write LAPLACE_THRESHOLD or PUBLIC_GROUPS.",
         )
-    return _STRATEGIES[chosen], found[1]
+    return _STRATEGIES[chosen], constant[1]
 
 
 def _epsilon(name: str, value: Constant) -> Fraction:
@@ -312,13 +312,13 @@ def check_shape(select: exp.Select) -> None:
     group = select.args.get("group")
     several = (exp.Rollup, exp.Cube, exp.GroupingSets)
     if group is not None and (
-        group.find(*several) or any(group.args.get(each) for each in ("rollup", "cube", "grouping_sets"))
+        group.find(*several) or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
     ):
         raise refuse(
             "ROLLUP, CUBE and GROUPING SETS are not supported with WITH DIFFERENTIAL_PRIVACY.",
             "Ask each grouping as a query of its own.",
         )
-    shown_nodes = [node for each in select.expressions for node in each.walk()]
+    shown_nodes = [node for expression in select.expressions for node in expression.walk()]
     if any(isinstance(node, exp.Grouping) for node in shown_nodes):
         raise refuse("GROUPING is not supported with WITH DIFFERENTIAL_PRIVACY.", "Leave it out.")
     if group is None and not any(isinstance(node, exp.AggFunc | exp.Anonymous) for node in shown_nodes):

@@ -99,14 +99,14 @@ def unreadable(tokens: Sequence[Token], place: tuple[int, int] | None, near: str
         return refuse("The text cannot be read as SQL.", FORM)
     there = f", near {near!r}" if near.strip() else ""
     line, column = place
-    at = next((i for i, each in enumerate(tokens) if (each.line, each.col) >= (line, column)), len(tokens))
+    at = next((i for i, token in enumerate(tokens) if (token.line, token.col) >= (line, column)), len(tokens))
     reason = f"The text cannot be read as SQL at line {line}, column {max(1, column - len(near) + 1)}{there}."
     return refuse(reason, _guess(tokens, min(at, len(tokens) - 1)) or FORM)
 
 
 def _guess(tokens: Sequence[Token], at: int) -> str:
     """What may be wrong around this token."""
-    kinds = [each.token_type for each in tokens]
+    kinds = [token.token_type for token in tokens]
     opened, closed = kinds.count(TokenType.L_PAREN), kinds.count(TokenType.R_PAREN)
     if opened != closed:
         return (
@@ -116,42 +116,42 @@ def _guess(tokens: Sequence[Token], at: int) -> str:
         )
     if kinds.count(TokenType.CASE) > kinds.count(TokenType.END):
         return "Close CASE with END."
-    for each in range(max(0, at - 3), min(len(tokens), at + 1)):
-        if is_kind(tokens, each, TokenType.FARROW):
+    for place in range(max(0, at - 3), min(len(tokens), at + 1)):
+        if is_kind(tokens, place, TokenType.FARROW):
             return "Write >= for at least."
-        if is_kind(tokens, each, TokenType.EQ) and is_kind(tokens, each + 1, TokenType.LT, TokenType.GT):
-            return f"Write {tokens[each + 1].text}=."
-        if is_kind(tokens, each, TokenType.BETWEEN):
+        if is_kind(tokens, place, TokenType.EQ) and is_kind(tokens, place + 1, TokenType.LT, TokenType.GT):
+            return f"Write {tokens[place + 1].text}=."
+        if is_kind(tokens, place, TokenType.BETWEEN):
             return "Write BETWEEN 1 AND 9."
-        if is_kind(tokens, each, *_JOINING) and is_kind(tokens, each + 1, *_COMPARING):
-            word = tokens[each].text.upper()
+        if is_kind(tokens, place, *_JOINING) and is_kind(tokens, place + 1, *_COMPARING):
+            word = tokens[place].text.upper()
             return f"Name the column again after {word}, as in age > 30 {word} age < 40."
-        if word_at(tokens, each) in ("group", "order"):
-            return f"Write {tokens[each].text.upper()} BY."  # with BY, both would be one token
-        if near := _keyword(tokens[each]):
-            return f"Did you mean {near} where it says {shown(tokens[each].text)}?"
-        if is_kind(tokens, each, TokenType.LIKE, TokenType.ILIKE):
+        if word_at(tokens, place) in ("group", "order"):
+            return f"Write {tokens[place].text.upper()} BY."  # with BY, both would be one token
+        if near := _keyword(tokens[place]):
+            return f"Did you mean {near} where it says {shown(tokens[place].text)}?"
+        if is_kind(tokens, place, TokenType.LIKE, TokenType.ILIKE):
             return "Patterns are written in single quotes, as in LIKE 'Ly%'."
-        if is_kind(tokens, each, TokenType.ALIAS) and each < at - 1:
+        if is_kind(tokens, place, TokenType.ALIAS) and place < at - 1:
             return 'A name of several words goes in double quotes, as in AS "all visits".'
     if name := _called(tokens, at):
         return f"Perhaps {name} has too few arguments, or too many."
     if at == len(tokens) - 1 and not ends_operand(tokens[at]):
         return f"Something is missing after {tokens[at].text[:20]}, at the end."
-    listing = not any(is_kind(tokens, each, TokenType.FROM) for each in range(at))
-    for each in (at, at - 1):
-        if listing and each > 1 and is_word(tokens[each]) and ends_operand(tokens[each - 1]):
-            return f"Perhaps a comma is missing before {tokens[each].text[:20]}."
+    listing = not any(is_kind(tokens, before, TokenType.FROM) for before in range(at))
+    for place in (at, at - 1):
+        if listing and place > 1 and is_word(tokens[place]) and ends_operand(tokens[place - 1]):
+            return f"Perhaps a comma is missing before {tokens[place].text[:20]}."
     return ""
 
 
 def _called(tokens: Sequence[Token], at: int) -> str:
     """The function whose call ends with this token; '' if none does."""
     depth = 0
-    for each in range(at, 0, -1) if is_kind(tokens, at, TokenType.R_PAREN) else ():
-        depth += is_kind(tokens, each, TokenType.R_PAREN) - is_kind(tokens, each, TokenType.L_PAREN)
+    for place in range(at, 0, -1) if is_kind(tokens, at, TokenType.R_PAREN) else ():
+        depth += is_kind(tokens, place, TokenType.R_PAREN) - is_kind(tokens, place, TokenType.L_PAREN)
         if not depth:
-            return tokens[each - 1].text[:40].upper() if is_word(tokens[each - 1]) else ""
+            return tokens[place - 1].text[:40].upper() if is_word(tokens[place - 1]) else ""
     return ""
 
 
@@ -159,5 +159,5 @@ def _keyword(token: Token) -> str:
     """The word of SQL that a name may be meant as; '' if none."""
     if token.token_type != TokenType.VAR or not is_word(token):
         return ""
-    found = difflib.get_close_matches(token.text.upper(), _CLAUSES, 1, cutoff=0.74)
-    return found[0] if found and found[0] != token.text.upper() else ""
+    near = difflib.get_close_matches(token.text.upper(), _CLAUSES, 1, cutoff=0.74)
+    return near[0] if near and near[0] != token.text.upper() else ""

@@ -28,21 +28,21 @@ def named(tokens: Sequence[Token], text: str) -> list[Token]:
         text: Their text.
     """
     marks = [
-        at for at, each in enumerate(tokens) if each.token_type == TokenType.UNKNOWN and each.text == "`"
+        at for at, token in enumerate(tokens) if token.token_type == TokenType.UNKNOWN and token.text == "`"
     ]
     if not marks:
         return list(tokens)
     if len(marks) % 2:
         raise refuse("A name in backticks is not closed.", 'Write `name`, or name, or "name".')
-    made: list[Token] = []
+    renamed: list[Token] = []
     end = 0
     for first, last in zip(marks[::2], marks[1::2], strict=True):
         inner = text[tokens[first].end + 1 : tokens[last].start]
         if not inner.strip():
             raise refuse("There is no name between two backticks.", "Write `name`, or name.")
-        made += [*tokens[end:first], retyped(tokens[first], TokenType.IDENTIFIER, inner)]
+        renamed += [*tokens[end:first], retyped(tokens[first], TokenType.IDENTIFIER, inner)]
         end = last + 1
-    return made + list(tokens[end:])
+    return renamed + list(tokens[end:])
 
 
 def part_last(tokens: Sequence[Token], *, google: bool) -> list[Token]:
@@ -53,15 +53,15 @@ def part_last(tokens: Sequence[Token], *, google: bool) -> list[Token]:
         google: Whether the text is GoogleSQL, so that `DATE_TRUNC(day, MONTH)` is about a column `day`;
             elsewhere `day` would be the part.
     """
-    made = list(tokens)
-    for at in range(len(made) - 1, -1, -1):  # inner calls first: what is around them moves them whole
-        name = word_at(made, at)
-        if name not in _TRUNCATED | _COMPARED or not is_kind(made, at + 1, TokenType.L_PAREN):
+    moved = list(tokens)
+    for at in range(len(moved) - 1, -1, -1):  # inner calls first: what is around them moves them whole
+        name = word_at(moved, at)
+        if name not in _TRUNCATED | _COMPARED or not is_kind(moved, at + 1, TokenType.L_PAREN):
             continue
-        found = _arguments(made, at + 2)
-        if found is None:
+        split = _arguments(moved, at + 2)
+        if split is None:
             continue
-        arguments, end = found
+        arguments, end = split
         part = _part(arguments[-1])
         if not part or len(arguments) != (2 if name in _TRUNCATED else 3):
             continue
@@ -76,10 +76,10 @@ def part_last(tokens: Sequence[Token], *, google: bool) -> list[Token]:
         first = [retyped(arguments[-1][0], TokenType.STRING, word)]
         listed = [first, *reversed(arguments[:-1])]
         comma = retyped(arguments[-1][0], TokenType.COMMA, ",")
-        inside = [token for each in listed for token in (*each, comma)][:-1]
-        short = retyped(made[at], made[at].token_type, name.replace("datetime", "date"))
-        made[at:end] = [short, made[at + 1], *inside]
-    return made
+        inside = [token for argument in listed for token in (*argument, comma)][:-1]
+        short = retyped(moved[at], moved[at].token_type, name.replace("datetime", "date"))
+        moved[at:end] = [short, moved[at + 1], *inside]
+    return moved
 
 
 def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
@@ -100,7 +100,7 @@ def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int
 
 def _part(argument: Sequence[Token]) -> str:
     """The part of a date that an argument names; '' if it names none."""
-    words = [each.text.lower() for each in argument]
+    words = [token.text.lower() for token in argument]
     if words == ["week", "(", "monday", ")"]:
         return "isoweek"
     return words[0] if len(words) == 1 and word_at(argument, 0) in _PARTS else ""

@@ -52,8 +52,8 @@ def tokenized(text: str) -> list[Token]:
         )
     if not is_text(text):
         raise refuse("The query holds half a character, which no text can hold.", "Leave it out.")
-    found = _tokens(text)
-    return named(found, text) if "`" in text else found
+    tokens = _tokens(text)
+    return named(tokens, text) if "`" in text else tokens
 
 
 def single(tokens: list[Token]) -> list[Token]:
@@ -62,10 +62,10 @@ def single(tokens: list[Token]) -> list[Token]:
     Raises:
         QueryRefused: if there is none or several, or it is nested too deeply.
     """
-    found = _one(tokens)
-    _check_nesting(found)
-    check_filled(found)
-    return found
+    only = _one(tokens)
+    _check_nesting(only)
+    check_filled(only)
+    return only
 
 
 def grown(tokens: list[Token], text: str) -> exp.Select:
@@ -134,7 +134,7 @@ def _one(tokens: list[Token]) -> list[Token]:
             statements.append([])
         else:
             statements[-1].append(token)
-    filled = [each for each in statements if each]
+    filled = [part for part in statements if part]
     if not filled:
         raise refuse("There is no query in this text.", FORM)
     if len(filled) > 1:

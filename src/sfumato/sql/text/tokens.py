@@ -111,10 +111,10 @@ def constant_at(
     sign = 1
     if is_kind(tokens, at, TokenType.DASH, TokenType.PLUS):
         sign = -1 if tokens[at].token_type == TokenType.DASH else 1
-        found = _unsigned(tokens, at + 1, parameter)
-        if found is None or not isinstance(found[0], Fraction):
+        constant = _unsigned(tokens, at + 1, parameter)
+        if constant is None or not isinstance(constant[0], Fraction):
             return None
-        return sign * found[0], found[1]
+        return sign * constant[0], constant[1]
     return _unsigned(tokens, at, parameter)
 
 

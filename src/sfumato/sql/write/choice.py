@@ -43,18 +43,18 @@ def by_choice(parts: Parts, salt: int) -> exp.Select:
     shown: list[exp.Expr] = [*map(column, parts.keys)]
     measures: list[exp.Expr] = []
     weight = parts.share(rows_in_group(parts.unit, keyed=bool(parts.keys)), column("n"))
-    for i, each in enumerate(parts.measurements):
+    for i, measurement in enumerate(parts.measurements):
         name = f"s{i}"
-        if each.kind == "units":
+        if measurement.kind == "units":
             measures.append(named(count(), f"m{i}"))
             continue
-        if each.per != "row" and each.kind == "sum":
-            lines.append(named(parts.plain(replace(each, kind="present")), f"p{i}"))
-        if each.per == "row" or each.kind != "sum":
-            lines.append(named(parts.plain(each), name))
+        if measurement.per != "row" and measurement.kind == "sum":
+            lines.append(named(parts.plain(replace(measurement, kind="present")), f"p{i}"))
+        if measurement.per == "row" or measurement.kind != "sum":
+            lines.append(named(parts.plain(measurement), name))
         else:
-            lines.append(named(parts.plain(replace(each, lower=-_WIDEST, upper=_WIDEST)), name))
-        shown.append(named(_contribution(each, i, weight, parts.dialect), name))
+            lines.append(named(parts.plain(replace(measurement, lower=-_WIDEST, upper=_WIDEST)), name))
+        shown.append(named(_contribution(measurement, i, weight, parts.dialect), name))
         measures.append(named(parts.total(column(name)), f"m{i}"))
     measures += [named(count(), UNITS)] if parts.is_open else []
     rows, most = parts.rows(units=True), parts.unit.max_groups
@@ -107,7 +107,7 @@ def rank(columns: Sequence[str], salt: int, dialect: Dialect) -> exp.Expr:
     """The place of a line among those of its unit, by a digest of what it is about; the same for the same."""
     parts = [bigint(salt), column("u"), *map(column, columns)]
     lot = dialect.chosen_by(*parts)
-    order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, columns))])
+    order = exp.Order(expressions=[exp.Ordered(this=term) for term in (lot, *map(column, columns))])
     return exp.Window(this=exp.DenseRank(), partition_by=[column("u")], order=order)
 
 

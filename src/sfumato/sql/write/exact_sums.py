@@ -76,8 +76,8 @@ def recipe(
     if function == "count_values":
         return _single(exp.Count(this=exp.Distinct(expressions=[_present(value, dialect)])))
     if function in ("min", "max"):
-        made = _within(as_kind(value, facts.kind, dialect), facts, dialect) if bounded else value
-        return _single((exp.Min if function == "min" else exp.Max)(this=_present(made, dialect)))
+        held = _within(as_kind(value, facts.kind, dialect), facts, dialect) if bounded else value
+        return _single((exp.Min if function == "min" else exp.Max)(this=_present(held, dialect)))
     units, bits = _units(value, facts, dialect)
     total = dialect.total(units)
     if function == "mean":
@@ -163,14 +163,14 @@ def _wide(
     below = exp.LT(this=seen.copy(), expression=constant_node(low))
     no_nan = exp.not_(dialect.nan_test(number.copy()))
     above = exp.and_(exp.GT(this=seen.copy(), expression=constant_node(high)), no_nan, copy=False)
-    made = exp.Case(
+    whole = exp.Case(
         ifs=[
             exp.If(this=inside, true=dialect.attempt(dialect.truncated(scaled), "wide")),
             exp.If(this=below, true=_huge(low, bits, dialect)),
             exp.If(this=above, true=_huge(high, bits, dialect)),
         ]
     )
-    return made, bits
+    return whole, bits
 
 
 def _huge(end: float, bits: int, dialect: Dialect) -> exp.Expr:
@@ -204,20 +204,20 @@ def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     high = math.inf if facts.upper is None else float_up(facts.upper)
 
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
-        total, count = (double(each) for each in columns)
-        made = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
+        total, count = (double(node) for node in columns)
+        mean = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
         ifs = []
         if math.isfinite(low):  # rounding must not leave the bounds that the mean is known to have
             ifs.append(
-                exp.If(this=exp.LT(this=made.copy(), expression=constant_node(low)), true=constant_node(low))
+                exp.If(this=exp.LT(this=mean.copy(), expression=constant_node(low)), true=constant_node(low))
             )
         if math.isfinite(high):
             ifs.append(
                 exp.If(
-                    this=exp.GT(this=made.copy(), expression=constant_node(high)), true=constant_node(high)
+                    this=exp.GT(this=mean.copy(), expression=constant_node(high)), true=constant_node(high)
                 )
             )
-        return exp.Case(ifs=ifs, default=made) if ifs else made
+        return exp.Case(ifs=ifs, default=mean) if ifs else mean
 
     return finish
 

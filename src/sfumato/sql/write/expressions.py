@@ -57,8 +57,8 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
     if function is None:
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.")
     arguments = function.arranged(expression.arguments)
-    parts = [atom(_lowered(each, dialect)) for each in arguments]
-    for position, each in enumerate(arguments):
-        if guard := guard_of(function, position, each):
+    parts = [atom(_lowered(argument, dialect)) for argument in arguments]
+    for position, argument in enumerate(arguments):
+        if guard := guard_of(function, position, argument):
             parts[position] = atom(filled(guard, dialect.writer, [parts[position]]))
     return filled(function.template(len(arguments), dialect), dialect.writer, parts)

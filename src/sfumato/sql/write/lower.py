@@ -63,7 +63,7 @@ def lower(
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
     rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
     parts = Parts(measured, rows, dialect)
-    if any(each.kind == "values" for each in measured.measurements):
+    if any(measurement.kind == "values" for measurement in measured.measurements):
         return by_values(parts, salt)
     if measured.unit.column is None:
         return _by_rows(parts)
@@ -80,7 +80,7 @@ def lower(
 
 def _by_rows(parts: Parts) -> exp.Select:
     """Each row is a unit, or has a rank that admits it, and has weight one."""
-    measures = [named(parts.plain(each), f"m{i}") for i, each in enumerate(parts.measurements)]
+    measures = [named(parts.plain(measurement), f"m{i}") for i, measurement in enumerate(parts.measurements)]
     measures += [named(parts.units(), UNITS)] if parts.is_open else []
     rows = parts.rows()
     if not rows.expressions:
@@ -89,8 +89,8 @@ def _by_rows(parts: Parts) -> exp.Select:
     if parts.typed_keys() and not parts.is_open:
         # A filter on the keys alone would be pushed into the scan, which doubles the cost of a plain count;
         # one that also reads an aggregate stays above the grouping, where there are few rows left.
-        found = exp.GT(this=count(), expression=exp.Literal.number(0))
-        kept = exp.Case(ifs=[exp.If(this=found, true=parts.member(parts.typed_keys()))])
+        any_rows = exp.GT(this=count(), expression=exp.Literal.number(0))
+        kept = exp.Case(ifs=[exp.If(this=any_rows, true=parts.member(parts.typed_keys()))])
         select = select.having(kept, copy=False)
     return select
 
@@ -99,7 +99,7 @@ def _by_weights(parts: Parts) -> exp.Select:
     """Rows and units count for a part of one where there are many."""
     if not parts.keys:
         return _by_units(parts)
-    if any(each.kind == "units" for each in parts.measurements):
+    if any(measurement.kind == "units" for measurement in parts.measurements):
         return _by_pairs(parts)
     return _by_weighted_rows(parts)
 
@@ -109,12 +109,12 @@ def _by_units(parts: Parts) -> exp.Select:
     lines: list[exp.Expr] = []
     totals: list[exp.Expr] = []
     weight, weigh = column("w"), False
-    for i, each in enumerate(parts.measurements):
-        if each.kind == "units":
+    for i, measurement in enumerate(parts.measurements):
+        if measurement.kind == "units":
             totals.append(named(count(), f"m{i}"))
             continue
         weigh = True
-        lines.append(named(parts.plain(each), f"s{i}"))
+        lines.append(named(parts.plain(measurement), f"s{i}"))
         product = exp.Mul(this=column(f"s{i}"), expression=weight.copy())
         totals.append(named(parts.total(product), f"m{i}"))
     if weigh:
@@ -131,7 +131,9 @@ def _by_weighted_rows(parts: Parts) -> exp.Select:
     A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
     which are never counted in n, fall out with their groups, where there are few lines left.
     """
-    measures = [named(_weighted_row(each, parts), f"m{i}") for i, each in enumerate(parts.measurements)]
+    measures = [
+        named(_weighted_row(measurement, parts), f"m{i}") for i, measurement in enumerate(parts.measurements)
+    ]
     counted = parts.rows(units=True, keys=False, arguments=False, owned=False)
     sizes = counted.subquery(quoted("s"), copy=False)
     weight = named(parts.share(parts.unit.max_rows, count()), "w")
@@ -151,8 +153,8 @@ def _weighted_row(measurement: Measurement, parts: Parts) -> exp.Expr:
         case "rows" | "cells":
             return parts.dialect.total(weight)
         case "present":
-            found = is_present(parts.argument(measurement), parts.dialect)
-            return parts.total(exp.Case(ifs=[exp.If(this=found, true=weight)]))
+            present = is_present(parts.argument(measurement), parts.dialect)
+            return parts.total(exp.Case(ifs=[exp.If(this=present, true=weight)]))
         case "sum":
             units = fixed_point(parts.argument(measurement), measurement, parts.dialect)
             return parts.total(weighted(units, weight, measurement, WEIGHT, parts.dialect))
@@ -168,13 +170,13 @@ def _by_pairs(parts: Parts) -> exp.Select:
     shares: list[exp.Expr] = [column("u")]
     measures: list[exp.Expr] = []
     weigh = False
-    for i, each in enumerate(parts.measurements):
-        if each.kind == "units":
+    for i, measurement in enumerate(parts.measurements):
+        if measurement.kind == "units":
             shares.append(named(parts.share(parts.unit.max_groups, count()), "g"))
             measures.append(named(parts.dialect.total(column("g")), f"m{i}"))
             continue
         weigh = True
-        lines.append(named(parts.plain(each), f"s{i}"))
+        lines.append(named(parts.plain(measurement), f"s{i}"))
         product = exp.Mul(this=column(f"s{i}"), expression=column("w"))
         measures.append(named(parts.dialect.total(product), f"m{i}"))
     if weigh:

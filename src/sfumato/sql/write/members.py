@@ -33,7 +33,7 @@ def among(
     if every or len(keys) == 1:
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
-    rows = [exp.Tuple(expressions=[constant_node(each) for each in row]) for row in combinations]
+    rows = [exp.Tuple(expressions=[constant_node(value) for value in row]) for row in combinations]
     return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=rows)
 
 
@@ -50,7 +50,7 @@ def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
     if len(values) > _FEW and _is_range(column, values):
         low, high = (constant_node(end) for end in (min(values), max(values)))
         return exp.Between(this=_whole(column), low=low, high=high)
-    return exp.In(this=_whole(column), expressions=[constant_node(each) for each in values])
+    return exp.In(this=_whole(column), expressions=[constant_node(value) for value in values])
 
 
 def _whole(column: Typed) -> exp.Expr:
@@ -59,8 +59,8 @@ def _whole(column: Typed) -> exp.Expr:
 
 def _is_range(column: Typed, values: tuple[Any, ...]) -> bool:
     """Whether a value of the column's type between the least and greatest is always one of these."""
-    if column.kind == "date" and all(isinstance(each, datetime.date) for each in values):
+    if column.kind == "date" and all(isinstance(value, datetime.date) for value in values):
         return bool((max(values) - min(values)).days + 1 == len(values))
-    if column.kind == "integer" and all(isinstance(each, int) for each in values):
+    if column.kind == "integer" and all(isinstance(value, int) for value in values):
         return bool(max(values) - min(values) + 1 == len(values))
     return False

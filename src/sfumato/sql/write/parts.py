@@ -46,12 +46,16 @@ class Parts:
         self._measured = measured
         self._cell = self._cell_of(measured, columns, dialect)
         self._arguments: dict[Expression, Typed] = {}
-        for each in measured.measurements:
-            if each.kind == "cells" or each.argument is None or each.argument in self._arguments:
+        for measurement in measured.measurements:
+            if (
+                measurement.kind == "cells"
+                or measurement.argument is None
+                or measurement.argument in self._arguments
+            ):
                 continue
-            argument = typed(each.argument, columns, dialect)
-            self._arguments[each.argument] = (
-                canonical(argument, dialect) if each.kind == "values" else argument.number()
+            argument = typed(measurement.argument, columns, dialect)
+            self._arguments[measurement.argument] = (
+                canonical(argument, dialect) if measurement.kind == "values" else argument.number()
             )
 
     def argument(self, measurement: Measurement) -> Typed:
@@ -63,9 +67,11 @@ class Parts:
     @staticmethod
     def _cell_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> exp.Expr | None:
         """The number of the cell that a row is counted in, where cells are."""
-        for each in measured.measurements:
-            if each.kind == "cells" and each.argument is not None:
-                return fixed_point(typed(each.argument, columns, dialect).number(), each, dialect)
+        for measurement in measured.measurements:
+            if measurement.kind == "cells" and measurement.argument is not None:
+                return fixed_point(
+                    typed(measurement.argument, columns, dialect).number(), measurement, dialect
+                )
         return None
 
     @property
@@ -100,7 +106,9 @@ class Parts:
             columns += [named(key.sql.copy(), name) for key, name in zip(self._keys, self.keys, strict=False)]
             columns += [] if self._cell is None else [named(self._cell.copy(), CELL)]
         if arguments:
-            columns += [named(each.sql.copy(), f"v{i}") for i, each in enumerate(self._arguments.values())]
+            columns += [
+                named(argument.sql.copy(), f"v{i}") for i, argument in enumerate(self._arguments.values())
+            ]
         if self._shows_place:
             columns.append(named(column(PLACE_COLUMN), "i"))
         select = exp.Select().from_(self._source.copy()).select(*columns, copy=False)
@@ -121,12 +129,12 @@ class Parts:
     def _among_public(self, select: exp.Select) -> exp.Select:
         """The rows whose public keys have listed values, where others are found in the data."""
         pairs = zip(self._measured.keys, self._keys, strict=True)
-        public = [(key, each.copy()) for key, each in pairs if key.values is not None]
+        public = [(key, typed_key.copy()) for key, typed_key in pairs if key.values is not None]
         if self._measured.together is not None:
             keys, columns = zip(*public, strict=True)
             return select.where(among(columns, keys, self._measured.together), copy=False)
-        for key, each in public:
-            select = select.where(among([each], [key], None), copy=False)
+        for key, typed_key in public:
+            select = select.where(among([typed_key], [key], None), copy=False)
         return select
 
     def present(self, measurement: Measurement) -> exp.Expr:
@@ -149,8 +157,8 @@ class Parts:
             case "values":
                 return exp.Count(this=exp.Distinct(expressions=[self.argument(measurement).sql]))
             case "present":
-                found = is_present(self.argument(measurement), self.dialect)
-                return exp.Count(this=exp.Case(ifs=[exp.If(this=found, true=number(1))]))
+                present = is_present(self.argument(measurement), self.dialect)
+                return exp.Count(this=exp.Case(ifs=[exp.If(this=present, true=number(1))]))
             case "sum":
                 return self.total(fixed_point(self.argument(measurement), measurement, self.dialect))
             case unknown:
@@ -174,7 +182,7 @@ class Parts:
     @property
     def _shows_place(self) -> bool:
         """Whether units are counted by their first rows; where all rows are such, they need not be told."""
-        counts = self.is_open or any(each.kind == "units" for each in self.measurements)
+        counts = self.is_open or any(measurement.kind == "units" for measurement in self.measurements)
         return counts and self._measured.bounding.ranks(self.unit).get(PLACE_COLUMN, 1) > 1
 
     def typed_keys(self) -> list[Typed]:

@@ -48,7 +48,7 @@ def select_per_unit(
     """
     check_names([*(name for name, _ in source.keys), *(name for name, _ in source.aggregates)])
     before, columns = refined(source.source, source.predicate, tables)
-    keys = [as_typed(each, columns, dialect) for _, each in source.keys]
+    keys = [as_typed(expression, columns, dialect) for _, expression in source.keys]
     calls = [_value(call, columns, dialect) for _, call in source.aggregates]
     rows: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
     rows += [(f"k{i}", key) for i, key in enumerate(keys)]
@@ -59,12 +59,12 @@ def select_per_unit(
     groups += [(f"k{i}", column(f"k{i}", "r")) for i in range(len(keys))]
     result: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
     result += [(name, column(f"k{i}")) for i, (name, _) in enumerate(source.keys)]
-    by = [each.copy() for _, each in groups]
+    by = [node.copy() for _, node in groups]
     for i, ((name, call), value) in enumerate(zip(source.aggregates, calls, strict=True)):
         held = None if value is None else Typed(column(f"v{i}", "r"), value.kind)
-        made = _recipe(call, held, columns, dialect)
-        groups += [(f"p{i}_{j}", part) for j, part in enumerate(made.parts)]
-        result.append((name, made.finish([column(f"p{i}_{j}") for j in range(len(made.parts))])))
+        steps = _recipe(call, held, columns, dialect)
+        groups += [(f"p{i}_{j}", part) for j, part in enumerate(steps.parts)]
+        result.append((name, steps.finish([column(f"p{i}_{j}") for j in range(len(steps.parts))])))
     level = select(groups, subquery(level, "r")).group_by(*by, copy=False)
     level = select(result, subquery(level, "g"))
     if source.having is None:

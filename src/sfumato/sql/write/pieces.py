@@ -52,12 +52,12 @@ def select(
     columns: Iterable[tuple[str, exp.Expr]], source: exp.Expr, *conditions: exp.Expr | None
 ) -> exp.Select:
     """SELECT columns under names FROM source, where all conditions hold."""
-    made = exp.Select().from_(source, copy=False)
-    made = made.select(*(exp.Alias(this=each, alias=quoted(name)) for name, each in columns), copy=False)
-    for each in conditions:
-        if each is not None:
-            made = made.where(each, copy=False)
-    return made
+    query = exp.Select().from_(source, copy=False)
+    query = query.select(*(exp.Alias(this=value, alias=quoted(name)) for name, value in columns), copy=False)
+    for condition in conditions:
+        if condition is not None:
+            query = query.where(condition, copy=False)
+    return query
 
 
 def subquery(query: exp.Query, alias: str) -> exp.Subquery:
@@ -76,7 +76,7 @@ def check_names(names: Sequence[str]) -> None:
     Raises:
         InvalidParameter: if two differ in upper and lower case at most, or one is kept for the unit.
     """
-    folded = [each.casefold() for each in (*names, UNIT_COLUMN)]
+    folded = [name.casefold() for name in (*names, UNIT_COLUMN)]
     if len(set(folded)) != len(folded):
         raise InvalidParameter("The columns of a source need different names, and none that of the unit.")
 

@@ -23,10 +23,10 @@ __all__ = ["guard", "keys_of"]
 
 def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> list[Typed]:
     """The keys of a question; in one form for the same value where they are not public."""
-    found = [typed(key.expression, columns, dialect) for key in measured.keys]
+    keys = [typed(key.expression, columns, dialect) for key in measured.keys]
     return [
-        canonical(each, dialect) if key.found or measured.is_open else each
-        for key, each in zip(measured.keys, found, strict=True)
+        canonical(value, dialect) if key.found or measured.is_open else value
+        for key, value in zip(measured.keys, keys, strict=True)
     ]
 
 
@@ -72,7 +72,7 @@ def _beyond(read: exp.Select, keys: Sequence[str], unit: PrivacyUnit) -> exp.Sel
         units = units.from_(subquery(pairs.from_(subquery(read, "r"), copy=False), "p"), copy=False)
         limits.append((count(), unit.max_groups))
         limits += [(exp.Max(this=column("n")), rows_in_group(unit)), (exp.Max(this=column("f")), 1)]
-    beyond = [exp.GT(this=found, expression=number(most)) for found, most in limits]
+    beyond = [exp.GT(this=figure, expression=number(most)) for figure, most in limits]
     nobody = exp.Is(this=column("u"), expression=exp.Null())
     units = units.having(exp.or_(*beyond, nobody, copy=False), copy=False)
     return picked([named(count(), "n")], units, "g")

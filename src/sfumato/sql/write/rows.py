@@ -41,18 +41,21 @@ def lower_rows(
     Raises:
         InvalidParameter: for a question with groups, or one that counts units or distinct values.
     """
-    if measured.keys or any(each.kind not in ("sum", "present") for each in measured.measurements):
+    if measured.keys or any(
+        measurement.kind not in ("sum", "present") for measurement in measured.measurements
+    ):
         raise InvalidParameter("Rows are read for sums and counts of values without groups.")
     parts = Parts(measured, rows_of(measured.rows, tables), dialect)
     names = [f"m{place}" for place in range(len(measured.measurements))]
     values: list[exp.Expr] = [
-        named(_value(parts, each), name) for each, name in zip(measured.measurements, names, strict=True)
+        named(_value(parts, measurement), name)
+        for measurement, name in zip(measured.measurements, names, strict=True)
     ]
     if measured.unit.column is None:
         return picked(values, parts.rows(), "r")
     lines = picked([column(UNIT), *values], parts.rows(units=True), "r")
     lot = dialect.chosen_by(bigint(salt), column(UNIT), *map(column, names))
-    order = exp.Order(expressions=[exp.Ordered(this=each) for each in (lot, *map(column, names))])
+    order = exp.Order(expressions=[exp.Ordered(this=term) for term in (lot, *map(column, names))])
     place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
     ranked = picked([exp.Star(), named(place, "place")], lines, "a")
     few = exp.LTE(this=column("place"), expression=number(measured.unit.max_rows))
@@ -62,6 +65,6 @@ def lower_rows(
 def _value(parts: Parts, measurement: Measurement) -> exp.Expr:
     argument = parts.argument(measurement)
     if measurement.kind == "present":
-        found = exp.If(this=is_present(argument, parts.dialect), true=number(1))
-        return exp.Case(ifs=[found], default=number(0))
+        present = exp.If(this=is_present(argument, parts.dialect), true=number(1))
+        return exp.Case(ifs=[present], default=number(0))
     return fixed_point(argument, measurement, parts.dialect)

@@ -67,7 +67,7 @@ def id_types(columns: Sequence[tuple[str, str]], dialect: Dialect) -> exp.Select
     and so must both ends of a pointer.
     """
     none = exp.Boolean(this=False)
-    found = [
+    types = [
         subquery(
             select(
                 [("t", dialect.fill(dialect.type_of, exp.Max(this=column(name))))],
@@ -78,10 +78,10 @@ def id_types(columns: Sequence[tuple[str, str]], dialect: Dialect) -> exp.Select
         )
         for i, (of, name) in enumerate(columns)
     ]
-    made = select([(str(i), column("t", f"t{i}")) for i in range(len(columns))], found[0])
-    for each in found[1:]:
-        made = made.join(each, join_type="cross", copy=False)
-    return made
+    query = select([(str(i), column("t", f"t{i}")) for i in range(len(columns))], types[0])
+    for other in types[1:]:
+        query = query.join(other, join_type="cross", copy=False)
+    return query
 
 
 def _lowered(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
@@ -117,10 +117,10 @@ def _need_units(source: Source, tables: Mapping[str, Any]) -> None:
 
 
 def _private(name: str, tables: Mapping[str, Any]) -> PrivateTable:
-    found = tables.get(name)
-    if not isinstance(found, PrivateTable):
+    private = tables.get(name)
+    if not isinstance(private, PrivateTable):
         raise InvalidParameter(f"{name[:60]!r} is not a private table.")
-    return found
+    return private
 
 
 def _rows(block: Block) -> Source:
@@ -143,17 +143,17 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     last = f"t{len(chain) - 1}"
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, last))]
     columns += [(name, column(name, "t0")) for name in chain[0].schema]
-    made = select(columns, table(chain[0].name, "t0"), has_id(last))
+    query = select(columns, table(chain[0].name, "t0"), has_id(last))
     for i, (here, there) in enumerate(itertools.pairwise(chain)):
         ends = [(pointer_column(a), pointer_column(b)) for a, b in here.unit.on]
         pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in ends]
-        made = made.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
-    return subquery(made, "v")
+        query = query.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
+    return subquery(query, "v")
 
 
 def _plain_scan(source: Scan | Public, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
     """The same with equal values in one form, as the columns of all other sources have them."""
-    kinds = {name: each.kind for name, each in tables[source.table].schema.items()}
+    kinds = {name: declared.kind for name, declared in tables[source.table].schema.items()}
     rows = table(source.table) if isinstance(source, Public) else _scan(source, tables)
     if "float" not in kinds.values():
         return rows
@@ -183,8 +183,8 @@ def _block(
         rows = _lowered(block.source, tables, dialect)
         if _has_units(block.source, tables):
             columns.append((UNIT_COLUMN, Typed(column(UNIT_COLUMN), None)))
-    made = {name: as_typed(each, inside, dialect) for name, each in block.columns}
-    columns += [(name, as_kind(made[name], each.kind, dialect)) for name, each in kinds.items()]
+    values = {name: as_typed(expression, inside, dialect) for name, expression in block.columns}
+    columns += [(name, as_kind(values[name], facts.kind, dialect)) for name, facts in kinds.items()]
     return select_plain(columns, rows, dialect, where(block.predicate, before, dialect))
 
 
@@ -217,8 +217,8 @@ def _joined(source: Joined, tables: Mapping[str, Any], dialect: Dialect) -> exp.
     mine: exp.Query = _block(source.left, tables, dialect, left)
     if not source.is_public:
         mine = _few(subquery(mine, "p"), source.left, left, dialect)
-    made = select(columns, subquery(mine, "l"))
-    return made.join(
+    query = select(columns, subquery(mine, "l"))
+    return query.join(
         subquery(reduced, "r"),
         on=exp.and_(*matches, copy=False),
         join_type="left" if source.outer else "inner",
@@ -272,12 +272,12 @@ def _first(
     """So many rows of those that agree in `by`, in the order of a hash of all columns and of these."""
     lot: exp.Expr = exp.Literal.number(0)
     if every:
-        lot = dialect.chosen_by(*(each.copy() for each in every))
-    order = exp.Order(expressions=[exp.Ordered(this=each.copy()) for each in (lot, *every)])
-    place = exp.Window(this=exp.RowNumber(), partition_by=[each.copy() for each in by], order=order)
+        lot = dialect.chosen_by(*(node.copy() for node in every))
+    order = exp.Order(expressions=[exp.Ordered(this=node.copy()) for node in (lot, *every)])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[node.copy() for node in by], order=order)
     ranked = select([*shown, (_PLACE, place)], rows)
     limit = exp.LTE(this=column(_PLACE), expression=exp.Literal.number(most))
-    return select([(name, each.copy()) for name, each in shown], subquery(ranked, "w"), limit)
+    return select([(name, node.copy()) for name, node in shown], subquery(ranked, "w"), limit)
 
 
 def _compared(
@@ -293,10 +293,10 @@ def _with_keys(
     rows: exp.Expr, columns: Mapping[str, Facts], keys: Sequence[Typed], dialect: Dialect
 ) -> exp.Select:
     """Rows with `j0`, … to compare, and their columns as `c0`, …; a NaN equals nothing."""
-    made: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
-    made += [(f"j{i}", key.sql) for i, key in enumerate(keys)]
-    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
-    return select(made, rows, *(_no_nan(key, dialect) for key in keys))
+    listed: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
+    listed += [(f"j{i}", key.sql) for i, key in enumerate(keys)]
+    listed += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    return select(listed, rows, *(_no_nan(key, dialect) for key in keys))
 
 
 def _at_most_one(
@@ -305,9 +305,9 @@ def _at_most_one(
     """One row for each combination of keys: of several, the least value of each column."""
     if not keys:
         raise InvalidParameter("A join with a public table compares at least one column.")
-    made = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
-    made += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
-    level = select(made, rows, *(_no_nan(key, dialect) for key in keys))
+    listed = [(f"j{i}", key.sql.copy()) for i, key in enumerate(keys)]
+    listed += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
+    level = select(listed, rows, *(_no_nan(key, dialect) for key in keys))
     groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
     groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
     by = [column(f"j{i}", "p") for i in range(len(keys))]
@@ -324,10 +324,10 @@ def _united(source: United, tables: Mapping[str, Any], dialect: Dialect) -> exp.
     for part in source.parts:
         _need_units(_rows(part), tables)
     first, *others = (_block(part, tables, dialect, kinds) for part in source.parts)
-    made: exp.Query = first
-    for each in others:
-        made = exp.Union(this=made, expression=each, distinct=False)
-    return made
+    union: exp.Query = first
+    for other in others:
+        union = exp.Union(this=union, expression=other, distinct=False)
+    return union
 
 
 def _equal(first: exp.Expr, second: exp.Expr) -> exp.EQ:

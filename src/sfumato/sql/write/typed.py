@@ -49,10 +49,10 @@ def as_typed(expression: Expression, columns: Mapping[str, Facts], dialect: Dial
 
     A whole number that arithmetic made is a DOUBLE of the engine, which nobody may take for a BIGINT.
     """
-    made = typed(expression, columns, dialect)
-    if isinstance(expression, Column) or made.kind is None:
-        return made
-    return as_kind(made, made.kind, dialect, sure=False)
+    value = typed(expression, columns, dialect)
+    if isinstance(expression, Column) or value.kind is None:
+        return value
+    return as_kind(value, value.kind, dialect, sure=False)
 
 
 def as_kind(value: Typed, kind: Kind | None, dialect: Dialect, *, sure: bool = True) -> Typed:
@@ -88,14 +88,14 @@ def select_plain(
         arithmetic.
     """
     listed = list(columns)
-    made = select([(name, each.sql) for name, each in listed], source, *conditions)
-    if not any(_is_computed(each) for _, each in listed):
-        return made
+    query = select([(name, value.sql) for name, value in listed], source, *conditions)
+    if not any(_is_computed(value) for _, value in listed):
+        return query
     shown = [
-        (name, plain(Typed(column(name), each.kind if _is_computed(each) else None), dialect))
-        for name, each in listed
+        (name, plain(Typed(column(name), value.kind if _is_computed(value) else None), dialect))
+        for name, value in listed
     ]
-    return select(shown, subquery(made, "m"))
+    return select(shown, subquery(query, "m"))
 
 
 def _is_computed(value: Typed) -> bool:

@@ -62,8 +62,8 @@ def select_windowed(
     result: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN))]
     result += [(name, column(f"c{i}")) for i, name in enumerate(columns)]
     for (name, _), window in zip(source.columns, windows, strict=True):
-        made, value = window.parts_and_value()
-        parts += made
+        own, value = window.parts_and_value()
+        parts += own
         result.append((name, value))
     return select(result, subquery(select(parts, subquery(level, "s")), "w"))
 
@@ -75,15 +75,15 @@ class _Rows:
         self.columns, self.dialect, self._copies = columns, dialect, False
         self.read: list[tuple[str, Typed]] = [(UNIT_COLUMN, Typed(column(UNIT_COLUMN), None))]
         self.read += [
-            (f"c{i}", Typed(column(name), each.kind)) for i, (name, each) in enumerate(columns.items())
+            (f"c{i}", Typed(column(name), facts.kind)) for i, (name, facts) in enumerate(columns.items())
         ]
 
     def add(self, expression: Expression) -> Typed:
         """A column for an expression."""
-        made = as_typed(expression, self.columns, self.dialect)
+        value = as_typed(expression, self.columns, self.dialect)
         name = f"e{len(self.read)}"
-        self.read.append((name, made))
-        return Typed(column(name), made.kind)
+        self.read.append((name, value))
+        return Typed(column(name), value.kind)
 
     @property
     def ties(self) -> list[exp.Expr]:
@@ -108,42 +108,42 @@ class _Window:
         _check(call)
         self._position, self._call, self._rows = position, call, rows
         self._argument = None if call.argument is None else rows.add(call.argument)
-        self._partition = [rows.add(each).sql for each in call.partition]
-        self._order = [(rows.add(each).sql, descending) for each, descending in call.order]
+        self._partition = [rows.add(expression).sql for expression in call.partition]
+        self._order = [(rows.add(expression).sql, descending) for expression, descending in call.order]
 
     def parts_and_value(self) -> tuple[list[tuple[str, exp.Expr]], exp.Expr]:
         """The window functions under names, and the value over these names."""
         call, name = self._call, f"p{self._position}"
         if call.function in _RANKS:
-            made = exp.Anonymous(this=_RANKS[call.function], expressions=[])
+            function = exp.Anonymous(this=_RANKS[call.function], expressions=[])
             ordered = self._ordered(ties=call.function == "row_number")
-            return [(name, self._over(made, ordered))], column(name)
+            return [(name, self._over(function, ordered))], column(name)
         if call.function in _SHIFTS:
             assert self._argument is not None
             far = exp.Literal.number(call.offset)
-            made = exp.Anonymous(this=_SHIFTS[call.function], expressions=[self._argument.sql, far])
-            return [(name, self._over(made, self._ordered(ties=True)))], column(name)
+            function = exp.Anonymous(this=_SHIFTS[call.function], expressions=[self._argument.sql, far])
+            return [(name, self._over(function, self._ordered(ties=True)))], column(name)
         facts = None
         if call.argument is not None:
             same = AggregateCall(_AGGREGATES[call.function], call.argument)
             facts = argument_facts(same, self._rows.columns)
         steps = recipe(call.function, self._argument, facts, self._rows.dialect)
         parts: list[tuple[str, exp.Expr]] = []
-        for j, each in enumerate(steps.parts):
-            parts.append((f"{name}_{j}", self._over(each)))
-        return parts, steps.finish([column(each) for each, _ in parts])
+        for j, part in enumerate(steps.parts):
+            parts.append((f"{name}_{j}", self._over(part)))
+        return parts, steps.finish([column(part_name) for part_name, _ in parts])
 
     def _ordered(self, *, ties: bool) -> exp.Order:
-        items = [*self._order, *((each, False) for each in (self._rows.ties if ties else ()))]
+        items = [*self._order, *((tie, False) for tie in (self._rows.ties if ties else ()))]
         return exp.Order(
             expressions=[
-                exp.Ordered(this=each.copy(), desc=descending, nulls_first=False)
-                for each, descending in items
+                exp.Ordered(this=node.copy(), desc=descending, nulls_first=False)
+                for node, descending in items
             ]
         )
 
     def _over(self, function: exp.Expr, order: exp.Order | None = None) -> exp.Window:
-        by = [column(UNIT_COLUMN), *(each.copy() for each in self._partition)]
+        by = [column(UNIT_COLUMN), *(node.copy() for node in self._partition)]
         return exp.Window(this=function, partition_by=by, order=order)
 
 
