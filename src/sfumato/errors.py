@@ -124,6 +124,9 @@ class QueryRefused(SfumatoError):
     def __str__(self) -> str:
         return f"{self.reason} {self.fix}".strip()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
 
 class SourceUnusable(SfumatoError):
     """A data source cannot be opened, or a declared column is missing or of another type."""

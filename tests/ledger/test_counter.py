@@ -17,7 +17,7 @@ TENTH = PureLoss("0.1")
 
 READS = {
     *("analyst", "balance", "datasets", "entries", "export"),
-    *("is_open", "promised", "recall", "verify", "whose"),
+    *("is_open", "recall", "verify", "whose"),
 }
 PAYS = {"close", "debit", "record", "register", "resume", "turn"}
 ACTS = {
@@ -67,7 +67,6 @@ def given(counter):
         counter.entries(),
         list(counter.entries()),
         counter.recall("visits", "q"),
-        counter.promised("visits"),
         counter.verify(),
         counter.turn("visits", "q"),
         *(getattr(counter, name) for name in public(type(counter))),
@@ -79,7 +78,7 @@ def given(counter):
 
 def test_every_name_is_somebodys():
     assert public(Counter) == READS | PAYS
-    assert public(Ledger) == READS | PAYS | {"open", "inspect"}
+    assert public(Ledger) == READS | PAYS | {"open", "inspect", "promised"}
     assert public(Steward) == set(ACTS)
     assert not set(ACTS) & public(Ledger)
     assert not issubclass(Counter, Ledger)
@@ -258,3 +257,51 @@ def test_a_counter_that_is_closed_ends_alone(ledger, counter):
         other.balance("visits")
     with pytest.raises(LedgerUnusable, match="closed"):
         Counter(ledger, "eve")
+
+
+# ── what it is given cannot be written to, and shows nobody else's limit
+
+
+def test_what_is_declared_cannot_be_changed_through_what_is_given(ledger, counter):
+    before = ledger.export()
+    for dataset in (*counter.datasets(), counter.register("visits", DECLARED, None)):
+        written_to = dataset.declaration
+        for value in (written_to, *(part for part in written_to.values() if isinstance(part, dict))):
+            value.clear()
+    assert ledger.export() == before
+    assert dict(counter.datasets()[0].declaration) == dict(DECLARED)
+    counter.register("visits", DECLARED, None)
+
+
+def test_nobody_elses_limit_is_shown(ledger, counter):
+    Steward(ledger).limit("visits", "Ada", Budget(1), reason="a project")
+    Steward(ledger).revoke("visits", "bob", reason="left")
+    about = {(receipt.kind, receipt.analyst) for receipt in counter.entries()}
+    assert ("limit", "bob") in {(receipt.kind, receipt.analyst) for receipt in ledger.entries()}
+    assert {who for kind, who in about if kind in ("limit", "revoke")} == {"Ada"}
+    assert "bob" not in {entry["analyst"] for entry in counter.export()}
+    assert counter.balance("visits", "ADA").epsilon == 1
+    for ask in (counter.balance, counter.is_open):
+        with pytest.raises(AccessDenied, match="in no other"):
+            ask("visits", "bob")
+
+
+def test_whoever_is_revoked_recalls_nothing(ledger, counter):
+    counter.record(counter.debit("visits", TENTH, fingerprint="q"), b"7")
+    assert counter.recall("visits", "q")
+    Steward(ledger).revoke("visits", "ada", reason="left")
+    with pytest.raises(AccessDenied, match="may no longer ask"):
+        counter.recall("visits", "q")
+    assert ledger.recall("visits", "q")
+
+
+@pytest.mark.parametrize("others", ["bob", None])
+def test_a_fit_is_gone_on_with_by_whoever_paid_for_it(ledger, counter, others):
+    ledger.debit("visits", TENTH, fingerprint="fit", analyst=others, resumable=True)
+    assert counter.resume("visits", "fit") is None
+    assert ledger.resume("visits", "fit", others) is not None
+    counter.debit("visits", TENTH, fingerprint="fit", resumable=True)
+    again = counter.resume("visits", "fit")
+    assert again is not None
+    assert again.receipt.analyst == "ada"
+    assert ledger.resume("visits", "fit", "ADA").receipt == again.receipt

@@ -61,8 +61,6 @@ def test_nothing_is_attached_opened_or_looked_through_again(steward, monkeypatch
     assert ada._engine is steward._engine
     assert (ada.tables, ada.prepared) == (steward.tables, steward.prepared)
     assert ada.dataset_of(ada.sql(COUNT).report) == steward.dataset_of(ada.sql(COUNT).report)
-    ada.tables.clear()  # and what one does to its own is not done to others
-    assert steward.sql(COUNT).quote(epsilon=1).epsilon == 1
 
 
 # ── who may
@@ -169,7 +167,7 @@ def test_an_analysts_session_ends_alone_and_the_stewards_ends_all(steward):
     steward.close()
     with pytest.raises(LedgerUnusable, match="closed"):
         bob.sql(about(2)).release(epsilon=1)
-    with pytest.raises(LedgerUnusable, match="closed"):
+    with pytest.raises(EngineFailed, match="closed"):
         steward.as_analyst("eve")
     with pytest.raises(EngineFailed, match="closed"):
         bob.vault._fetch(bob.sql(COUNT).quote(epsilon=1).recipe.questions[0])
@@ -261,3 +259,57 @@ def test_the_count_finds_a_mark_that_is_kept(steward, monkeypatch, keeper):
     monkeypatch.setattr(Right, "use", lambda *of: (marks.add(of[1:]), use(*of))[1])
     with pytest.raises(AssertionError, match="=="):
         test_what_is_held_does_not_grow_with_what_was_asked(steward)
+
+
+def test_what_is_declared_is_for_looking_at_alone(steward):
+    ada = steward.as_analyst("ada")
+    rows = sf.PrivateTable(
+        "visits", source=None, unit=sf.PrivacyUnit.row(), schema=steward.tables["visits"].schema
+    )
+    for session in (ada, steward):
+        table = session.tables["visits"]
+        for held in (session.tables, session.prepared, table.schema):
+            with pytest.raises(TypeError):
+                held["visits"] = rows
+            with pytest.raises(AttributeError):
+                held.clear()
+        for name in ("tables", "prepared"):
+            with pytest.raises(AttributeError):
+                setattr(session, name, {})
+
+
+@pytest.mark.parametrize("handed", ["the ledger", "the engine", "both", "neither"])
+def test_nothing_is_charged_once_the_stewards_session_is_closed(data, handed):
+    ledger = sf.Ledger.open() if handed in ("the ledger", "both") else None
+    engine = DuckDB() if handed in ("the engine", "both") else None
+    steward = sf.Session(make(data), budget=sf.Budget(10), ledger=ledger, engine=engine)
+    ada = steward.as_analyst("ada")
+    ada.sql(about(1)).release(epsilon=1)
+    steward.close()
+    for session in (steward, ada):
+        for text in (about(1), about(2)):
+            with contextlib.suppress(EngineFailed, LedgerUnusable):
+                assert session.sql(text).release(epsilon=1).free
+        for ask in (lambda given: given.most_common("country", 1), lambda given: given.as_analyst("eve")):
+            with pytest.raises((EngineFailed, LedgerUnusable, AccessDenied)):
+                ask(session)
+    if ledger is not None:
+        assert ledger.balance("visits").spent == 1
+        ledger.close()
+    if engine is not None:
+        engine.close()
+
+
+def test_a_revoked_analyst_is_told_so_whatever_they_ask(steward):
+    ada = steward.as_analyst("ada")
+    sf.Steward(steward.ledger).revoke("visits", "ada", reason="left")
+    asked = [
+        lambda: ada.sql(COUNT).release(epsilon=1),
+        lambda: ada.sql("SELECT SUM(age * 2) AS s FROM visits").release(epsilon=1, bounds="auto"),
+        lambda: ada.most_common("country", 1),
+        lambda: ada.first_above([COUNT], 3, 1),
+    ]
+    for ask in asked:
+        with pytest.raises(AccessDenied):
+            ask()
+    assert steward.balance().spent == 0

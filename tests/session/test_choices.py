@@ -330,3 +330,20 @@ def test_an_audit_sees_a_sensitivity_that_is_too_small(example, monkeypatch):
     with seeded(example.name):
         (found,) = registry.examined(subject, samples=500, share=0.9999)
     assert found.verdict == "broken"
+
+
+# ── candidates that cannot be
+
+
+@pytest.mark.parametrize(
+    "among", [["Mars"], ["Mars", "Venus"], [CITIES[0], "Mars"], [CITIES[0].upper()], [3]]
+)
+def test_a_value_that_is_not_declared_is_refused_unpaid(among):
+    with sf.Session(visits(), budget=sf.Budget(2)) as session:
+        for ask in (
+            lambda: session.most_common("city", 1, among=among),
+            lambda: session.table("visits").group_by(sf.Keys(city=among)).agg(n=sf.count()),
+        ):
+            with pytest.raises(QueryRefused, match="city is declared without the value"):
+                ask()
+        assert session.balance().spent == 0

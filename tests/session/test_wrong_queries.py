@@ -122,7 +122,7 @@ WRONG = [
     (
         "SELECT user_id, COUNT(*) FROM visits GROUP BY user_id",
         "about one person",
-        "SELECT AVG(n) FROM (SELECT user_id, COUNT(*) AS n FROM … GROUP BY user_id)",
+        "SELECT AVG(LEAST(n, 20)) FROM (SELECT user_id, COUNT(*) AS n FROM … GROUP BY user_id)",
         "SELECT AVG(LEAST(n, 9)) FROM (SELECT user_id, COUNT(*) AS n FROM visits GROUP BY user_id)",
     ),
     # names

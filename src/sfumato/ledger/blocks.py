@@ -9,6 +9,7 @@ from fractions import Fraction
 from sfumato.errors import BudgetExceeded, LedgerMismatch
 from sfumato.ledger.chain import Row
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.names import alike
 from sfumato.ledger.receipt import Receipt
 from sfumato.ledger.rules import account_of
 
@@ -50,10 +51,11 @@ class BlocksOf:
             )
         return Receipt.of(row)
 
-    def unfinished(self, dataset: str, fingerprint: str) -> Receipt | None:
-        """The newest debit for a question that can be resumed: with something left, and without an answer."""
+    def unfinished(self, dataset: str, fingerprint: str, analyst: str | None) -> Receipt | None:
+        """The newest debit of an analyst that can be resumed: with something left, and without an answer."""
         for row in self._journal.store.about(dataset, fingerprint, "debit"):
-            if can_be_resumed(row) and self._journal.store.payload(row.number) is None:
+            own = alike(row.analyst or "") == alike(analyst or "")
+            if own and can_be_resumed(row) and self._journal.store.payload(row.number) is None:
                 known = self._journal.row(row.number)
                 if self._taken(known) < 1:
                     return Receipt.of(known)

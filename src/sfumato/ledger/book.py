@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -136,7 +137,8 @@ class Account:
 
     def dataset(self) -> Dataset:
         """The account as a value."""
-        return Dataset(self.id, self.name, self.salt, self.cap, self.declaration, self.closed, self.chosen_by)
+        declared = copy.deepcopy(self.declaration)  # whoever is given it cannot change what is on record
+        return Dataset(self.id, self.name, self.salt, self.cap, declared, self.closed, self.chosen_by)
 
     def refuse_others(self, loss: PrivacyLoss) -> None:
         """Refuses a loss that holds for other neighbours than those that the dataset's unit was declared for.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from sfumato.errors import (
@@ -17,11 +16,10 @@ from sfumato.errors import (
     LedgerUnusable,
     Spent,
 )
-from sfumato.ledger.allotment import promised
 from sfumato.ledger.balance import Balance, balance_of, may_ask
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.budget import Budget
-from sfumato.ledger.chain import plain, text
+from sfumato.ledger.chain import Row, plain, text
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.memo import Memo
 from sfumato.ledger.names import alike
@@ -100,41 +98,50 @@ class Counter:
             return [account.dataset() for account in book.accounts.values()]
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
-        """What is spent and left of a dataset's budget, or of one analyst's share of it."""
+        """What is spent and left of a dataset's budget, or of one analyst's share of it.
+
+        Raises:
+            AccessDenied: by an analyst's counter, for somebody else's share.
+        """
+        asked = None if analyst is None else self.whose(analyst)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
-            who = analyst_of(analyst, account)
+            who = analyst_of(asked, account)
             until = book.number
             return balance_of(account, who, lambda: self._losses(account.name, who, until))
 
     def is_open(self, dataset: str, analyst: str | None = None) -> bool:
         """Whether a dataset's budget is open, and this analyst may ask."""
+        payer = self.whose(analyst)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
-            return may_ask(account, analyst_of(analyst, account))
-
-    def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
-        """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
-        with self._journal.reading() as book:
-            account = account_of(book, dataset)
-            others = {text(name, "analyst") for name in ([besides] if isinstance(besides, str) else besides)}
-            return dict(zip(account.cap.units, promised(account, others), strict=True))
+            return may_ask(account, analyst_of(payer, account))
 
     def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
-        """All receipts in order, or those of one dataset."""
+        """All receipts in order, or those of one dataset; an analyst's counter leaves out others' limits."""
         wanted = None if dataset is None else text(dataset, "dataset")
         with self._journal.reading() as book:
             until = book.number
         for row in self._journal.rows(until):
-            if wanted in (None, row.dataset):
+            if wanted in (None, row.dataset) and self._shows(row):
                 yield Receipt.of(row)
+
+    def _shows(self, row: Row) -> bool:
+        others = self._analyst is not None and alike(row.analyst or "") != alike(self._analyst)
+        return not (others and row.kind in ("limit", "revoke"))
 
     def export(self) -> list[dict[str, Any]]:
         """All receipts as plain data."""
         return [receipt.to_dict() for receipt in self.entries()]
 
     def recall(self, dataset: str, fingerprint: str) -> list[tuple[Receipt, bytes]]:
-        """Earlier answers to a question, newest first: the receipt of each debit and what was recorded."""
+        """Earlier answers to a question, newest first: the receipt of each debit and what was recorded.
+
+        Raises:
+            AccessDenied: by an analyst's counter, if the budget is closed or the analyst revoked.
+        """
+        if self._analyst is not None and not self.is_open(dataset):
+            raise AccessDenied("This budget is closed, or you may no longer ask. Ask the steward.")
         with self._journal.reading() as book:
             name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
             answers = []
@@ -242,11 +249,12 @@ class Counter:
                 size=len(payload),
             )
 
-    def resume(self, dataset: str, fingerprint: str) -> Right | None:
-        """The right to go on with a fit that was paid for, is unfinished, and has something left to take."""
+    def resume(self, dataset: str, fingerprint: str, analyst: str | None = None) -> Right | None:
+        """The right to go on with a fit that this analyst paid for and did not end, with something left."""
+        payer, question = self.whose(analyst), text(fingerprint, "fingerprint")
         with self._journal.reading() as book:
-            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
-            debit = self._blocks.unfinished(name, question)
+            account = account_of(book, dataset)
+            debit = self._blocks.unfinished(account.name, question, analyst_of(payer, account))
         return None if debit is None else granted(debit, (), blocks=self._blocks)
 
     @contextlib.contextmanager

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 from sfumato.errors import LedgerMismatch, LedgerTampered
+from sfumato.ledger.allotment import promised
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import text
 from sfumato.ledger.counter import Counter
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset
-from sfumato.ledger.rules import changes, distinct
+from sfumato.ledger.rules import account_of, changes, distinct
 from sfumato.ledger.verification import Verification, audit
 from sfumato.random import salt, token
 
@@ -69,6 +72,13 @@ class Ledger(Counter):
             return audit(parts.store, parts.chain, parts.anchor)
         finally:
             parts.store.close()
+
+    def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
+        """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            others = {text(name, "analyst") for name in ([besides] if isinstance(besides, str) else besides)}
+            return dict(zip(account.cap.units, promised(account, others), strict=True))
 
     def _decide(
         self, dataset: str, wanted: dict[str, Any], budget: Budget | None, chosen_by: str | None

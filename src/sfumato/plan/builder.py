@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.assemble import Assembly, settled
+from sfumato.plan.expressions.deduce import domain_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal
 from sfumato.plan.questions.aggregates import functions
 from sfumato.plan.questions.nodes import AggregateCall, Output, Report
@@ -18,6 +19,8 @@ from sfumato.plan.questions.terms import Agg, Col, col
 from sfumato.schema import Keys, PrivateTable
 
 __all__ = ["Agg", "Col", "Selection", "col"]
+
+_SHOWN = 10  # values in a message
 
 Q = TypeVar("Q")
 
@@ -79,6 +82,7 @@ class Selection(Generic[Q]):
             for place, name in enumerate(key_list.columns)
         ]
         rows = as_rows(self.table)
+        _check_declared(self.keys, rows)
         keys = [settled(expression, rows) for _, expression in self.groupings]
         assembly = Assembly(rows, [*self.predicates, *listed], keys)
         outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
@@ -119,6 +123,21 @@ class Selection(Generic[Q]):
             for row in itertools.product(*(assembly.values(f"k{i}") for i in range(count)))
             if all(tuple(row[place] for place in places) in rows for places, rows in allowed)
         )
+
+
+def _check_declared(keys: Sequence[Keys], rows: Rows) -> None:
+    """Refuse listed values that a column is declared never to have."""
+    for key_list in keys:
+        for place, name in enumerate(key_list.columns):
+            known = domain_of(rows.columns[name]) if name in rows.columns else None
+            if known is None:
+                continue
+            for row in key_list.rows:
+                if row[place] is not None and row[place] not in known:
+                    shown = ", ".join(map(str, known[:_SHOWN])) + (", …" if len(known) > _SHOWN else "")
+                    raise QueryRefused(
+                        f"{name} is declared without the value {str(row[place])[:60]!r}.", f"Values: {shown}."
+                    )
 
 
 def _renamed(expression: Expression, names: dict[str, str]) -> Expression:

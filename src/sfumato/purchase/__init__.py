@@ -14,6 +14,6 @@ answers, what it reads once it may, and how its answer is kept. A fit whose next
 makes one debit for the loss of a filter and takes each step from it (`Right.steps`).
 """
 
-from sfumato.purchase.buying import Bought, Purchase, buy, known
+from sfumato.purchase.buying import Bought, Purchase, buy, check_access, known
 
-__all__ = ["Bought", "Purchase", "buy", "known"]
+__all__ = ["Bought", "Purchase", "buy", "check_access", "known"]

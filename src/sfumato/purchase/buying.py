@@ -10,7 +10,7 @@ from sfumato.errors import AccessDenied
 from sfumato.ledger import Counter, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Bought", "Purchase", "buy", "known"]
+__all__ = ["Bought", "Purchase", "buy", "check_access", "known"]
 
 T = TypeVar("T")
 
@@ -72,16 +72,25 @@ class Purchase(Generic[T]):
     resumable: bool = False
 
 
+def check_access(ledger: Counter, dataset: str, analyst: str | None = None) -> None:
+    """Refuse whoever may no longer ask.
+
+    Raises:
+        AccessDenied: for a closed budget or a revoked analyst.
+    """
+    if not ledger.is_open(dataset, analyst):
+        raise AccessDenied(
+            "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
+        )
+
+
 def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
     """The answer on record, if one will do: free, and nothing is read.
 
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
-    if not ledger.is_open(wanted.dataset, ledger.whose(analyst)):
-        raise AccessDenied(
-            "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
-        )
+    check_access(ledger, wanted.dataset, analyst)
     kept = ledger.recall(wanted.dataset, wanted.fingerprint)
     return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
 
@@ -106,7 +115,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
         recalled = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
         if recalled is not None:
             return recalled
-        begun = ledger.resume(wanted.dataset, wanted.fingerprint) if wanted.resumable else None
+        begun = ledger.resume(wanted.dataset, wanted.fingerprint, analyst) if wanted.resumable else None
         if begun is not None and begun.receipt.loss != wanted.loss:
             begun = None  # another price is another fit
         wanted.check()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sfumato.errors import InvalidParameter
@@ -41,7 +42,7 @@ class PrivateTable:
     name: str
     source: Any
     unit: PrivacyUnit
-    schema: dict[str, ColumnType]
+    schema: Mapping[str, ColumnType]
     dataset: str
     version: str
     size: int | None
@@ -66,10 +67,17 @@ class PrivateTable:
         columns = _columns(schema)
         if unit.is_via and any(column.casefold() == str(unit.column).casefold() for column in columns):
             raise InvalidParameter(f'The name "{unit.column}" is kept for the unit; rename that column.')
-        assign(self, name=_name(name), source=source, unit=unit, schema=columns, dataset=str(dataset or name))
+        assign(self, name=_name(name), source=source, unit=unit, dataset=str(dataset or name))
+        assign(self, schema=MappingProxyType(columns))
         about = None if size is None else as_integer(size, "size")
         exactly = _rows(rows, unit, about)
         assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _restore(self, state)
 
     def __repr__(self) -> str:
         return (
@@ -108,7 +116,7 @@ class PublicTable:
 
     name: str
     source: Any
-    schema: dict[str, ColumnType]
+    schema: Mapping[str, ColumnType]
     key: tuple[str, ...]
     version: str
     listed: tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None
@@ -124,8 +132,15 @@ class PublicTable:
         listed: tuple[tuple[str, ...], frozenset[tuple[Any, ...]]] | None = None,
     ) -> None:
         columns = _columns(schema)
-        assign(self, name=_name(name), source=source, schema=columns, key=_key(key, columns))
+        assign(self, name=_name(name), source=source, key=_key(key, columns))
+        assign(self, schema=MappingProxyType(columns))
         assign(self, version=_version(version), listed=listed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _restore(self, state)
 
     def __repr__(self) -> str:
         return (
@@ -177,6 +192,15 @@ def _rows(rows: int | None, unit: PrivacyUnit, size: int | None) -> int | None:
     if number > 2**53:
         raise InvalidParameter("rows must be at most 2**53.")
     return number
+
+
+def _state(table: PrivateTable | PublicTable) -> dict[str, Any]:
+    """The fields for a copy: a view that cannot be written to cannot be pickled."""
+    return {part.name: getattr(table, part.name) for part in fields(table)} | {"schema": dict(table.schema)}
+
+
+def _restore(table: PrivateTable | PublicTable, state: dict[str, Any]) -> None:
+    assign(table, **(state | {"schema": MappingProxyType(state["schema"])}))
 
 
 def _columns(schema: Mapping[str, ColumnType]) -> dict[str, ColumnType]:

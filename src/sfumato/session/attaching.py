@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
@@ -40,12 +42,14 @@ class Attached:
         members: The private tables of each dataset.
         prepared: The tables whose rows have ranks; by name the columns of the grouping that they were
             prepared for, if any.
+        ended: Set once the session that attached them is closed.
     """
 
     engine: Engine
-    tables: dict[str, Any]
-    members: dict[str, list[PrivateTable]]
-    prepared: dict[str, tuple[str, ...]]
+    tables: Mapping[str, Any]
+    members: Mapping[str, list[PrivateTable]]
+    prepared: Mapping[str, tuple[str, ...]]
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whole: bool) -> Attached:
@@ -74,7 +78,8 @@ def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whol
     for together in members.values():
         _check_ids(engine, together)
     ranked = [table.name for table in private if engine.is_prepared(table.name)]
-    return Attached(engine, shown, members, {name: engine.grouping(name) for name in ranked})
+    groupings = {name: engine.grouping(name) for name in ranked}
+    return Attached(engine, MappingProxyType(shown), members, MappingProxyType(groupings))
 
 
 def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]:

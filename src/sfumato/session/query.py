@@ -17,7 +17,7 @@ from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
-from sfumato.purchase import Purchase
+from sfumato.purchase import Purchase, check_access
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
@@ -153,7 +153,9 @@ class Query:
         """Refuse before bounds are bought what could not be asked or paid for afterwards."""
         session = self._session
         session.vault.check(quote.recipe.questions, quote.rows)
-        balance = session.balance(session.dataset_of(quote.report).name)
+        dataset = session.dataset_of(quote.report).name
+        check_access(session.ledger, dataset)
+        balance = session.balance(dataset)
         if price > balance.remaining or quote.delta > balance.remaining_delta:
             raise BudgetExceeded(
                 f"This would cost epsilon {shown_exact(price)} with its bounds, delta "

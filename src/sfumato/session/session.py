@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import engine as open_engine
 from sfumato.engines.dialect import EARLIER
-from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
+from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational
@@ -74,8 +75,8 @@ class Session:
 
         Raises:
             LedgerMismatch: if the ledger has another budget, unit or bounds on record.
-            AccessDenied: if an analyst is named and the ledger has no budget on record yet, or other
-                declarations: what to open and declare is the steward's.
+            AccessDenied: if an analyst is named and the ledger has no budget on record yet, or another
+                version: what to open and declare is the steward's.
             SourceUnusable: if a source cannot be opened or lacks a declared column; in the steward's own
                 session also if a CSV file would lose rows to a quote or to text that is not UTF-8.
         """
@@ -86,7 +87,7 @@ class Session:
             raise InvalidParameter("Two tables of a session have the same name.")
         whose = ledger.analyst if analyst is None and isinstance(ledger, Counter) else analyst
         self._own_ledger = not isinstance(ledger, Counter)
-        self._own_engine = engine is None
+        self._own_engine, self._owner = engine is None, True
         self._engine = engine if engine is not None else open_engine()
         try:
             attached = attach(self._engine, tables, whole=whose is None)
@@ -101,7 +102,7 @@ class Session:
 
     def _begin(self, attached: Attached, budget: Budget | None) -> None:
         """Find or open the budget of each dataset."""
-        self._attached, self.tables, self.prepared = attached, dict(attached.tables), dict(attached.prepared)
+        self._attached = attached
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
             name: self.ledger.register(
@@ -113,6 +114,16 @@ class Session:
         salts = {name: _salt(dataset.salt) for name, dataset in whose.items()}
         digests = {name: dataset.chosen_by or EARLIER for name, dataset in whose.items()}
         self.vault = Vault(self._engine, self.tables, salts, digests)
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The tables by name, to look at: what is declared about them is on record and stays."""
+        return self._attached.tables
+
+    @property
+    def prepared(self) -> Mapping[str, tuple[str, ...]]:
+        """The prepared tables by name, with the columns of the grouping that they were prepared for."""
+        return self._attached.prepared
 
     @property
     def analyst(self) -> str | None:
@@ -131,12 +142,18 @@ class Session:
             name: Of the analyst; a new one is not limited but by the dataset's budget.
 
         Raises:
-            AccessDenied: if this session itself is an analyst's, or the ledger has other declarations by now.
+            AccessDenied: if this session itself is an analyst's, or the ledger has another version by now.
+            LedgerMismatch: if the ledger has other declarations by now.
+            EngineFailed: if this session is closed.
         """
+        self._check_open()
         other = object.__new__(Session)
         other.ledger = Counter(self.ledger, name)
         other._engine, other._own_engine, other._own_ledger = self._engine, False, True
+        other._owner = False
         other._begin(self._attached, None)
+        for dataset in other._datasets:
+            other.ledger.is_open(dataset)  # refuses a name that could be taken for another
         return other
 
     def sql(self, text: str, parameters: Values = None) -> Query:
@@ -209,10 +226,21 @@ class Session:
 
     def buy(self, wanted: Purchase[T]) -> Bought[T]:
         """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
-        return buy(self.ledger, wanted)
+
+        def check() -> None:
+            self._check_open()
+            wanted.check()
+
+        return buy(self.ledger, replace(wanted, check=check))
+
+    def _check_open(self) -> None:
+        if self._attached.ended.is_set():
+            raise EngineFailed("This session is closed, or the steward's that gave it; open a new one.")
 
     def close(self) -> None:
         """Give back the engine and the ledger, unless they were handed in or are another session's."""
+        if self._owner and hasattr(self, "_attached"):
+            self._attached.ended.set()
         if self._own_engine:
             self._engine.close()
         if self._own_ledger and hasattr(self, "ledger"):

@@ -61,8 +61,8 @@ SUBQUERIES: dict[str, tuple[str, str]] = {
     "windows": ("Window functions and GROUP BY do not go together here.", "Put one into a subquery."),
     "persons": (
         "Each of these groups would be about one person, and such groups are never shown.",
-        "Group by what many people share, or ask about the figures of each: SELECT AVG(n) FROM (SELECT "
-        "{unit}, COUNT(*) AS n FROM … GROUP BY {unit}).",
+        "Group by what many people share, or ask about the figures of each: SELECT AVG(LEAST(n, 20)) FROM "
+        "(SELECT {unit}, COUNT(*) AS n FROM … GROUP BY {unit}).",
     ),
     "having": ("HAVING needs GROUP BY.", "Put the condition into WHERE."),
     "distinct": (

@@ -85,8 +85,8 @@ class Solver:
         expression = _plain(expression)
         parts = tuple(dict.fromkeys(self._parts(expression)))
         share = risk / max(1, len({self._source(part) for part in parts}))
-        solved = {part: self._solved(part, share) for part in parts}
         with np.errstate(all="ignore"):
+            solved = {part: self._solved(part, share) for part in parts}
             return self._walk(expression, solved)
 
     def noisy_in(self, expression: Expression) -> bool:
@@ -166,7 +166,8 @@ class Solver:
         return Affine(np.asarray(value, dtype=np.float64), np.zeros((len(self.noisy), 1)))
 
     def _affine(self, expression: Expression) -> Affine | None:
-        return linear_form(expression, self._leaf)
+        with np.errstate(all="ignore"):  # a constant may be beyond floats: then the column is infinite
+            return linear_form(expression, self._leaf)
 
     def _leaf(self, part: Column | Literal) -> Affine | None:
         if isinstance(part, Literal):

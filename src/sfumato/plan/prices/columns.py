@@ -20,6 +20,8 @@ from sfumato.plan.questions.slots import Slot
 
 __all__ = ["Form", "form_of"]
 
+_LARGEST = Fraction(10) ** 300  # beyond it, floats of sums could overflow
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -86,6 +88,8 @@ def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
         estimator = aggregates[index]
         if not isinstance(estimator, Linear):
             return Form(output.name, None)
+        if any(abs(factor * weight) > _LARGEST for weight in (Fraction(1), *estimator.weights)):
+            return Form(output.name, None)  # infinite, or nearly so
         if estimator.whole and len(estimator.parts) > 1:
             rounding += abs(float(factor)) / 2
         for part, weight in zip(estimator.parts, estimator.weights, strict=True):

@@ -24,6 +24,7 @@ from sfumato.plan.questions.nodes import Measured
 __all__ = ["Target", "cheapest", "wanted"]
 
 _DIGITS, _FINER = 6, 8  # of epsilon, and of the parts it is made of
+_FAR = 1e100  # noise beside a width: beyond any price, and its square is still a float
 _LEAST, _MOST = Fraction(1, 10**11), Fraction(10**9)  # beyond, no noise can be drawn or is left
 
 
@@ -145,7 +146,7 @@ def _together(
 
     splits = (tuple(shares), _suited(tools, bound, target, law, shares))
     split = min(splits, key=partial(excess, Fraction(1)))
-    guess = excess(Fraction(1), split) ** (2 / POWERS[law])
+    guess = min(excess(Fraction(1), split), _FAR) ** (2 / POWERS[law])
     whole = _least(lambda tried: excess(tried, split) <= 1, guess, bound[0].name)
     return [whole * share for share in split]
 
@@ -170,11 +171,12 @@ def _suited(
 
 def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> float:
     risk = float(1 - confidence)
+    beside = min(size / width, _FAR) if width else _FAR
     match law:
         case "laplace":
-            return -size * math.log(risk) / width
+            return -math.log(risk) * beside
         case "gaussian":
-            return (size * math.sqrt(2) * float(special.erfcinv(risk)) / width) ** 2 / 2
+            return (math.sqrt(2) * float(special.erfcinv(risk)) * beside) ** 2 / 2
         case unknown:
             assert_never(unknown)
 
