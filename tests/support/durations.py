@@ -15,7 +15,7 @@ import pytest
 
 __all__ = ["Measured", "count", "measured", "parsed", "written"]
 
-QUICK = 0.15
+QUICK = 0.04
 """Seconds that the cases of one function may take in `make quick`: of more cases some count as slow."""
 
 _PLACE = "tests/durations.txt"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from durations import Measured, parsed, written
+from durations import QUICK, Measured, parsed, written
 
 _SUPPORT = Path(__file__).parents[1] / "support"
 _TESTS = """
@@ -35,9 +35,9 @@ def _note(name):
     with open(pathlib.Path(__file__).parent / "notes", "a") as file:
         print(name, os.environ.get("PYTEST_XDIST_WORKER"), file=file)
 """
-_DURATIONS = """
+_DURATIONS = f"""
  9.00 9.0  1  tests/test_some.py::test_long
- 0.04 0.48 12  tests/test_some.py::test_many
+ {0.3 * QUICK} {3.6 * QUICK} 12  tests/test_some.py::test_many
 """
 
 
@@ -97,6 +97,6 @@ def test_durations_are_of_functions():
 
 
 def test_new_cases_of_a_function_are_as_long_as_the_others():
-    known = Measured(longest=0.1, total=0.4, cases=20)
-    assert [known.quick(cases) for cases in (1, 7, 8, 20, 100)] == [1, 7, 7, 7, 7]
+    known = Measured(longest=QUICK, total=5 * QUICK, cases=20)  # four of them fit
+    assert [known.quick(cases) for cases in (1, 4, 5, 20, 100)] == [1, 4, 4, 4, 4]
     assert Measured(longest=0.6, total=0.6, cases=1).quick(1) == 0
