@@ -104,7 +104,7 @@ def grouped(report: Report) -> None:
         size = f"{target.stat().st_size / visits(TEN).stat().st_size:.2f} of source"
         report.row(f"{name}: once", "sfumato", seconds(first.wall), seconds(first.cpu), size, timing=first)
         one = session(table(target, **keys))
-        assert one.sql(text).quote(epsilon=1, delta=DELTA).measured.bounding == "grouped"
+        assert one.sql(text).quote(epsilon=1, delta=DELTA).measured.bounding.name == "grouped"
         found = race(
             {
                 "plain, Parquet": plain(TEN, text),
