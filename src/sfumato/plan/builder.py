@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -76,13 +76,14 @@ class Selection(Generic[Q]):
             or not all(isinstance(aggregate, Agg) for aggregate in aggregates.values())
         ):
             raise InvalidParameter('agg takes named aggregates: agg(n=sf.count(), spend=sf.mean("amount")).')
+        rows = as_rows(self.table)
         listed = [
-            Call("in", (Column(name), *(literal(row[place]) for row in key_list.rows)))
+            settled(Call("in", (Column(name), *(literal(row[place]) for row in key_list.rows))), rows)
             for key_list in self.keys
             for place, name in enumerate(key_list.columns)
         ]
-        rows = as_rows(self.table)
-        _check_declared(self.keys, rows)
+        for condition in listed:
+            _check_declared(condition, rows)
         keys = [settled(expression, rows) for _, expression in self.groupings]
         assembly = Assembly(rows, [*self.predicates, *listed], keys)
         outputs = [Output(name, Column(f"k{i}")) for i, (name, _) in enumerate(self.groupings)]
@@ -125,19 +126,22 @@ class Selection(Generic[Q]):
         )
 
 
-def _check_declared(keys: Sequence[Keys], rows: Rows) -> None:
-    """Refuse listed values that a column is declared never to have."""
-    for key_list in keys:
-        for place, name in enumerate(key_list.columns):
-            known = domain_of(rows.columns[name]) if name in rows.columns else None
-            if known is None:
-                continue
-            for row in key_list.rows:
-                if row[place] is not None and row[place] not in known:
-                    shown = ", ".join(map(str, known[:_SHOWN])) + (", …" if len(known) > _SHOWN else "")
-                    raise QueryRefused(
-                        f"{name} is declared without the value {str(row[place])[:60]!r}.", f"Values: {shown}."
-                    )
+def _check_declared(listed: Expression, rows: Rows) -> None:
+    """Refuse a list with a value that its column is declared never to have."""
+    if not isinstance(listed, Call) or not isinstance(listed.arguments[0], Column):
+        return
+    name = listed.arguments[0].name
+    known = domain_of(rows.columns[name])
+    if known is None:
+        return
+    declared = frozenset(known)
+    for constant in listed.arguments[1:]:
+        value = constant.value if isinstance(constant, Literal) else None
+        if value is not None and value not in declared:
+            shown = ", ".join(map(str, known[:_SHOWN])) + (", …" if len(known) > _SHOWN else "")
+            raise QueryRefused(
+                f"{name} is declared without the value {str(value)[:60]!r}.", f"Values: {shown}."
+            )
 
 
 def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
