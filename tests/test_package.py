@@ -91,6 +91,31 @@ def test_importing_the_root_loads_no_numerical_library():
     }  # fmt: skip
 
 
+_FIRST_ANSWER = """
+import sfumato as sf
+sf.Session
+session = set(sys.modules)
+with open("rows.csv", "w") as file:
+    file.write("id,city,x\\n1,a,1\\n2,b,2\\n")
+schema = {"city": sf.Enum("a", "b"), "x": sf.Int(0, 2)}
+rows = sf.PrivateTable("rows", source="rows.csv", unit=sf.PrivacyUnit("id", max_groups=1), schema=schema)
+opened = sf.Session(rows, budget=sf.Budget(epsilon=2, delta=1e-6), ledger="rows.ledger")
+str(opened.sql("SELECT city, COUNT(*) AS n, SUM(x) AS s FROM rows GROUP BY city").release(epsilon=0.3))
+print(*session & heavy, *(set(sys.modules) & heavy))
+"""
+
+
+def test_neither_a_session_nor_its_first_answer_loads_what_it_does_not_need(tmp_path):
+    # Each of these takes a quarter of the time of all other imports, or more.
+    heavy = {"scipy", "pandas", "matplotlib", "rich", "polars", "psycopg", "pyarrow.compute", "numpy.f2py"}
+    code = f"import sys; heavy = {heavy!r}\n{_FIRST_ANSWER}"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert loaded.stdout.split() == []
+    assert importlib.import_module("pandas")  # or that it is not loaded would say nothing
+
+
 def test_nothing_in_the_package_reaches_for_the_test_helpers():
     # The seeded stream replaces the cryptographic one: a release path that reached it would be predictable.
     for path in SOURCES:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import betainc
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.binomial import log_masses, outside
@@ -171,6 +170,8 @@ def _profile(epsilon: float, epsilon0: float, n: int, odds: float) -> float:
 
 def _tail(least: Floats, count: Floats) -> Floats:
     """P[Bin(count, ½) ≥ least]."""
+    from scipy.special import betainc
+
     inside = np.clip(least, 1.0, np.maximum(count, 1.0))
     value = betainc(inside, np.maximum(count, 1.0) - inside + 1.0, 0.5)
     result: Floats = np.where(least <= 0.0, 1.0, np.where(least > count, 0.0, value))

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
@@ -118,6 +117,8 @@ def _gaussian(shift: float, rate: float) -> Callable[[Floats], Floats]:
         return ratios
 
     def beyond(x: Floats) -> Floats:
+        from scipy.special import ndtr
+
         low = np.zeros(x.shape)
         high = (x + stays - goes) / shift + shift + 40.0
         for _ in range(80):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss.base import PrivacyLoss
@@ -48,6 +47,8 @@ class LossLaw:
         """Pr[L > ε], rounded up."""
         x = float_down(as_fraction(epsilon, "epsilon"))
         if self.kind == "gaussian":
+            from scipy.special import ndtr
+
             y = self.parameter / 2 - x / self.parameter
             slip = 8 * U * (abs(x) / self.parameter + self.parameter) * (abs(y) + 2)
             return _raised(float(ndtr(y)), SPECIAL + 2 * slip)

@@ -16,7 +16,6 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft
 
 from sfumato.numeric.grid_dots import Dots
 from sfumato.numeric.grid_plan import Layout
@@ -288,6 +287,8 @@ def _convolve(
     parts: Sequence[Copies], tilted: Sequence[_Tilted], size: int, start: int
 ) -> tuple[Floats, float]:
     """The circular convolution of all events, turned so that entry 0 is index `start`; its error's norm."""
+    from scipy import fft
+
     each_entry = 8 * U * math.log2(size) * (1 + 1e-9)  # of a transform whose input sums to 1: lemma 6
     product: npt.NDArray[np.complex128] | None = None
     log_size = np.zeros(size // 2 + 1)  # log Π (|factor| + 2·each_entry)^count

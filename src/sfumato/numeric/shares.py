@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 __all__ = ["clopper_pearson", "count_range", "dealt_range"]
 
@@ -21,6 +20,8 @@ def clopper_pearson(inside: ArrayLike, trials: ArrayLike, alpha: float) -> tuple
 
     Exact for every sample size and every probability (Clopper and Pearson 1934), then widened by 1e-9.
     """
+    from scipy import special
+
     k, n = np.asarray(inside, dtype=float), np.asarray(trials, dtype=float)
     with np.errstate(invalid="ignore"):
         low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha), 0.0)
@@ -86,6 +87,8 @@ def dealt_range(hits: int, trials: int, others: int, alpha: float) -> tuple[int,
 
 def _log_ways(of: int, some: NDArray[np.int64]) -> NDArray[np.float64]:
     """The logarithm of how many ways there are to choose some of so many."""
+    from scipy import special
+
     ways: NDArray[np.float64] = (
         special.gammaln(of + 1) - special.gammaln(some + 1) - special.gammaln(of - some + 1)
     )

@@ -22,6 +22,7 @@ from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
 from sfumato.render import html_table, key, shown, text_table, with_bar
+from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.nothing import why_nothing
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ class Release:
             known = keys.get(expression.name) if isinstance(expression, Column) else None
             kind = pa.string()
             if known is not None:
-                kind = pa.array(known.values[:1]).type if known.values else self._kind(known)
+                kind = kind_of(known.values[0]) if known.values else self._kind(known)
             plain = [None if absent else value for value, absent in zip(values.data, missing, strict=True)]
-            return pa.array(plain, kind)
-        return pa.array(values.data, mask=missing)
+            return from_list(plain, kind)
+        return from_numbers(values.data, missing)
 
     def _kind(self, key: Key) -> pa.DataType:
         """The type of a key whose values are not public."""
@@ -252,4 +253,4 @@ class Release:
 
 def _numbers(values: Any) -> pa.Array:
     plain = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
-    return pa.array(plain, mask=np.isnan(plain))  # no value, no error bar
+    return from_numbers(plain, np.isnan(plain))  # no value, no error bar

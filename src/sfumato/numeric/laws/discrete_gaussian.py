@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfcx
 
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SMALLEST, SPECIAL, U, down, scaled, up
@@ -135,6 +134,8 @@ def _table(variance: float) -> Floats:
 
 def lattice_tail(variance: float, k: Floats) -> tuple[Floats, Floats]:
     """P(noise ≥ k) and its relative error."""
+    from scipy.special import erfcx
+
     sigma = math.sqrt(variance)
     size = np.abs(k) / sigma
     with np.errstate(over="ignore"):  # an infinite budget certifies nothing, which is right

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfc, erfcx
 
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, up
@@ -128,6 +127,8 @@ def _upper_half(x: Floats, mu: float, moved: float | Floats) -> tuple[Floats, Fl
 
 def _close(a: Floats, near: float, weight: Floats, shift: Floats) -> tuple[Floats, Floats]:
     """The difference of erfcx as an integral of its slope: no digits cancel however small mu is."""
+    from scipy.special import erfcx
+
     y = a[:, None] + near * (1 + _NODES)
     steep = 2 * y * erfcx(y)
     flat = 2 / math.sqrt(math.pi)
@@ -141,6 +142,8 @@ def _close(a: Floats, near: float, weight: Floats, shift: Floats) -> tuple[Float
 
 def _apart(a: Floats, b: Floats, weight: Floats, shift: Floats) -> tuple[Floats, Floats]:
     """The difference itself; where a is negative, erfc(a) in place of e^(-a²) erfcx(a), which overflows."""
+    from scipy.special import erfc, erfcx
+
     right = weight * erfcx(b)
     positive = a > 0
     left = np.empty_like(a)

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfcx, ndtr
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
@@ -158,6 +157,8 @@ def _beyond(
     `reach` a unit, so beyond the end E = reach + 10 the integrand φ e^g falls, and integrates to at most
     its value there times √(π/2) erfcx((E - reach)/√2).
     """
+    from scipy.special import erfcx, ndtr
+
     flat, steep, end = (g_low, g_high, high) if remove else (g_high, g_low, -low)
     density = math.exp(-50.0) / _ROOT
     quiet = math.exp(min(flat - log_m, 700.0)) * (float(ndtr(-10.0)) + density)
@@ -301,6 +302,8 @@ class GaussianMixture(Smooth):
             epsilon| ≤ r misses at most r times the smaller probability; everything else is the rounding of
             the two.
         """
+        from scipy.special import ndtr
+
         mixture = self._mixture(parameters)
         x = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
         target = x if self.remove else -x

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, as_integer
@@ -113,6 +112,8 @@ class Tree:
         The prefixes of least variance, made monotone by isotonic regression, over the noisy total. A group in
         which no weight is left gets the uniform one.
         """
+        from scipy import optimize
+
         values = _noisy(self, noisy)
         total = values[:, : self.sizes[0]].sum(axis=1)
         prefixes = np.column_stack([_forms(self, Fraction(0)).apply(self, values), total])
@@ -254,6 +255,8 @@ def _widths(tree: Tree, level: Fraction, noise: Noise, risk: float) -> Floats:
         case _ if risk >= 0.5:
             wide = np.zeros(tree.cells - 1)  # the noise is symmetric
         case "gaussian":
+            from scipy import special
+
             wide = _norm(sizes, counts) * (noise.scale * math.sqrt(2) * float(special.erfcinv(2 * risk)))
         case "laplace":
             wide = noise.scale * _laplace_widths(sizes, counts, risk)

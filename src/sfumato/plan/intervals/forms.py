@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from sfumato.plan.intervals.noise import Noise
 
@@ -117,6 +116,8 @@ class Blend:
         laplace = [size[i] * noise.scale for i, noise in enumerate(self.noises) if noise.law != "gaussian"]
         squares = [np.square(size[i] * n.scale) for i, n in enumerate(self.noises) if n.law == "gaussian"]
         if not laplace:
+            from scipy import special
+
             sigma = np.sqrt(sum(squares, np.zeros(size.shape[1:])))
             with np.errstate(divide="ignore", invalid="ignore"):
                 return _settled(special.erfc(t / (sigma * math.sqrt(2))), t, sigma)
@@ -149,6 +150,8 @@ class Blend:
 
 def _chernoff(t: Floats, scales: Floats, variance: Floats) -> Floats:
     """2·min over s of exp(−s·t)·E exp(s·Z), over a fixed list of s below 1/max scale."""
+    from scipy import special
+
     best = np.full(np.broadcast_shapes(t.shape, variance.shape), np.inf)
     top = scales.max(axis=0)
     safe = np.where(top > 0, top, 1.0)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, assert_never
 
-from scipy import special
-
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
 from sfumato.numeric.exact import Rational, float_up, probability
@@ -111,6 +109,8 @@ class Noise:
             return 0.0
         match self.law:
             case "gaussian":
+                from scipy import special
+
                 wide = self.scale * math.sqrt(2) * float(special.erfcinv(risk)) * _WIDER
             case "laplace":
                 wide = -self.scale * math.log(risk) * _WIDER

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
+from typing import assert_never
 
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
-from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.prices.columns import Form, form_of
 from sfumato.plan.prices.extras import PricedQuantiles, QuantileSet
@@ -150,8 +151,8 @@ def _by_error(options: Sequence[Priced], recipe: Recipe, confidence: Fraction) -
 def _typical(priced: Priced, recipe: Recipe, confidence: Fraction) -> float:
     """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
     # As if all noise were continuous, and several Laplace ones together as wide as one (they are a bit less).
-    risk = float(1 - confidence)
-    wide = [Noise(priced.law, noise.scale).width(risk) for noise in priced.noises]
+    unit = _half_width(priced.law, float(1 - confidence))
+    wide = [noise.scale * unit for noise in priced.noises]
     logs = []
     for estimator in recipe.estimators:
         if not estimator.parts:  # public
@@ -159,6 +160,19 @@ def _typical(priced: Priced, recipe: Recipe, confidence: Fraction) -> float:
         terms = zip(estimator.parts, estimator.gradients(), strict=True)
         logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
     return math.fsum(logs) / max(1, len(logs))
+
+
+def _half_width(law: Mechanics, risk: float) -> float:
+    """What noise of scale 1 exceeds with probability `risk`; near enough to compare two laws."""
+    if not 0 < risk < 1:
+        return math.inf if risk <= 0 else 0.0
+    match law:
+        case "laplace":
+            return -math.log(risk)
+        case "gaussian":
+            return -NormalDist().inv_cdf(risk / 2)  # SciPy would take longer to load than the quote takes
+        case unknown:
+            assert_never(unknown)
 
 
 def _by_price(options: Sequence[Priced]) -> tuple[Priced, str]:

@@ -10,8 +10,6 @@ from fractions import Fraction
 from functools import partial
 from typing import assert_never
 
-from scipy import special
-
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss
 from sfumato.numeric.exact import Rational, positive
@@ -176,6 +174,8 @@ def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> f
         case "laplace":
             return -math.log(risk) * beside
         case "gaussian":
+            from scipy import special
+
             return (math.sqrt(2) * float(special.erfcinv(risk)) * beside) ** 2 / 2
         case unknown:
             assert_never(unknown)
