@@ -41,6 +41,17 @@ def test_differences_are_exact_for_unsigned_integers(scores, sensitivity):
 
 
 @given(
+    st.lists(st.integers(0, 2**64 - 1) | st.integers(2**63, 2**64 - 1), min_size=1, max_size=8),
+    st.sampled_from([np.uint64, np.int64, np.int8]),
+    st.sampled_from(["1e-30", "1", "1e9", "1e12", "1e40"]),
+)
+def test_levels_are_exact_for_every_type_of_integers(values, dtype, sensitivity):
+    """A value that wraps around would move by far more than its sensitivity."""
+    grid, array = ScoreGrid.of(Fraction(sensitivity)), np.array(values, np.uint64).astype(dtype)
+    assert list(grid.levels(array)) == [x // grid.step for x in array.tolist()]
+
+
+@given(
     st.lists(st.tuples(FINITE, st.fractions(-1, 1)), min_size=1, max_size=6),
     st.floats(min_value=1e-6, max_value=1e6),
 )

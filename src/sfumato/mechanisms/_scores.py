@@ -109,7 +109,10 @@ class ScoreGrid:
 
     def level(self, value: Number) -> int:
         """One number in whole grid units, rounded down; of any size."""
-        return Fraction(exact_number(value)) // self.step
+        numerator, denominator = exact_number(value).as_integer_ratio()
+        if self.exponent < 0:
+            return (numerator << -self.exponent) // denominator
+        return numerator // (denominator << self.exponent)
 
     def levels(self, values: ArrayLike | Sequence[Number]) -> NDArray[np.int64] | list[int]:
         """Numbers in whole grid units, rounded down: int64 where all of them fit with room to spare."""
@@ -159,11 +162,7 @@ class ScoreGrid:
         return scaled.astype(np.int64)
 
     def _integer_relative(self, array: NDArray[Any]) -> NDArray[np.int64]:
-        wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
-        if self.exponent > 0:
-            wide = wide >> wide.dtype.type(min(self.exponent, 63))
-            if self.exponent > 63:
-                wide = wide >> wide.dtype.type(1)  # in two steps, as no shift goes beyond the width
+        wide = self._coarse(array)
         # The distance of two int64 (or two uint64) is below 2**64: modular subtraction gives it exactly.
         gaps = wide.max().astype(np.uint64) - wide.astype(np.uint64)
         # On a grid finer than 2**-53 any distance at all reaches the ceiling.
@@ -173,10 +172,20 @@ class ScoreGrid:
 
     def _integer_levels(self, array: NDArray[Any]) -> NDArray[np.int64] | list[int]:
         largest = max(int(array.max()), -int(array.min()))
-        if Fraction(largest) < CEILING * self.step:
-            fits = array.astype(np.int64)
-            return fits >> min(self.exponent, 63) if self.exponent >= 0 else fits << -self.exponent
+        if self.exponent >= 0 and largest >> self.exponent < CEILING:
+            return self._coarse(array).astype(np.int64)
+        if self.exponent < 0 and largest << -self.exponent < CEILING:
+            return array.astype(np.int64) << -self.exponent
         return [self.level(x) for x in array.tolist()]
+
+    def _coarse(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Integers in units of a grid of whole numbers, rounded down; on a finer one as they are."""
+        wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
+        if self.exponent > 0:
+            wide = wide >> wide.dtype.type(min(self.exponent, 63))
+            if self.exponent > 63:
+                wide = wide >> wide.dtype.type(1)  # in two steps, as no shift goes beyond the width
+        return wide
 
 
 def _step(exponent: int) -> Fraction:
