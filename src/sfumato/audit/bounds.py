@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_integer, delta_of, probability
-from sfumato.numeric.shares import clopper_pearson
+from sfumato.numeric.shares import clopper_pearson, share_above, share_below
 
 __all__ = [
     "Bound",
@@ -47,18 +48,28 @@ def below(value: float, limit: float = 1.0) -> str:
 
 
 def epsilon_floor(
-    over: ArrayLike, trials_over: int, under: ArrayLike, trials_under: int, *, delta: float, alpha: float
+    over: ArrayLike,
+    trials_over: int,
+    under: ArrayLike,
+    trials_under: int,
+    *,
+    delta: float | Sequence[float],
+    alpha: float,
 ) -> NDArray[Any]:
     """The epsilon that counts of one event prove at confidence 1 - alpha, at least 0; vectorised over events.
+
+    A list of deltas gives one row for each of them.
 
     Privacy:
         (epsilon, delta)-privacy means P(E) <= e^epsilon Q(E) + delta for every event E, so that any fixed
         event proves epsilon >= ln((P(E) - delta) / Q(E)). A lower limit on P(E) and an upper limit on Q(E),
         each at alpha/2, hold together with probability at least 1 - alpha (union bound).
     """
-    low, _ = clopper_pearson(over, trials_over, alpha / 2)
-    _, high = clopper_pearson(under, trials_under, alpha / 2)
-    return np.asarray(np.log(np.maximum(np.maximum(low - delta, 0.0) / high, 1.0)))
+    low = share_above(over, trials_over, alpha / 2)
+    high = share_below(under, trials_under, alpha / 2)
+    deltas = np.asarray(delta, dtype=float)
+    rows = deltas[:, np.newaxis] if deltas.ndim else deltas
+    return np.asarray(np.log(np.maximum(np.maximum(low - rows, 0.0) / high, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

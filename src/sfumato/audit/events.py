@@ -243,8 +243,7 @@ def best_events(
         for direction, kind, order in _orders(ratio, ordered=is_numeric(fitted[0])):
             over, under = counts if direction == "left over right" else counts[::-1]
             inside, other = np.cumsum(over[order]), np.cumsum(under[order])
-            for at, delta in enumerate(deltas):
-                hopes = _hopes(inside, other, delta, alpha)
+            for at, hopes in enumerate(_hopes(inside, other, deltas, alpha)):
                 take = int(np.argmax(hopes)) + 1
                 known = best[at]
                 if known is None or hopes[take - 1] > known.hope:
@@ -256,8 +255,8 @@ def best_events(
 
 
 def _hopes(
-    inside: NDArray[np.float64], other: NDArray[np.float64], delta: float, alpha: float
-) -> NDArray[np.float64]:
+    inside: NDArray[np.float64], other: NDArray[np.float64], deltas: Sequence[float], alpha: float
+) -> Iterator[NDArray[np.float64]]:
     """What each event proves by the samples it is chosen with: cautious about rare ones, which are lucky.
 
     Where that is nothing for all of them, they are ranked by what they prove at an error rate of 5 %, below
@@ -265,10 +264,12 @@ def _hopes(
     """
 
     def floors(rate: float) -> NDArray[np.float64]:
-        return epsilon_floor(inside, inside[-1], other, other[-1], delta=delta, alpha=rate)
+        return epsilon_floor(inside, inside[-1], other, other[-1], delta=deltas, alpha=rate)
 
     strict = floors(alpha)
-    return strict if strict.max() > 0 or alpha >= 0.05 else floors(0.05) - 1e6
+    proves = (strict.max(axis=1) > 0) | (alpha >= 0.05)
+    mild = strict if proves.all() else floors(0.05) - 1e6
+    yield from np.where(proves[:, None], strict, mild)
 
 
 def _orders(

@@ -34,6 +34,7 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 # Beyond these a parameter is surely a mistake, and exact arithmetic with it would only be slow.
 _LONGEST, _MOST = 20_000, 2**63
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+_LONG = 10**300
 # Python also reads other scripts' digits and underscores; a price must be read by everyone as it is by us.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
@@ -103,6 +104,8 @@ def _decimal(number: Decimal) -> Fraction:
 def positive(value: Rational, name: str) -> Fraction:
     """The exact value of a parameter that must be positive (and of sane size)."""
     exact = as_fraction(value, name)
+    if 0 < exact.numerator <= _LONG and exact.denominator <= _LONG:  # both, hence neither too small nor large
+        return exact
     if exact <= 0:
         raise InvalidParameter(f"{name} must be greater than 0, not {show(exact)}.")
     if not _SMALLEST <= exact <= _LARGEST:
@@ -113,12 +116,12 @@ def positive(value: Rational, name: str) -> Fraction:
 def nonnegative(value: Rational, name: str) -> Fraction:
     """The exact value of a parameter that must be zero or positive."""
     exact = as_fraction(value, name)
+    if exact.numerator > 0:
+        return positive(exact, name)
     _no_negative_zero(exact, value, name)
     if exact == 0:
         return exact
-    if exact < 0:
-        raise InvalidParameter(f"{name} must be at least 0, not {show(exact)}.")
-    return positive(exact, name)
+    raise InvalidParameter(f"{name} must be at least 0, not {show(exact)}.")
 
 
 def _no_negative_zero(exact: Fraction, value: Rational, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["clopper_pearson", "count_range", "dealt_range"]
+__all__ = ["clopper_pearson", "count_range", "dealt_range", "share_above", "share_below"]
 
 _ROUNDED = 1e-6  # relative; above the rounding error of logarithms of factorials up to those of ten million
 _WIDEN = 1e-9  # relative; far above the rounding error of the incomplete beta function, far below any figure
@@ -20,13 +20,27 @@ def clopper_pearson(inside: ArrayLike, trials: ArrayLike, alpha: float) -> tuple
 
     Exact for every sample size and every probability (Clopper and Pearson 1934), then widened by 1e-9.
     """
+    return share_above(inside, trials, alpha), share_below(inside, trials, alpha)
+
+
+def share_above(inside: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[Any]:
+    """The lower one of the limits of `clopper_pearson`."""
     from scipy import special
 
     k, n = np.asarray(inside, dtype=float), np.asarray(trials, dtype=float)
     with np.errstate(invalid="ignore"):
         low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, alpha), 0.0)
+    return np.asarray(low * (1 - _WIDEN))
+
+
+def share_below(inside: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[Any]:
+    """The upper one of the limits of `clopper_pearson`."""
+    from scipy import special
+
+    k, n = np.asarray(inside, dtype=float), np.asarray(trials, dtype=float)
+    with np.errstate(invalid="ignore"):
         high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), alpha), 1.0)
-    return low * (1 - _WIDEN), np.minimum(1.0, high * (1 + _WIDEN))
+    return np.asarray(np.minimum(1.0, high * (1 + _WIDEN)))
 
 
 def count_range(low: float, high: float, trials: int, alpha: float) -> tuple[int, int]:

@@ -28,6 +28,7 @@ _LAST = 11_100  # exp(-_LAST / _STEPS) < 2**-62
 _BELOW = 1.0 - 2.0**-48
 # A float exponent below 64 is off by less than this, and so is the chance computed from it.
 _MARGIN = 2.0**-40
+_FASTEST = Fraction(10) ** 280  # a rate beyond this is taken for it, so that it is a float
 
 
 @cache
@@ -51,6 +52,14 @@ def _caps(bits: int) -> Words64:
     return (_powers()[1] >> np.uint64(_BITS - bits)) + np.uint64(1)
 
 
+@cache
+def _coins() -> tuple[Words64, Words64]:
+    """Integers (lower, upper) with lower[q] <= 2**32 exp(-q / 256) < upper[q]."""
+    lower, upper = _powers()
+    shift = np.uint64(_BITS - _WORD)
+    return lower >> shift, (upper >> shift) + np.uint64(1)
+
+
 def _gaps(scores: Integers) -> Words64:
     """Distances from the maximum: below 2**64, so that arithmetic modulo 2**64 gives them exactly."""
     unsigned: Words64 = scores.view(np.uint64)
@@ -60,7 +69,7 @@ def _gaps(scores: Integers) -> Words64:
 
 def _steps(gaps: Words64, rate: Fraction) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """(x, q): the floats x = gap rate, and integers 0 <= q <= 256 gap rate, at most _LAST."""
-    factor = float(min(rate, Fraction(10) ** 280))
+    factor = float(min(rate, _FASTEST))
     x = np.multiply(gaps, factor, dtype=np.float64)
     q = np.minimum(x * (_STEPS * _BELOW), float(_LAST))
     return x, q.astype(np.intp)
@@ -94,11 +103,9 @@ def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
     """
     gaps = _gaps(scores)
     x, q = _steps(gaps, rate)
-    shift = np.uint64(_BITS - _WORD)
     words = stream.words32(scores.size)
-    lower = (_powers()[0] >> shift).take(q, mode="clip")
+    lower, upper = (bounds.take(q, mode="clip") for bounds in _coins())
     heads = words < lower
-    upper = ((_powers()[1] >> shift) + np.uint64(1)).take(q, mode="clip")
     for i in np.flatnonzero(~heads & (words < upper)).tolist():
         first = Fraction(int(q[i]), _STEPS)
         heads[i] = scalar.is_below(stream, partial(exp_minus, first), value=int(words[i]), known=_WORD)
