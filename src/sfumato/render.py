@@ -6,6 +6,7 @@ import datetime
 import html
 import math
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -16,6 +17,7 @@ from sfumato.errors import InvalidParameter
 __all__ = [
     "Column",
     "cells_of",
+    "definitions",
     "encodable",
     "html_table",
     "is_text",
@@ -27,6 +29,7 @@ __all__ = [
 
 _GAP = "  "
 _BAR = re.compile(r"\S+ ± \S+")  # as `with_bar` writes them
+_LONGEST_NAME = 24  # of what is defined beside it
 _NARROWEST = 8  # a column of text is not cut below this
 _SPELLED = {
     "±": "+/-",
@@ -145,8 +148,32 @@ def text_table(
     return "\n\n".join(spell(_block(block)) for block in blocks)
 
 
-def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") -> str:
-    """The columns as a small HTML table in the page's own colours, light or dark; everything is escaped."""
+def definitions(phrases: Mapping[str, str], width: int = 80, spell: Callable[[str], str] = str) -> list[str]:
+    """Names with what they mean, as lines of at most `width`: the phrases below each other."""
+    names = {name: spell(_clip(_word(name), _LONGEST_NAME, "…")) for name in phrases}
+    longest = max(map(_wide, names.values()), default=0)
+    rest = " " * (longest + len(_GAP))
+    lines: list[str] = []
+    for name, phrase in phrases.items():
+        parts = textwrap.wrap(
+            spell(_word(phrase)), max(width - len(rest), _LONGEST_NAME), break_on_hyphens=False
+        )
+        starts = [_pad(names[name], longest, right=False) + _GAP, *[rest] * len(parts)]
+        lines += [start + part for start, part in zip(starts, parts, strict=False)]
+    return lines
+
+
+def html_table(
+    columns: Mapping[str, Sequence[object]], *, caption: str = "", phrases: Mapping[str, str] | None = None
+) -> str:
+    """The columns as a small HTML table in the page's own colours, light or dark; everything is escaped.
+
+    Args:
+        columns: By their heads.
+        caption: What is said below.
+        phrases: What is said under a head, in small letters.
+    """
+    said = phrases or {}
     line = "border-bottom:1px solid rgba(128,128,128,.35);padding:.15em .7em;"
     body = []
     prepared = cells_of(columns)
@@ -158,8 +185,8 @@ def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") ->
         body.append(f"<tr>{''.join(cells)}</tr>")
     heads = (
         f'<th scope="col" style="{line}text-align:{column.side};font-weight:600;">'
-        f"{html.escape(column.name)}</th>"
-        for column in prepared
+        f"{html.escape(column.name)}{_small(said.get(head, ''))}</th>"
+        for head, column in zip(columns, prepared, strict=True)
     )
     title = (
         f'<caption style="caption-side:bottom;text-align:left;opacity:.75;padding:.3em .7em;">'
@@ -172,6 +199,11 @@ def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") ->
         f'background:transparent;font-size:90%;">{title}<thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table>"
     )
+
+
+def _small(phrase: str) -> str:
+    style = "font-weight:400;opacity:.75;font-size:85%;max-width:22em;white-space:normal;"
+    return f'<div style="{style}">{html.escape(_word(phrase))}</div>' if phrase else ""
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -30,6 +30,7 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
     answer = cli("query", BY_CITY, "--epsilon", "0.25", "--confidence", "0.9", "--json").json
     assert list(answer) == [
         "columns",
+        "estimands",
         "rows",
         "errors",
         "confidence",

@@ -40,7 +40,7 @@ from sfumato.cli.question import (
     question_of,
 )
 from sfumato.errors import InvalidParameter
-from sfumato.render import key, shown, with_bar
+from sfumato.render import definitions, key, shown, with_bar
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance
@@ -192,7 +192,7 @@ class _Answer:
     def shown(self) -> dict[str, list[str]]:
         """The columns with error bars, as people read them."""
         return {
-            name: [with_bar(*pair) for pair in zip(values, self.errors[name], strict=True)]
+            self.release.head(name): [with_bar(*pair) for pair in zip(values, self.errors[name], strict=True)]
             if name in self.errors
             else [key(value) for value in values]
             for name, values in self.values.items()
@@ -230,6 +230,7 @@ class _Answer:
         release, rows = self.release, range(self.release.table.num_rows)
         return {
             "columns": list(self.values),
+            "estimands": release.estimands,
             "rows": [{name: values[row] for name, values in self.values.items()} for row in rows],
             "errors": [{name: values[row] for name, values in self.errors.items()} for row in rows],
             "confidence": float(self.confidence),
@@ -247,14 +248,19 @@ class _Answer:
 
 
 def _write_table(answer: _Answer, output: Path | None) -> None:
+    estimands = answer.release.estimands
     if output is None:
+        for line in definitions(estimands, width(), spelled):
+            say(line)
+        say()
         table(answer.shown())
         say()
         paragraph(answer.footer())
         return
     from sfumato.render import text_table
 
-    _to_file(output, (text_table(answer.shown(), width=1000) + "\n").encode())
+    lines = [*definitions(estimands, 1000), "", text_table(answer.shown(), width=1000), ""]
+    _to_file(output, "\n".join(lines).encode())
 
 
 def _write_csv(answer: _Answer, output: Path | None) -> None:

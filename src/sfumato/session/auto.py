@@ -10,10 +10,10 @@ import numpy as np
 
 from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import Laplace
+from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import instrument
-from sfumato.plan.prices.words import written
 from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Report

@@ -21,7 +21,7 @@ from sfumato.plan.intervals.noise import risk_of
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
-from sfumato.render import html_table, key, shown, text_table, with_bar
+from sfumato.render import definitions, html_table, key, shown, text_table, with_bar
 from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.nothing import why_nothing
 
@@ -198,10 +198,16 @@ class Release:
             self.table[name].to_pylist(),
             bounds[f"{name}_low"].to_pylist(),
             bounds[f"{name}_high"].to_pylist(),
-            title=f"{name}, with {confidence:.0%} error bars",
+            title=f"{name}: {self.estimands[name]}",
+            note=self._bands(name, confidence),
             ylabel=name,
             path=path,
         )
+
+    def _bands(self, name: str, confidence: float) -> str:
+        """What the bands of a picture are."""
+        what = "for the noise alone" if self.head(name) != name else "error bars"
+        return f"Dots: released values. Bands: {what}, at {confidence * 100:.6g} % confidence."
 
     def _shown(self) -> dict[str, list[str]]:
         errors, values = self.error(), set(self._estimates.intervals)
@@ -209,10 +215,20 @@ class Release:
         for name in self.table.column_names:
             if name in values:
                 pairs = zip(self.table[name].to_pylist(), errors[name].to_pylist(), strict=True)
-                columns[name] = [with_bar(value, half) for value, half in pairs]
+                columns[self.head(name)] = [with_bar(value, half) for value, half in pairs]
             else:
                 columns[name] = [key(value) for value in self.table[name].to_pylist()]
         return columns
+
+    @property
+    def estimands(self) -> dict[str, str]:
+        """What each column estimates, in one phrase; keys estimate nothing."""
+        return self.quote.estimands
+
+    def head(self, name: str) -> str:
+        """What a column is called where its bars are shown: they are for the noise alone if limits cut."""
+        cut = any(column.cut for column in self.quote.columns if column.name == name)
+        return f"{name} ± noise" if cut else name
 
     def _footer(self) -> str:
         price = f"epsilon {shown(float(self._answer.epsilon))}"
@@ -245,10 +261,12 @@ class Release:
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, _WIDTH) for line in self._footer().splitlines()]
-        return "\n".join((text_table(self._shown()), *lines))
+        heads = [*definitions(self.estimands, _WIDTH), ""]
+        return "\n".join((*heads, text_table(self._shown()), *lines))
 
     def _repr_html_(self) -> str:
-        return html_table(self._shown(), caption=self._footer())
+        phrases = {self.head(name): phrase for name, phrase in self.estimands.items()}
+        return html_table(self._shown(), caption=self._footer(), phrases=phrases)
 
 
 def _numbers(values: Any) -> pa.Array:

@@ -19,10 +19,10 @@ from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.ranges import Facts
 from sfumato.plan.expressions.tree import Column, Expression, columns_of, literal
+from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.prices.recipe import Recipe
-from sfumato.plan.prices.words import written
 from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report

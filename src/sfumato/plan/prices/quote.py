@@ -22,7 +22,7 @@ from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.words import exact, figure, keys_in_words
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.relations import Rows
-from sfumato.render import html_table, text_table
+from sfumato.render import definitions, html_table, text_table
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote"]
 
@@ -39,6 +39,8 @@ class ColumnQuote:
         expected: About what it will be where it does, from the declared size of the table.
         told: The same in words.
         public: Whether it has no noise at all, like a key.
+        estimand: What it estimates, in one phrase; empty for keys.
+        cut: Whether limits may leave something out of that: then bars are for the noise alone.
     """
 
     name: str
@@ -46,6 +48,8 @@ class ColumnQuote:
     expected: float | None
     told: str
     public: bool = False
+    estimand: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,7 @@ class Quote:
         facts = [("price", self._price()), ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
+        lines += ["", *definitions(self.estimands, width, spell)]
         tables = (
             text_table(table, width=width, spell=spell)
             for table in (self._measured_table(), self._error_table())
@@ -166,7 +171,14 @@ class Quote:
 
     def _repr_html_(self) -> str:
         caption = f"{self._price()}. {self.why} {' '.join(self.notes)}"
-        return html_table(self._measured_table()) + html_table(self._error_table(), caption=caption)
+        errors = self._error_table()
+        errors["estimates"] = [self.estimands.get(name, "") for name in errors["column"]]
+        return html_table(self._measured_table()) + html_table(errors, caption=caption)
+
+    @property
+    def estimands(self) -> dict[str, str]:
+        """What each column estimates, in one phrase; keys estimate nothing."""
+        return {column.name: column.estimand for column in self.columns if column.estimand}
 
     def _price(self) -> str:
         """All that is paid, and for what."""
@@ -190,9 +202,10 @@ class Quote:
 
     def _error_table(self) -> dict[str, list[str]]:
         noisy = [column for column in self.columns if not column.public]
+        bars = "± noise" if any(column.cut for column in noisy) else "error"
         return {
             "column": [column.name for column in noisy],
-            f"error at {float(self.confidence):.6g} confidence": [column.told for column in noisy],
+            f"{bars} at {float(self.confidence):.6g} confidence": [column.told for column in noisy],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,6 +236,8 @@ class Quote:
                     "error": column.half_width,
                     "expected_error": column.expected,
                     "told": column.told,
+                    "estimand": column.estimand,
+                    "cut": column.cut,
                 }
                 for column in self.columns
             ],

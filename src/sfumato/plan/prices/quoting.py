@@ -12,6 +12,7 @@ from typing import assert_never
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
 from sfumato.plan.prices.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.prices.columns import Form, form_of
+from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.extras import PricedQuantiles, QuantileSet
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import Priced, instrument, price, whole_price
@@ -28,11 +29,11 @@ from sfumato.plan.prices.words import (
     noise_in_words,
     selection_note,
     selections_in_words,
+    spoken,
     unit_notes,
 )
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
-from sfumato.schema import PrivacyUnit
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
 
@@ -201,8 +202,15 @@ def _told(
     confidence: Fraction,
     why: str,
 ) -> Quote:
-    measured, unit = plan.recipe.measured, _spoken(plan.rows.unit, plan.rows)
-    columns = tuple(_column(form, priced, confidence, rows) for form in forms)
+    measured, unit = plan.recipe.measured, spoken(plan.rows.unit, plan.rows)
+    columns = tuple(
+        replace(
+            _column(form, priced, confidence, rows),
+            estimand=str(what or ""),
+            cut=what is not None and what.cut,
+        )
+        for form, what in zip(forms, estimands(plan), strict=True)
+    )
     whole = whole_price(priced.law, priced.epsilon, priced.delta)
     measurements = tuple(
         MeasurementQuote(
@@ -229,15 +237,6 @@ def _told(
         measurements=measurements,
         why=why,
         notes=_notes(plan.rows, plan.recipe, columns),
-    )
-
-
-def _spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
-    """The unit under the name that people know it by, also where another table names it."""
-    if unit.column is None or read.owner is None:
-        return unit
-    return PrivacyUnit(
-        read.owner, max_groups=unit.max_groups, max_rows=unit.max_rows, adjacency=unit.adjacency
     )
 
 
@@ -296,7 +295,7 @@ def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[
     kinds = {measurement.kind for measurement in measured.measurements}
     notes = unit_notes(
         read,
-        _spoken(measured.unit, read),
+        spoken(measured.unit, read),
         bounding=measured.bounding,
         keyed=bool(measured.keys),
         rows=bool(kinds - {"units"}) or any(isinstance(extra, QuantileSet) for extra in recipe.extras),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from sfumato.mechanisms import PartitionSelection
-from sfumato.plan.expressions.tree import Column, Expression, Literal
+from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.aggregates._average import Average
@@ -29,50 +29,9 @@ __all__ = [
     "noise_in_words",
     "selection_note",
     "selections_in_words",
+    "spoken",
     "unit_notes",
-    "written",
 ]
-
-_INFIX = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "modulo": "%",
-    "equal": "=",
-    "not_equal": "<>",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "and": "AND",
-    "or": "OR",
-}
-_LONGEST = 44
-_SYMBOLS = 400  # of an expression: beyond, nobody reads on
-
-
-def written(expression: Expression, longest: int = _LONGEST) -> str:
-    """An expression much as SQL would have it, cut to a length."""
-    text = _written(expression)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _written(expression: Expression) -> str:
-    if isinstance(expression, Column):
-        return expression.name
-    if isinstance(expression, Literal):
-        value = expression.value
-        return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else f"{value}"
-    arguments = [_written(argument) for argument in expression.arguments]
-    if expression.function == "multiply" and arguments[0] == arguments[-1]:
-        return f"({arguments[0]})²"
-    if expression.function in _INFIX and len(arguments) == 2:
-        sides = [
-            f"({argument})" if " " in argument and argument[-1] != "²" else argument for argument in arguments
-        ]
-        return f" {_INFIX[expression.function]} ".join(sides)[:_SYMBOLS]
-    return f"{expression.function}({', '.join(arguments)})"[:_SYMBOLS]
 
 
 def exact(value: Fraction) -> str:
@@ -210,3 +169,12 @@ def unit_notes(
     if is_exchange(unit):
         notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
     return notes
+
+
+def spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
+    """The unit under the name that people know it by, also where another table names it."""
+    if unit.column is None or read.owner is None:
+        return unit
+    return PrivacyUnit(
+        read.owner, max_groups=unit.max_groups, max_rows=unit.max_rows, adjacency=unit.adjacency
+    )

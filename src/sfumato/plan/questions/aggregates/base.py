@@ -20,12 +20,26 @@ from numpy.typing import NDArray
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Expression
+from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.questions.bounding import Bounding, Scope
+from sfumato.plan.questions.bounding.base import several
+from sfumato.plan.questions.estimand import Estimand
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.sums import held
 
-__all__ = ["Ends", "Estimator", "Linear", "Part", "Statistic", "argument_of", "as_whole", "nullable"]
+__all__ = [
+    "Ends",
+    "Estimator",
+    "Linear",
+    "Part",
+    "Statistic",
+    "argument_of",
+    "arguments_of",
+    "as_whole",
+    "nullable",
+]
 
 Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals, one for each group."""
@@ -164,6 +178,10 @@ class Statistic(ABC):
     """Whether bounds="auto" finds bounds for it."""
     squares: ClassVar[bool] = False
     """Whether squares are summed, which are dear outside of the bounds."""
+    noun: ClassVar[str] = "figure"
+    """What it is called in words: `mean`, as in `mean of age over rows`."""
+    own: ClassVar[str] = "figure"
+    """What a unit's own figure in a group is called, where the bounds are for that."""
 
     @property
     def title(self) -> str:
@@ -203,6 +221,31 @@ class Statistic(ABC):
             "For others give bounds for each row, as contribution_bounds_per_row or in the expression.",
         )
 
+    def estimand(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> Estimand:
+        """What a column with it estimates: what it is of, and what counts of a unit."""
+        what = self.what(call, scope, bounding)
+        if scope.unit.column is None:
+            return Estimand(what)
+        if call.bounds is None or call.bounds[0] != "group":
+            return Estimand(what, self.limit(call, scope, bounding))
+        held_in = f"each {scope.whose}'s {self.own} in a group held in {_ends_of(call)}"
+        return Estimand(what, f"{held_in}, in at most {several(scope.unit.max_groups, 'group')}")
+
+    def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """What it is of, before any limit."""
+        del scope, bounding
+        return f"{self.named(call)} of {arguments_of(call)} over rows"
+
+    def named(self, call: AggregateCall) -> str:
+        """What this call is called in words."""
+        del call
+        return self.noun
+
+    def limit(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """What counts of a unit: of its rows, unless something else is counted."""
+        del call
+        return bounding.rows_limit(scope)
+
     def result(self, argument: Facts | None) -> Facts:
         """What is known about its value before it is measured."""
         del argument
@@ -220,6 +263,19 @@ def argument_of(call: AggregateCall, columns: Mapping[str, Facts]) -> Expression
     if call.argument is None or call.function in ("count", "count_distinct", "count_values"):
         raise QueryRefused("A count takes no bounds for each row.", "Leave them out, or bound each group.")
     return held(call.argument, *call.bounds[1:], columns)
+
+
+def arguments_of(call: AggregateCall) -> str:
+    """What an aggregate is over, in words, with the bounds that the question gives for each row."""
+    names = [written(part, 30) for part in (call.argument, call.other) if part is not None]
+    held_in = f" held in {_ends_of(call)}" if call.bounds is not None and call.bounds[0] == "row" else ""
+    return " and ".join(names) + held_in
+
+
+def _ends_of(call: AggregateCall) -> str:
+    assert call.bounds is not None
+    low, high = (f"{float(bound):.6g}" for bound in call.bounds[1:])
+    return f"{low}..{high}"
 
 
 def nullable(argument: Expression | None, columns: Mapping[str, Facts]) -> bool:

@@ -240,6 +240,7 @@ class Correlation(Statistic):
     arity: ClassVar[int] = 2
     bounds: ClassVar[None] = None
     buys_bounds: ClassVar[bool] = False
+    noun: ClassVar[str] = "correlation"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """One way, around the middles of both ranges."""

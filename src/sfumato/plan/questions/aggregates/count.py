@@ -9,7 +9,15 @@ from typing import ClassVar, Literal
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts
-from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of, nullable
+from sfumato.plan.questions.aggregates.base import (
+    Linear,
+    Part,
+    Statistic,
+    argument_of,
+    arguments_of,
+    nullable,
+)
+from sfumato.plan.questions.bounding import Bounding, Scope
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.terms import Agg, Col, one
 
@@ -24,6 +32,7 @@ class Count(Statistic):
 
     bounds: ClassVar[Literal["group"]] = "group"
     buys_bounds: ClassVar[bool] = False
+    own: ClassVar[str] = "number"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """One count."""
@@ -43,6 +52,19 @@ class Count(Statistic):
         """A unit's own count in each group, clamped."""
         clamped = replace(_counted(call, columns), lower=_whole(lower), upper=_whole(upper), per="total")
         return Part((clamped,), Linear((0,), whole=True))
+
+    def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Rows; or units, where a unit's rows in a group count as one."""
+        if call.argument is not None:
+            return f"rows with {arguments_of(call)}"
+        units = scope.unit.column is not None and call.bounds is None and bounding.once(scope)
+        return f"distinct {scope.whose}, not rows" if units else "rows"
+
+    def limit(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Of rows; or of a unit's groups."""
+        if call.argument is not None or not bounding.once(scope):
+            return bounding.rows_limit(scope)
+        return bounding.units_limit(scope) or "each once in a group"
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""
@@ -77,6 +99,16 @@ class CountUnits(Statistic):
         del call, columns
         return (Part((Measurement("units"),), Linear((0,), whole=True)),)
 
+    def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Units, by their column; without one each row is a unit."""
+        del call, bounding
+        return "rows" if scope.unit.column is None else f"distinct {scope.whose}"
+
+    def limit(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Of a unit's groups."""
+        del call
+        return bounding.units_limit(scope)
+
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""
         del argument
@@ -91,6 +123,16 @@ class CountValues(Statistic):
     adds: ClassVar[bool] = False
     external: ClassVar[bool] = True
     buys_bounds: ClassVar[bool] = False
+
+    def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Distinct values."""
+        del scope, bounding
+        return f"distinct values of {arguments_of(call)}"
+
+    def limit(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Of the values that a unit vouches for, in all groups together."""
+        del call, bounding
+        return f"at most {scope.unit.max_rows} of each {scope.whose} counted"
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""

@@ -110,6 +110,7 @@ class Covariance(Statistic):
     arity: ClassVar[int] = 2
     bounds: ClassVar[None] = None
     buys_bounds: ClassVar[bool] = False
+    noun: ClassVar[str] = "covariance"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """One way: the middles of both ranges are taken off, so that products are as far above 0 as below."""

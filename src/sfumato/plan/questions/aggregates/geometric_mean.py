@@ -27,6 +27,7 @@ class GeometricMean(Statistic):
     """
 
     buys_bounds: ClassVar[bool] = False
+    noun: ClassVar[str] = "geometric mean"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """By the average of the logarithms."""

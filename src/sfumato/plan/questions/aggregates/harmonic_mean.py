@@ -28,6 +28,7 @@ class HarmonicMean(Statistic):
     """
 
     buys_bounds: ClassVar[bool] = False
+    noun: ClassVar[str] = "harmonic mean"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """By the average of the reciprocals."""

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.aggregates._average import average_of, averages
-from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of
+from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of, arguments_of
+from sfumato.plan.questions.bounding import Bounding, Scope
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.sums import Range, bounded_range, range_of
 from sfumato.plan.questions.terms import Agg, Col, one
@@ -22,6 +23,8 @@ class Mean(Statistic):
     """AVG of numbers with a range."""
 
     bounds: ClassVar[Literal["group"]] = "group"
+    noun: ClassVar[str] = "mean"
+    own: ClassVar[str] = "average"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """Around the middle of the range, or 0."""
@@ -46,6 +49,12 @@ class Mean(Statistic):
         figure = replace(known.total(center), per="average")
         anyone = Measurement("present", call.argument, per="total")  # 1 for a unit that has a value there
         return Part((figure, anyone), average_of(known, center))
+
+    def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
+        """Over rows; over units where each has one average in a group."""
+        del bounding
+        over = scope.whose if call.bounds is not None and call.bounds[0] == "group" else "rows"
+        return f"mean of {arguments_of(call)} over {over}"
 
 
 def _over_all(known: Range, center: Fraction, rows: int) -> Part:

@@ -30,6 +30,12 @@ class Quantile(Statistic):
     adds: ClassVar[bool] = False
     external: ClassVar[bool] = True
 
+    def named(self, call: AggregateCall) -> str:
+        """By its level."""
+        level = self.level if call.level is None else call.level
+        known = {Fraction(0): "minimum", Fraction(1, 2): "median", Fraction(1): "maximum"}
+        return known.get(level or Fraction(0)) or f"{float(level or 0):.6g}-quantile"
+
     def result(self, argument: Facts | None) -> Facts:
         """Of the kind of its argument, and within the same bounds."""
         if argument is None:

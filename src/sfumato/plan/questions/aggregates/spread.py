@@ -102,6 +102,11 @@ class Spread(Statistic):
 
     squares: ClassVar[bool] = True
 
+    def named(self, call: AggregateCall) -> str:
+        """By what it is."""
+        del call
+        return "standard deviation" if self.root else "variance"
+
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """One way: the squares are taken around the middle of the range and shifted by half their own."""
         known = range_of(self.title, argument_of(call, columns), columns)

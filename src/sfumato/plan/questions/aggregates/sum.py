@@ -23,6 +23,8 @@ class Sum(Statistic):
     """SUM of numbers with a range."""
 
     bounds: ClassVar[Literal["group"]] = "group"
+    noun: ClassVar[str] = "sum"
+    own: ClassVar[str] = "total"
 
     def ways(self, call: AggregateCall, columns: Mapping[str, Facts]) -> tuple[Part, ...]:
         """Measured directly; the second way is for reports that need the count or the average anyway."""

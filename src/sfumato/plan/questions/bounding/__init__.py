@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from sfumato.errors import InvalidParameter
-from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape
 
-__all__ = ["Bounding", "Needs", "Shape", "asked_for", "boundings"]
+__all__ = ["Bounding", "Needs", "Scope", "Shape", "asked_for", "boundings"]
 
 
 @functools.cache

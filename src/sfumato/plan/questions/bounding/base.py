@@ -14,10 +14,10 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from sfumato.errors import InvalidParameter
-from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, anywhere
+from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, anywhere, rows_in_group
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["Bounding", "Needs", "Shape", "several"]
+__all__ = ["Bounding", "Needs", "Scope", "Shape", "several"]
 
 
 class Shape(Enum):
@@ -52,6 +52,31 @@ class Needs:
     def choice(self) -> bool:
         """Whether a unit must count in few groups, and wholly there."""
         return self.is_open or self.totals
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the words about a limit are said of.
+
+    Attributes:
+        unit: The unit with the limits of the question, under the name that people know it by.
+        keyed: Whether there are groups.
+        groups: How many; None: that is not public.
+    """
+
+    unit: PrivacyUnit
+    keyed: bool
+    groups: int | None
+
+    @property
+    def whose(self) -> str:
+        """What a unit is called."""
+        return str(self.unit.column)
+
+    @property
+    def few(self) -> bool:
+        """Whether no unit can be in more groups than may count."""
+        return not self.keyed or (self.groups is not None and self.groups <= self.unit.max_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +190,18 @@ class Bounding(ABC):
         """Whether it can be told which units it cuts, behind a condition or without one."""
         del condition
         return True
+
+    @abstractmethod
+    def rows_limit(self, scope: Scope) -> str:
+        """How many of a unit's rows count, as a phrase that ends what a column estimates."""
+
+    def units_limit(self, scope: Scope) -> str:
+        """In how many groups a unit counts where units are counted; empty where none can be left out."""
+        return "" if scope.few else f"each in at most {several(scope.unit.max_groups, 'group')}"
+
+    def once(self, scope: Scope) -> bool:
+        """Whether a unit's rows in a group count as one, so that units are counted there and not rows."""
+        return self.few_groups and scope.keyed and rows_in_group(scope.unit) == 1
 
     @abstractmethod
     def notes(self, unit: PrivacyUnit, *, keyed: bool, rows: bool, units: bool) -> list[str]:

@@ -13,7 +13,7 @@ from sfumato.plan.questions.bounding._lemmas import (
     in_few_groups,
     rows_in_group,
 )
-from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape, several
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape, several
 from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.schema import PrivacyUnit
 
@@ -80,6 +80,13 @@ class Choose(Bounding):
     def sensitivity(self, vector: Vector) -> Sensitivity:
         """By `in_few_groups`."""
         return in_few_groups(self.ends(vector), vector)
+
+    def rows_limit(self, scope: Scope) -> str:
+        """Of rows in each of the chosen groups."""
+        if not scope.keyed:
+            return Reweight().rows_limit(scope)
+        groups = several(scope.unit.max_groups, "group")
+        return f"at most {rows_in_group(scope.unit)} of each {scope.whose} in each of at most {groups}"
 
     def notes(self, unit: PrivacyUnit, *, keyed: bool, rows: bool, units: bool) -> list[str]:
         """Where there is one group, nothing is chosen: that is what weights say."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN
 from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, in_few_groups, rows_in_group
-from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape, several
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape, several
 from sfumato.plan.questions.bounding.prepared import Prepared
 from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.schema import PrivacyUnit
@@ -90,6 +90,15 @@ class Grouped(Bounding):
     def tells_touched(self, *, condition: bool) -> bool:
         """Without a condition: whoever has more groups, or rows in one, than count."""
         return not condition
+
+    def rows_limit(self, scope: Scope) -> str:
+        """Of rows in each of the first groups."""
+        groups = several(scope.unit.max_groups, "group")
+        return f"at most {rows_in_group(scope.unit)} of each {scope.whose} in each of at most {groups}"
+
+    def units_limit(self, scope: Scope) -> str:
+        """The groups are the first among all that the table has, listed here or not."""
+        return f"each in at most {several(scope.unit.max_groups, 'group')}"
 
     def notes(self, unit: PrivacyUnit, *, keyed: bool, rows: bool, units: bool) -> list[str]:
         """Of groups, and of rows in each."""

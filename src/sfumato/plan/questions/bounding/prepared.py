@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sfumato.engines.base import RANK_COLUMN
 from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, anywhere
-from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["Prepared"]
@@ -74,6 +74,10 @@ class Prepared(Bounding):
         """Never: ranks were given before any condition, and are not seen there."""
         del condition
         return False
+
+    def rows_limit(self, scope: Scope) -> str:
+        """Of rows in all groups together, whatever a condition takes of them."""
+        return f"at most {scope.unit.max_rows} of each {scope.whose} counted"
 
     def notes(self, unit: PrivacyUnit, *, keyed: bool, rows: bool, units: bool) -> list[str]:
         """Of rows."""

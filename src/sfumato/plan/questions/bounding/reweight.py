@@ -13,7 +13,7 @@ from sfumato.plan.questions.bounding._lemmas import (
     anywhere,
     in_few_groups,
 )
-from sfumato.plan.questions.bounding.base import Bounding, Needs, Shape, several
+from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape, several
 from sfumato.schema import PrivacyUnit
 
 __all__ = ["Reweight"]
@@ -87,6 +87,10 @@ class Reweight(Bounding):
         """By `in_few_groups` for units, by `anywhere` for rows."""
         lemma = in_few_groups if vector.counts_units else anywhere
         return lemma(self.ends(vector), vector)
+
+    def rows_limit(self, scope: Scope) -> str:
+        """Of rows in all groups together."""
+        return f"at most {scope.unit.max_rows} of each {scope.whose} counted"
 
     def notes(self, unit: PrivacyUnit, *, keyed: bool, rows: bool, units: bool) -> list[str]:
         """Of rows and of units."""

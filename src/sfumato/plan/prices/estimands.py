@@ -1,0 +1,48 @@
+"""What each column of a report estimates, in one phrase that is made from the plan alone."""
+
+from __future__ import annotations
+
+from sfumato.plan.expressions.tree import Column, Expression, columns_of
+from sfumato.plan.expressions.written import written
+from sfumato.plan.prices.plan import Plan
+from sfumato.plan.prices.words import spoken
+from sfumato.plan.questions.aggregates import statistic
+from sfumato.plan.questions.bounding import Scope
+from sfumato.plan.questions.estimand import Estimand
+from sfumato.plan.questions.relations import substituted
+from sfumato.plan.questions.slots import Slot
+
+__all__ = ["aggregate_estimands", "estimands"]
+
+_LONGEST = 72
+
+
+def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
+    """What each column of the report estimates; None for keys and other columns without an aggregate."""
+    parts = {f"a{place}": estimand for place, estimand in enumerate(aggregate_estimands(plan))}
+    names: dict[str, Expression] = {name: Column(estimand.what) for name, estimand in parts.items()}
+    names |= {f"k{place}": key.expression for place, key in enumerate(plan.report.child.keys)}
+    phrases: list[Estimand | None] = []
+    for column in plan.report.columns:
+        used = [parts[name] for name in dict.fromkeys(columns_of(column.expression)) if name in parts]
+        if not used:
+            phrases.append(None)
+        elif isinstance(column.expression, Column):
+            phrases.append(used[0])
+        else:
+            limits = dict.fromkeys(part.limit for part in used if part.limit)
+            what = written(substituted(column.expression, names), _LONGEST)
+            phrases.append(Estimand(what, "; ".join(limits)))
+    return tuple(phrases)
+
+
+def aggregate_estimands(plan: Plan) -> tuple[Estimand, ...]:
+    """What each aggregate of the report estimates, as it is measured."""
+    recipe, phrases = plan.recipe, []
+    for call, aggregate in zip(plan.report.child.aggregates, recipe.aggregates, strict=True):
+        measured = recipe.measured
+        if isinstance(aggregate, Slot) and aggregate.extra >= 0:
+            measured = recipe.extras[aggregate.extra].measured
+        scope = Scope(spoken(measured.unit, plan.rows), bool(measured.keys), measured.groups)
+        phrases.append(statistic(call.function).estimand(call, scope, measured.bounding))
+    return tuple(phrases)
