@@ -1,6 +1,7 @@
 """The share of units that clamps, weights and the choice of groups touched: bought, noisy, and right."""
 
 import collections
+import functools
 import math
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from sfumato.testing import assert_discrete, seeded
 
 EPSILON = Fraction(4)
 ASKED = 400
+together = pytest.mark.xdist_group("touched")  # they share what was drawn
 
 
 def session_of(rows, unit=None, *, budget=None, **more):
@@ -44,10 +46,13 @@ def released(seed):
     with session_of([]) as session, seeded(seed):
         release = session.sql("SELECT COUNT(*) AS n FROM t").release(epsilon=EPSILON, touched=True)
         quote = release.quote
+
+        @functools.cache
+        def read(place, over):
+            return session.vault._read(quote.recipe.questions[place], place)
+
         for _ in range(ASKED):
-            answer = answered(
-                quote, lambda place, over: session.vault._read(quote.recipe.questions[place], place)
-            )
+            answer = answered(quote, read)
             ((price, arrays),) = answer.extras
             assert price == EPSILON / 20
             draws += [int(array[0]) for array in arrays]
@@ -65,10 +70,12 @@ def check(draws):
     assert_discrete(draws, two_sided_geometric(1 / (float(EPSILON) / 40)))
 
 
+@together
 def test_the_share_is_bought_with_the_noise_of_its_part(draws):
     check(draws)
 
 
+@together
 def test_half_the_noise_would_be_noticed(draws):
     with pytest.raises(AssertionError, match="claimed"):
         check([round(each / 2) for each in draws])

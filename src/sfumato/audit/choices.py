@@ -16,6 +16,7 @@ from sfumato.ledger.budget import Accountant
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.plan.questions.nodes import Measured
+from sfumato.plan.questions.relations import Rows
 from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
 from sfumato.session import Session
 from sfumato.session.choices import Offer, choosing, crossing
@@ -33,11 +34,12 @@ class _Remembering(Vault):
     """A vault that asks its engine each question once: rows and salt decide an answer, and both stay."""
 
     _known: dict[str, Reading]
+    _written: dict[str, Any]
 
     @classmethod
     def of(cls, vault: Vault) -> _Remembering:
         copy = cls.__new__(cls)
-        copy.__dict__ = {**vault.__dict__, "_known": {}}
+        copy.__dict__ = {**vault.__dict__, "_known": {}, "_written": {}}
         return copy
 
     def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
@@ -46,6 +48,13 @@ class _Remembering(Vault):
         if name not in self._known:
             self._known[name] = super()._read(measured, place)
         return self._known[name]
+
+    def _statement(self, measured: Measured, rows: Rows | None = None) -> Any:
+        assert rows is None
+        name = measured.fingerprint
+        if name not in self._written:
+            self._written[name] = super()._statement(measured)
+        return self._written[name]
 
 
 class ChoicePair:
