@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -326,6 +327,9 @@ class Simulation:
         return found
 
 
+simulated = functools.cache(Simulation)  # cases at another confidence look at the same groups
+
+
 def aggregates(simulation: Simulation) -> dict[str, tuple[Expression, float]]:
     n, s, q = simulation.exact
     divisor = max(n, 1e-300)
@@ -379,16 +383,16 @@ def covers(counts: dict[str, int], size: int, confidence: float, *, most: float 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_every_aggregate_is_covered(law: str, weighted: bool, confidence: float) -> None:
     for n in (0, 1, 3, 20_000):
-        simulation = Simulation(law, n, weighted=weighted, spread=0.0 if n == 1 else 9.0)
+        simulation = simulated(law, n, weighted=weighted, spread=0.0 if n == 1 else 9.0)
         covers(simulation.shares(aggregates(simulation), confidence), FEWER, confidence)
-    ends = Simulation(law, 10, weighted=weighted, mean=8.0, spread=0.0)
+    ends = simulated(law, 10, weighted=weighted, mean=8.0, spread=0.0)
     covers(ends.shares(aggregates(ends), confidence), FEWER, confidence)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_continuous_noise_is_covered_exactly_and_a_tenth_less_is_noticed(law: str, confidence: float) -> None:
-    simulation = Simulation(law, 20_000, weighted=True, size=MANY)
+    simulation = simulated(law, 20_000, weighted=True, size=MANY)
     columns = {name: each for name, each in aggregates(simulation).items() if name in "sm"}
     covers(simulation.shares(columns, confidence), MANY, confidence, most=confidence + 1e-3)
     if confidence >= 0.9:
@@ -402,7 +406,7 @@ def test_continuous_noise_is_covered_exactly_and_a_tenth_less_is_noticed(law: st
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("n", [12, 3000])
 def test_expressions_over_results_are_covered(law: str, n: int, confidence: float) -> None:
-    simulation = Simulation(law, n)
+    simulation = simulated(law, n)
     columns = derived(simulation)
     covers(simulation.shares(columns, confidence), FEWER, confidence)
     if n == 3000 and law == "gaussian":

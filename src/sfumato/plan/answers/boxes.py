@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -74,6 +74,7 @@ class Solver:
     keys: Mapping[str, NDArray[Any]]
     affine: Mapping[str, Affine]
     solve: Callable[[str, float], Box]
+    _known: dict[tuple[Expression, float], Box] = field(default_factory=dict, repr=False, compare=False)
 
     def interval(self, expression: Expression, risk: float) -> Box:
         """Ends that hold the value of the expression before noise with probability at least 1 − risk, a row.
@@ -83,6 +84,11 @@ class Solver:
         risk/k (Bonferroni), and the box they span goes through interval arithmetic.
         """
         expression = _plain(expression)
+        if (expression, risk) not in self._known:  # an answer is shown in several ways
+            self._known[expression, risk] = self._interval(expression, risk)
+        return self._known[expression, risk]
+
+    def _interval(self, expression: Expression, risk: float) -> Box:
         parts = tuple(dict.fromkeys(self._parts(expression)))
         share = risk / max(1, len({self._source(part) for part in parts}))
         with np.errstate(all="ignore"):
@@ -114,6 +120,11 @@ class Solver:
         return self._affine(expression) is not None or self._ratio(expression) is not None
 
     def _solved(self, expression: Expression, risk: float) -> Box:
+        if (expression, risk) not in self._known:
+            self._known[expression, risk] = self._solve(expression, risk)
+        return self._known[expression, risk]
+
+    def _solve(self, expression: Expression, risk: float) -> Box:
         if isinstance(expression, Column):
             return self.solve(expression.name, risk)
         if (form := self._affine(expression)) is not None:
