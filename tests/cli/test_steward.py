@@ -50,6 +50,28 @@ def test_a_limit_that_differs_stops_only_whom_it_is_for(cli, shared):
     assert cli("query", ALL, "--epsilon", "0.1", "--analyst", "ann").code == 0
 
 
+def test_before_anything_is_spent_the_file_may_be_changed_freely(cli, shared):
+    toml = shared / "sfumato.toml"
+    right = toml.read_text()
+    slips = {
+        '"patient_id"': '"cost"',
+        "epsilon = 1\n": "epsilon = 7\n",
+        "ann = { epsilon = 0.5": "ann = { epsilon = 0.7",
+    }
+    for of, slip in slips.items():
+        toml.write_text(right.replace(of, slip))
+        assert cli("quote", ALL, "--epsilon", "0.1", "--analyst", "ann").code == 0
+        assert cli("query", ALL, "--epsilon", "9", "--analyst", "ann").code != 0
+    toml.write_text(right)
+    assert cli("query", ALL, "--epsilon", "0.1", "--analyst", "ann").code == 0
+    assert cli("ledger", "show", "--analyst", "ann", "--json").json["balances"][0]["epsilon"] == 0.5
+    for of, slip in slips.items():
+        toml.write_text(right.replace(of, slip))
+        refused = cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "ann")
+        assert refused.code == 1
+        assert "on record" in refused.err or "in the ledger" in refused.err
+
+
 def test_a_limit_as_large_as_the_budget_is_not_undone_by_the_file(cli, shared):
     assert cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "ann").code == 0
     raised = ("ledger", "limit", "visits", "ann", "--epsilon", "1", "--delta", "1e-6", "--reason", "all")

@@ -158,7 +158,8 @@ def test_nobody_but_the_steward_undoes_it(tmp_path):
     with Ledger.open(path) as ledger:
         ledger.register("visits", DECLARED, Budget(2))
         Steward(ledger).allot("visits", {"ada": Budget("0.5")}, reason="spring")
-        # Not by registering again with more, which is all that a session of an analyst does.
+        # Not by registering again with more once something was spent.
+        ledger.debit("visits", PureLoss("0.1"), fingerprint="q")
         with pytest.raises(LedgerMismatch, match="only the steward"):
             ledger.register("visits", DECLARED, Budget(4))
         with pytest.raises(BudgetExceeded):

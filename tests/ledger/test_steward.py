@@ -42,23 +42,25 @@ def test_registering_again_finds_the_same_dataset(place):
 def test_another_budget_is_a_mismatch(place):
     with place.open() as ledger:
         ledger.register("visits", DECLARED, Budget(1, "1e-6"))
+        pay(ledger)
         for budget in (Budget(2, "1e-6"), Budget(1), Budget(1, "1e-6", "zcdp"), Budget("0.5", "1e-6")):
             with pytest.raises(LedgerMismatch, match=r"on record is epsilon 1, delta 1e-06 \(basic\)"):
                 ledger.register("visits", DECLARED, budget)
         with pytest.raises(LedgerMismatch, match="give one"):
             ledger.register("new", DECLARED, None)
-        assert kinds(ledger) == ["register", "open"]
+        assert kinds(ledger) == ["register", "open", "debit"]
 
 
-def test_the_unit_never_changes(place):
+def test_the_unit_never_changes_once_something_was_spent(place):
     with place.open() as ledger:
         ledger.register("visits", DECLARED, Budget(1))
+        pay(ledger)
         other = DECLARED | {"unit": {"column": "user_id", "max_groups": 4}}
         with pytest.raises(LedgerMismatch, match="unit"):
             ledger.register("visits", other, None)
         with pytest.raises(LedgerMismatch, match="unit"):
             Steward(ledger).redeclare("visits", other, reason="we want to")
-        assert kinds(ledger) == ["register", "open"]
+        assert kinds(ledger) == ["register", "open", "debit"]
 
 
 def test_bounds_change_freely_until_something_is_spent(place):

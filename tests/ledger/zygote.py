@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from sfumato.accounting import BasicFilter
-from sfumato.errors import AccessDenied, BudgetExceeded
+from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch
 from sfumato.ledger import Budget, Ledger, Memo
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.sqlite import SQLite
@@ -93,6 +93,25 @@ def register(report, where, state, name, epsilon):
     """Registers a dataset, and reports the id that it was given."""
     with Ledger.open(where, state=state) as ledger:
         report(ledger.register(name, {"unit": "row"}, Budget(epsilon)).id)
+
+
+def declared(report, where, state, unit, epsilon, others, planted):
+    """Declares `visits`, waits until so many others have, and pays for a loss priced for its own unit.
+
+    Planted: the debit looks at nothing but what is on record then.
+    """
+    folder = Path(state)
+    with Ledger.open(where, state=state) as ledger:
+        known = ledger.register("visits", {"unit": unit}, Budget(epsilon))
+        (folder / f"declared {unit}").touch()
+        while len(list(folder.glob("declared *"))) <= others:
+            time.sleep(0.002)
+        try:
+            ledger.debit("visits", PureLoss("0.1"), fingerprint="q", known=None if planted else known)
+        except LedgerMismatch as refused:
+            report(["refused", str(refused)])
+        else:
+            report(["paid", unit])
 
 
 def deferred(report, *arguments):
@@ -279,7 +298,19 @@ PLANTED = {
 }
 JOBS = {
     job.__name__: job
-    for job in (spend, killed, register, deferred, forkless, bought, forked, fitted, orphaned, waiting)
+    for job in (
+        spend,
+        killed,
+        register,
+        declared,
+        deferred,
+        forkless,
+        bought,
+        forked,
+        fitted,
+        orphaned,
+        waiting,
+    )
 }
 
 

@@ -61,6 +61,7 @@ def test_the_digest_is_on_record_and_every_engine_that_has_it_goes_on(first, oth
         with session(ledger, first()) as one:
             kept, values = asked(one), asked(one, CHOSEN_VALUES)
             name = one._engine.dialect.digest.name
+        ledger.debit("visits", PureLoss(1), fingerprint="q")
         (dataset,) = ledger.datasets()
         assert dataset.chosen_by == name
         (written,) = [each.memo["chosen_by"] for each in ledger.entries() if each.kind == "register"]
@@ -70,6 +71,18 @@ def test_the_digest_is_on_record_and_every_engine_that_has_it_goes_on(first, oth
                 assert (asked(one), asked(one, CHOSEN_VALUES)) == (kept, values)
         assert ledger.datasets() == [dataset]
         assert ledger.verify().ok
+
+
+def test_until_the_first_debit_the_last_engine_decides():
+    with Ledger.open(None) as ledger:
+        with session(ledger, DuckDB()) as one:
+            one.sql(CHOSEN).quote(epsilon=1)
+        with session(ledger, Later()) as one:
+            one.sql(CHOSEN).release(epsilon=1, bounding="choose")
+        assert [each.chosen_by for each in ledger.datasets()] == [PORTABLE.name]
+        with session(ledger, DuckDB()) as one:
+            one.sql(CHOSEN).release(epsilon=2, bounding="choose")
+        assert [each.chosen_by for each in ledger.datasets()] == [PORTABLE.name]
 
 
 def test_two_digests_choose_differently():
@@ -104,7 +117,7 @@ def test_an_engine_without_it_refuses_before_it_is_paid_and_answers_all_else(lat
 def test_rows_for_a_fit_are_not_read_by_another_digest():
     with Ledger.open(None) as ledger:
         with session(ledger, DuckDB()):
-            pass
+            ledger.debit("visits", PureLoss(1), fingerprint="q")
         with session(ledger, Later()) as one:
             report = one.sql("SELECT SUM(CASE WHEN city = 'a' THEN 1 ELSE 0 END) AS n FROM visits").report
             measured = measured_of(report, one.tables["visits"])
@@ -122,6 +135,7 @@ def test_a_ledger_of_before_goes_on_with_what_chose_then(tmp_path):
     with Ledger.open(None) as ledger:  # as that one has it: registered without a name
         declared = sf.session.declaration_of([visits()])
         ledger.register("visits", declared, sf.Budget(100))
+        ledger.debit("visits", PureLoss(1), fingerprint="q")
         with session(ledger, DuckDB()) as one:
             assert one.vault._digests == {"visits": EARLIER}
             kept = asked(one)

@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+_LISTED = "listed in"  # how the reason of a limit begins that the file has given
+
+
 class UnknownDataset(InvalidParameter):
     """A dataset was named that is not there, or none where there are several."""
 
@@ -134,9 +137,10 @@ def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, lim
     known = ledger.balance(dataset, analyst)
     if not known.open:
         return  # a limit would let a revoked analyst in again: that is an act of its own
-    if not known.limited:
-        steward_of(ledger).limit(dataset, analyst, limit, reason=f"listed in {catalog.path.name}")
-    elif (known.epsilon, known.delta) != (limit.epsilon, limit.delta):
+    same = (known.epsilon, known.delta) == (limit.epsilon, limit.delta)
+    if not known.limited or (not same and _follows(ledger, dataset, analyst)):
+        steward_of(ledger).limit(dataset, analyst, limit, reason=f"{_LISTED} {catalog.path.name}")
+    elif not same:
         figures = f"--epsilon {exactly(limit.epsilon)}"
         if limit.delta or known.delta:
             figures += f" --delta {exactly(limit.delta)}"
@@ -151,6 +155,18 @@ def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, lim
                 f"{config_flag(catalog.path)} --reason …"
             )
         )
+
+
+def _follows(ledger: Ledger, dataset: str, analyst: str) -> bool:
+    """Whether a limit is still the file's to change: it came from the file, and nothing was spent yet."""
+    if ledger.balance(dataset).entries:
+        return False
+    acts = [
+        entry
+        for entry in ledger.entries(dataset)
+        if entry.kind == "limit" and entry.analyst and listed_as(analyst, [entry.analyst])
+    ]
+    return bool(acts) and str(acts[-1].memo.get("reason", "")).startswith(_LISTED)
 
 
 def exactly(value: Fraction) -> str:

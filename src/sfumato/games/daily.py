@@ -29,7 +29,7 @@ class DailyReserve:
         up reserves of both adjacencies.
     """
 
-    __slots__ = ("_loss", "analyst", "dataset", "ledger", "reserve")
+    __slots__ = ("_known", "_loss", "analyst", "dataset", "ledger", "reserve")
 
     def __init__(
         self, ledger: Counter, dataset: str, reserve: ReservePrice, *, analyst: str | None = None
@@ -54,7 +54,8 @@ class DailyReserve:
         self.ledger, self.dataset, self.reserve = ledger, dataset, reserve
         self.analyst = ledger.whose(analyst)
         self._loss = reserve.loss.parallel(adjacency=reserve.adjacency)  # the same loss, which says for whom
-        unit = self._on_record().declaration["unit"]
+        self._known = self._on_record()
+        unit = self._known.declaration["unit"]
         declared = unit.get("adjacency") if isinstance(unit, Mapping) else None
         if declared not in (None, reserve.adjacency):
             raise LedgerMismatch(
@@ -98,6 +99,7 @@ class DailyReserve:
             write=lambda price: json.dumps({"reserve": price}).encode(),
             read_back=lambda kept: float(json.loads(kept)["reserve"]),
             choose=_oldest,
+            known=self._known,
         )
         return buy(self.ledger, wanted, self.analyst).answer
 

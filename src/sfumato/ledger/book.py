@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from sfumato.errors import AccessDenied, BudgetExceeded, LedgerUnusable, UnsupportedLoss
+from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerUnusable, UnsupportedLoss
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
@@ -81,8 +81,10 @@ class Account:
     salt: bytes
     declaration: dict[str, Any]
     chosen_by: str | None = None
+    since: int = 0  # the receipt that last declared or opened it; versions and raised budgets do not count
     budget: Budget | None = None
     closed: bool = False
+    adopted: bool = False  # taken over without its anchor: debits may have been cut off
     last: Row | None = None
     debits: int = 0
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
@@ -94,6 +96,15 @@ class Account:
         if self.budget is None:
             raise LedgerUnusable(f"The dataset {self.name!r} has no budget on record: restore the ledger.")
         return self.budget
+
+    @property
+    def bound(self) -> bool:
+        """Whether unit, bounds and budget are fixed: once something was, or may have been, spent.
+
+        A database that is older than its anchor does not open, so that one which was put back to before the
+        first debit is here only if it was adopted.
+        """
+        return self.debits > 0 or self.closed or self.adopted
 
     @property
     def totals(self) -> Totals:
@@ -138,7 +149,23 @@ class Account:
     def dataset(self) -> Dataset:
         """The account as a value."""
         declared = copy.deepcopy(self.declaration)  # whoever is given it cannot change what is on record
-        return Dataset(self.id, self.name, self.salt, self.cap, declared, self.closed, self.chosen_by)
+        return Dataset(
+            self.id, self.name, self.salt, self.cap, declared, self.closed, self.chosen_by, self.since
+        )
+
+    def refuse_stale(self, known: Dataset) -> None:
+        """Refuses who priced a loss for a declaration or a budget that are no longer those on record.
+
+        Privacy:
+            Claim: what is debited was priced for the unit that is on record at that moment. Asked within the
+            debit's transaction, so that of several who declare a dataset differently before its first debit
+            one can pay, and the others are refused from then on.
+        """
+        if (known.id, known.since) != (self.id, self.since):
+            raise LedgerMismatch(
+                f"{self.name!r} was declared otherwise or given another budget since this session was "
+                f"opened (receipt {self.since}); nothing was spent. Open the session again."
+            )
 
     def refuse_others(self, loss: PrivacyLoss) -> None:
         """Refuses a loss that holds for other neighbours than those that the dataset's unit was declared for.
@@ -266,8 +293,18 @@ class Book:
 def _register(accounts: dict[str, Account], row: Row) -> None:
     body = json.loads(row.body)
     accounts[row.dataset] = Account(
-        body["id"], row.dataset, bytes.fromhex(body["salt"]), body["declaration"], body.get("chosen_by")
+        body["id"],
+        row.dataset,
+        bytes.fromhex(body["salt"]),
+        body["declaration"],
+        body.get("chosen_by"),
+        row.number,
     )
+
+
+def _open(accounts: dict[str, Account], row: Row) -> None:
+    _budget(accounts, row)
+    accounts[row.dataset].since = row.number
 
 
 def _budget(accounts: dict[str, Account], row: Row) -> None:
@@ -290,8 +327,14 @@ def _nothing(accounts: dict[str, Account], row: Row) -> None:
     del accounts, row
 
 
-def _declare(accounts: dict[str, Account], row: Row) -> None:
+def _version(accounts: dict[str, Account], row: Row) -> None:
     accounts[row.dataset].declaration = json.loads(row.body)["declaration"]
+
+
+def _declare(accounts: dict[str, Account], row: Row) -> None:
+    account, body = accounts[row.dataset], json.loads(row.body)
+    account.declaration, account.since = body["declaration"], row.number
+    account.chosen_by = body.get("chosen_by", account.chosen_by)
 
 
 def _limit(accounts: dict[str, Account], row: Row) -> None:
@@ -311,17 +354,21 @@ def _close(accounts: dict[str, Account], row: Row) -> None:
     accounts[row.dataset].closed = True
 
 
+def _adopt(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].adopted = True
+
+
 _EFFECTS = {
     "register": _register,
-    "open": _budget,
+    "open": _open,
     "raise": _budget,
     "debit": _debit,
     "release": _nothing,
     "block": _nothing,
-    "version": _declare,
+    "version": _version,
     "redeclare": _declare,
     "limit": _limit,
     "revoke": _revoke,
     "close": _close,
-    "adopt": _nothing,
+    "adopt": _adopt,
 }

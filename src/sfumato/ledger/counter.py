@@ -175,6 +175,7 @@ class Counter:
         memo: Memo | Mapping[str, Any] | None = None,
         reads: Iterable[str] | None = None,
         resumable: bool = False,
+        known: Dataset | None = None,
     ) -> Right:
         """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
 
@@ -189,12 +190,14 @@ class Counter:
             reads: the fingerprints of what it lets this process read, once each; by default the question's.
             resumable: whether a fit is paid for that takes blocks (`Right.block`), also in another process
                 after this one has died. Without a block nothing is read for it.
+            known: the dataset as it was when the loss was priced; None: whatever is on record will do.
 
         Raises:
             BudgetExceeded: if it does not fit. Nothing was spent.
             AccessDenied: if the budget is closed or the analyst revoked, or another one than this counter's.
                 Nothing was spent.
             UnsupportedLoss: if the loss is not for the neighbours that the dataset's unit has.
+            LedgerMismatch: if the dataset was declared anew since it was `known`. Nothing was spent.
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
@@ -204,6 +207,8 @@ class Counter:
         with self._journal.writing() as draft:
             account = account_of(draft.book, dataset)
             who = analyst_of(payer, account)
+            if known is not None:
+                account.refuse_stale(known)
             account.refuse_others(loss)
             paid = account.priced(loss, who)
             units = account.cap.units
@@ -282,12 +287,15 @@ class Counter:
             name: its identity, for good; not that of a file, a view or a content.
             declaration: "unit", "version" and everything else that the steward promises, as plain data.
             budget: None means the one on record.
-            chosen_by: the name of the digest that decides whose rows and groups count, for a new dataset; one
-                on record keeps its own.
+            chosen_by: the name of the digest that decides whose rows and groups count; once something was
+                spent, the one on record stays.
+
+        Until the first debit whatever is declared last is on record: unit, bounds and budget. After it they
+        stay, but for the version.
 
         Raises:
-            LedgerMismatch: if the budget or the unit is another than on record, or something else but the
-                version is and something was spent.
+            LedgerMismatch: if something was spent, and the budget, the unit or the bounds are others than on
+                record.
             AccessDenied: by an analyst's counter, if it is not on record, or declared otherwise there.
         """
         dataset, wanted = text(name, "name"), declared(declaration)
@@ -295,7 +303,8 @@ class Counter:
             raise InvalidParameter(f"budget must be a Budget, not {type(budget).__name__}.")
         with self._journal.reading() as book:
             known = book.accounts.get(dataset)
-            if known is not None and not changes(known, wanted, budget):
+            chooses = chosen_by if self._analyst is None else None
+            if known is not None and not changes(known, wanted, budget, chooses):
                 return known.dataset()
         return self._decide(dataset, wanted, budget, chosen_by)
 
@@ -311,8 +320,8 @@ class Counter:
                     "session belongs to an analyst. Open a session without analyst= first."
                 )
         raise AccessDenied(
-            f"{dataset!r} is on record with another version, schema or bounds, which only the steward can "
-            "change; this session belongs to an analyst."
+            f"{dataset!r} is on record with another version, schema, bounds, unit or budget, which only the "
+            "steward can change; this session belongs to an analyst."
         )
 
     # ── how it is done

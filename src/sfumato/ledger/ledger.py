@@ -58,7 +58,18 @@ class Ledger(Counter):
             LedgerUnusable: if it cannot be opened, reached or understood.
         """
         wish = Wish(create=create, adopt=adopt)
-        return cls(opened(where, None if state is None else Path(state), wish))
+        parts = opened(where, None if state is None else Path(state), wish)
+        ledger = cls(parts)
+        if parts.adopted:
+            ledger._bind_adopted()
+        return ledger
+
+    def _bind_adopted(self) -> None:
+        """Fixes what is declared about datasets without a debit: one may have been cut off."""
+        with self._journal.writing() as draft:
+            for name, account in draft.book.accounts.items():
+                if not account.bound:
+                    draft.add("adopt", name, reason="opened without its anchor: debits may have been cut off")
 
     @classmethod
     def inspect(cls, where: str | Path, *, state: str | Path | None = None) -> Verification:
@@ -96,8 +107,6 @@ class Ledger(Counter):
                 draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted, **chooses)
                 draft.add("open", dataset, budget=budget.to_dict())
             else:
-                for kind in changes(known, wanted, budget):
-                    version = {"version": wanted.get("version")}
-                    new = wanted if kind == "redeclare" else known.declaration | version
-                    draft.add(kind, dataset, declaration=new)
+                for kind, facts in changes(known, wanted, budget, chosen_by):
+                    draft.add(kind, dataset, **facts)
         return draft.book.accounts[dataset].dataset()

@@ -34,6 +34,7 @@ class Opened:
     anchor: Anchor
     book: Book
     fleeting: bool  # lives in this process's memory alone
+    adopted: bool = False  # taken over although its anchor was lost or old
 
 
 class _Places(Protocol):
@@ -184,16 +185,16 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
             f"The key {places.key(identity.id).name} is not the one of this ledger: put the right one back."
         )
     path = places.anchor(identity.id)
-    anchor, book = FileAnchor(path, chain), Book(chain)
+    anchor, book, adopted = FileAnchor(path, chain), Book(chain), False
     sweep(path)
     if wish.follow:
-        _hold(store, book, anchor, begun=key.ledger is not None, adopt=wish.adopt)
+        adopted = _hold(store, book, anchor, begun=key.ledger is not None, adopt=wish.adopt)
         remember(places.key(identity.id), key, identity.id, places.server)
-    return Opened(store, chain, anchor, book, fleeting=False)
+    return Opened(store, chain, anchor, book, fleeting=False, adopted=adopted)
 
 
-def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: bool) -> None:
-    """Checks every receipt, and that database and anchor end at one place.
+def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: bool) -> bool:
+    """Checks every receipt, and that database and anchor end at one place; whether it had to be adopted.
 
     The anchor is read first: what it marks was committed before, so that the database has it when it is read
     afterwards. And it is read again: each commit is announced before, so that it has what was read.
@@ -211,7 +212,8 @@ def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: b
                 "the steward may adopt the ledger as it stands: sfumato ledger adopt --reason …"
             )
         anchor.start(head)
-    elif held.mark.number <= head.number:
+        return begun or bool(book.number)
+    if held.mark.number <= head.number:
         if not held.ends_at(head) and not adopt:
             raise LedgerTampered(
                 f"{stale(held, head)} If it is lost, the steward may adopt the ledger as it stands: sfumato "
@@ -219,6 +221,8 @@ def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: b
             )
         if held.mark != head:
             _settle(anchor, head)
+        return not held.ends_at(head)
+    return False
 
 
 def _settle(anchor: FileAnchor, head: Mark) -> None:

@@ -49,6 +49,7 @@ class Dataset:
         closed: whether its budget is closed.
         chosen_by: what decides whose rows and groups count where there are too many, by its name; None for
             one that was registered before names were kept.
+        since: the receipt that last declared it or opened its budget; 0 where nobody asks.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Dataset:
     declaration: Mapping[str, Any]
     closed: bool
     chosen_by: str | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.ledger.book import Account, Book
@@ -29,6 +29,9 @@ __all__ = [
     "same_unit",
     "within_cap",
 ]
+
+Change: TypeAlias = tuple[Kind, dict[str, Any]]
+_FEW = 3  # differences that a message names
 
 
 class Draft:
@@ -107,30 +110,97 @@ def declared(declaration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
-    """Refuses a privacy unit other than the one a budget was opened for."""
-    if account.declaration["unit"] != wanted["unit"]:
+    """Refuses a privacy unit other than the one that was spent for; before the first debit any will do."""
+    old, new = {"unit": account.declaration["unit"]}, {"unit": wanted["unit"]}
+    if account.bound and old != new:
         raise LedgerMismatch(
-            f"{account.name!r} was registered with another privacy unit, for which its budget was opened. "
-            "Declare that unit again, or register the data under another name with a budget of its own."
+            f"{account.name!r} was spent on with another privacy unit ({_differing(old, new)}), and "
+            "what was spent holds for that one. Declare that unit again, or give the table another dataset= "
+            "with a budget of its own."
         )
 
 
-def changes(account: Account, wanted: Mapping[str, Any], budget: Budget | None) -> list[Kind]:
-    """What a registration would change; refuses what only a steward's act may."""
-    if budget is not None and budget != account.cap:
+def changes(
+    account: Account, wanted: Mapping[str, Any], budget: Budget | None, chosen_by: str | None = None
+) -> list[Change]:
+    """What a registration would change: anything before the first debit, the version after it.
+
+    Raises:
+        LedgerMismatch: for what only a steward's act may change, or nothing may.
+    """
+    if budget is not None and budget != account.cap and account.bound:
         raise LedgerMismatch(
             f"The budget of {account.name!r} on record is {account.cap}, not {budget}. Leave it out or give "
-            "the one on record; only the steward can raise it."
+            "the one on record; only the steward can raise it (sfumato ledger raise, Steward.raise_budget)."
         )
     same_unit(account, wanted)
-    if {**account.declaration, "version": None} != {**wanted, "version": None}:
-        if account.debits:
+    if account.bound:
+        if {**account.declaration, "version": None} != {**wanted, "version": None}:
             raise LedgerMismatch(
-                f"{account.name!r} was spent on with a schema or bounds that differ from those declared now. "
-                "Declare the old ones again, or have the steward redeclare it."
+                f"{account.name!r} was spent on with a schema or bounds that differ from those declared now: "
+                f"{_differing(account.declaration, wanted)}. Declare the old ones again, or have the "
+                "steward redeclare it (sfumato ledger redeclare, Steward.redeclare)."
             )
-        return ["redeclare"]
-    return [] if account.declaration.get("version") == wanted.get("version") else ["version"]
+        if account.declaration.get("version") == wanted.get("version"):
+            return []
+        return [("version", {"declaration": account.declaration | {"version": wanted.get("version")}})]
+    found: list[Change] = []
+    if budget is not None and budget != account.cap:
+        found.append(("open", {"budget": budget.to_dict()}))
+        found += _limits_under(account, budget)
+    chooses = {} if chosen_by in (None, account.chosen_by) else {"chosen_by": text(chosen_by, "chosen_by")}
+    if chooses or {**account.declaration, "version": None} != {**wanted, "version": None}:
+        found.append(("redeclare", {"declaration": dict(wanted), **chooses}))
+    elif account.declaration.get("version") != wanted.get("version"):
+        found.append(("version", {"declaration": dict(wanted)}))
+    return found
+
+
+def _limits_under(account: Account, budget: Budget) -> list[Change]:
+    """The analysts' limits again, in what another accountant adds up; none while the accountant stays.
+
+    Privacy:
+        A limit is compared with sums in the units of the dataset's budget, so it must have them, too.
+    """
+    if (budget.accountant, budget.order) == (account.cap.accountant, account.cap.order):
+        return []
+    reason, found = "the accountant was changed before anything was spent", list[Change]()
+    for analyst, seat in sorted(account.seats.items(), key=lambda each: each[1].since):
+        if seat.limit is None:
+            continue
+        try:
+            limit = Budget(seat.limit.epsilon, seat.limit.delta, budget.accountant, order=budget.order)
+        except InvalidParameter:
+            raise LedgerMismatch(
+                f"The limit of {analyst!r} on {account.name!r} is {seat.limit}, which {budget.accountant!r} "
+                "cannot hold: have the steward set one with a delta first."
+            ) from None
+        kept = {"restores": True} if seat.allotted else {}
+        facts = {"analyst": analyst, "budget": limit.to_dict(), "reason": reason, **kept}
+        found.append(("limit", facts))
+        if seat.revoked:
+            found.append(("revoke", {"analyst": analyst, "reason": reason}))
+    return found
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Where a declaration is another one than on record, in words: `visits.max_groups 3 on record, now 5`."""
+    places = list(_places(old, new))
+    more = f" and {len(places) - _FEW} more" if len(places) > _FEW else ""
+    return "; ".join(places[:_FEW]) + more
+
+
+def _places(old: Any, new: Any, where: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in sorted({*old, *new} - ({"version"} if not where else set())):
+            yield from _places(old.get(name), new.get(name), (*where, str(name)))
+    elif old != new:
+        named = ".".join(part for part in where if part not in ("schema", "columns")) or "it"
+        yield f"{named} {_short(old)} on record, {_short(new)} now"
+
+
+def _short(value: Any) -> str:
+    return "none" if value is None else str(value)[:40]
 
 
 def comparable(budget: Budget, account: Account) -> Budget:

@@ -51,6 +51,8 @@ class Steward:
     def raise_budget(self, dataset: str, budget: Budget, *, reason: str) -> Receipt:
         """Puts a larger budget of the same accountant in force; what was spent stays spent.
 
+        Before the first debit it may be a smaller one, too.
+
         Privacy:
             Claim: from then on the larger (ε, δ) holds for everything, earlier answers included. Condition:
             the steward decides it for reasons of their own.
@@ -58,10 +60,11 @@ class Steward:
         with self._ledger._journal.writing() as draft:
             account = open_account(draft.book, dataset)
             wanted = comparable(budget, account)
-            if any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True)):
+            lower = any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True))
+            if lower and account.bound:
                 raise LedgerMismatch(
-                    f"A budget can only be raised: {account.name!r} has {account.cap}. To stop spending, "
-                    "close it or limit the analysts."
+                    f"Once something was spent a budget can only be raised: {account.name!r} has "
+                    f"{account.cap}. To stop spending, close it or limit the analysts."
                 )
             draft.add("raise", account.name, budget=wanted.to_dict(), reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
@@ -122,7 +125,7 @@ class Steward:
         return Receipt.of(draft.rows[0])
 
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
-        """Changes what is declared about a dataset, bounds included; never its unit, never what was spent."""
+        """Changes what is declared about a dataset, bounds included; its unit until something was spent."""
         wanted = declared(declaration)
         with self._ledger._journal.writing() as draft:
             account = account_of(draft.book, dataset)

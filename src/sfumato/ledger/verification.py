@@ -11,6 +11,7 @@ from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.blocks import can_be_resumed, problems_of
 from sfumato.ledger.book import Account, Book, settled
+from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, Row, canonical
 from sfumato.ledger.receipt import Receipt, fractions, stored_loss
 from sfumato.ledger.store import Store
@@ -117,6 +118,8 @@ def _reading(
             problems += _debit(book.accounts[row.dataset], row)
             if can_be_resumed(row):
                 taken[row.number] = Fraction(0)
+        elif row.kind in ("open", "raise", "redeclare"):
+            problems += _fixed(book.accounts[row.dataset], row)
         elif row.kind == "block":
             problems += problems_of(row, taken)
         elif row.kind == "release":
@@ -155,6 +158,20 @@ def _debit(account: Account, row: Row) -> list[str]:
     if account.closed or seat.revoked:
         wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
     return wrong
+
+
+def _fixed(account: Account, row: Row) -> list[str]:
+    """Whether a receipt changes what the first debit fixed: the unit, the accountant, a budget downwards."""
+    if not account.debits:
+        return []
+    body = json.loads(row.body)
+    if row.kind == "redeclare":
+        changed = body["declaration"]["unit"] != account.declaration["unit"]
+    else:
+        budget = Budget.from_dict(body["budget"])
+        lower = any(new < old for new, old in zip(budget.limits, account.cap.limits, strict=False))
+        changed = row.kind == "open" or budget.units != account.cap.units or lower
+    return [f"Receipt {row.number} changes what the first debit had fixed."] if changed else []
 
 
 def _release(store: Store, row: Row) -> list[str]:

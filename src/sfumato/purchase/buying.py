@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sfumato.errors import AccessDenied
-from sfumato.ledger import Counter, Memo, Receipt, Right
+from sfumato.ledger import Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
 __all__ = ["Bought", "Purchase", "buy", "check_access", "known"]
@@ -52,6 +52,7 @@ class Purchase(Generic[T]):
         check: Refuses what could not be answered: called before it is paid, and not for an answer on record.
         resumable: Whether `answer` takes blocks of what was paid (`right.block`), each with its own reads:
             then a fit whose process died is gone on with, for what it has not taken yet.
+        known: The dataset as it was when this was priced: a debit is refused if it was declared anew since.
 
     Privacy:
         Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
@@ -70,6 +71,7 @@ class Purchase(Generic[T]):
     reads: tuple[str, ...] | None = None
     check: Callable[[], None] = lambda: None
     resumable: bool = False
+    known: Dataset | None = None
 
 
 def check_access(ledger: Counter, dataset: str, analyst: str | None = None) -> None:
@@ -107,6 +109,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
     Raises:
         BudgetExceeded: if it does not fit; nothing was spent.
         AccessDenied: for a closed budget or a revoked analyst; nothing was spent.
+        LedgerMismatch: if the dataset was declared anew since it was priced; nothing was spent.
     """
     recalled = known(ledger, wanted, analyst)
     if recalled is not None:
@@ -127,6 +130,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
             memo=wanted.memo,
             reads=wanted.reads,
             resumable=wanted.resumable,
+            known=wanted.known,
         )
         answer = wanted.answer(right)
         ledger.record(right, wanted.write(answer))

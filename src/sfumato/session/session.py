@@ -67,14 +67,16 @@ class Session:
 
         Args:
             *tables: At least one private one, and any public ones, with different names.
-            budget: What may be spent on each dataset in all. May be left out for a ledger that has it.
+            budget: What may be spent on each dataset in all. May be left out for a ledger that has it; until
+                something is spent the last one given holds.
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
             engine: What runs the reads; by default the one inside this process.
             analyst: In whose name to ask, where the steward has set limits; see also `as_analyst`.
 
         Raises:
-            LedgerMismatch: if the ledger has another budget, unit or bounds on record.
+            LedgerMismatch: if something was spent, and the ledger has another budget, unit or bounds on
+                record.
             AccessDenied: if an analyst is named and the ledger has no budget on record yet, or another
                 version: what to open and declare is the steward's.
             SourceUnusable: if a source cannot be opened or lacks a declared column; in the steward's own
@@ -231,7 +233,7 @@ class Session:
             self._check_open()
             wanted.check()
 
-        return buy(self.ledger, replace(wanted, check=check))
+        return buy(self.ledger, replace(wanted, check=check, known=self._datasets.get(wanted.dataset)))
 
     def _check_open(self) -> None:
         if self._attached.ended.is_set():
