@@ -164,13 +164,14 @@ def test_an_analysts_session_ends_alone_and_the_stewards_ends_all(steward):
         ada.sql(COUNT).release(epsilon=1)
     bob.sql(COUNT).release(epsilon=1)
     steward.sql(about(1)).release(epsilon=1)
+    question = bob.sql(COUNT).quote(epsilon=1).recipe.questions[0]
     steward.close()
     with pytest.raises(LedgerUnusable, match="closed"):
         bob.sql(about(2)).release(epsilon=1)
     with pytest.raises(EngineFailed, match="closed"):
         steward.as_analyst("eve")
     with pytest.raises(EngineFailed, match="closed"):
-        bob.vault._fetch(bob.sql(COUNT).quote(epsilon=1).recipe.questions[0])
+        bob.vault._fetch(question)
 
 
 # ── threads

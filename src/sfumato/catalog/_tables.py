@@ -21,7 +21,7 @@ from sfumato.schema.classify import ROLES, Role
 
 __all__ = ["read_tables", "settle"]
 
-_BOUNDS = ("max_groups", "max_rows", "adjacency")
+_BOUNDS = ("max_groups", "max_rows", "adjacency", "ceiling")
 _OF_PUBLIC = ("public", "source", "key", "version", "columns")
 
 

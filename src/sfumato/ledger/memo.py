@@ -17,13 +17,14 @@ class Memo:
     """What kind of spender paid, in which words it was asked, and the price as it was asked for.
 
     Attributes:
-        spender: The kind: "sql", "table" (a question built in Python), "bounds", "reserve price", "most
-            common", "first above", …; empty where nobody said.
+        spender: The kind: "sql", "table" (a question built in Python), "bounds", "profile", "reserve
+            price", "most common", "first above", …; empty where nobody said.
         words: What was asked, for people: for "sql" the text itself, which can be parsed.
         epsilon: As asked for; None where the price is not stated so.
         delta: As asked for.
         mechanism: Which noise or choice.
         table: What is read.
+        asked: The price that the analyst named, where a part of it went into something else first.
     """
 
     spender: str = ""
@@ -32,6 +33,7 @@ class Memo:
     delta: Fraction | None = None
     mechanism: str = ""
     table: str = ""
+    asked: Fraction | None = None
 
     @property
     def sql(self) -> str | None:
@@ -45,7 +47,7 @@ class Memo:
 
     def to_dict(self) -> dict[str, str]:
         """Plain data that `of` reads back, without what was not said."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta}
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "asked": self.asked}
         texts = {_SPENDER: self.spender, _WORDS: self.words, "mechanism": self.mechanism, "table": self.table}
         return {name: text for name, text in texts.items() if text} | {
             name: str(number) for name, number in numbers.items() if number is not None
@@ -64,6 +66,7 @@ class Memo:
             _number(facts.get("delta")),
             str(facts.get("mechanism") or ""),
             str(facts.get("table") or ""),
+            _number(facts.get("asked")),
         )
 
 

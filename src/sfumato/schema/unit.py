@@ -14,6 +14,9 @@ __all__ = ["Adjacency", "PrivacyUnit"]
 
 Adjacency: TypeAlias = Literal["add-remove", "exchange"]
 
+CEILING = 1_000
+"""The most rows that a unit is taken to have, unless something else is declared."""
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PrivacyUnit:
@@ -28,10 +31,13 @@ class PrivacyUnit:
             reached through `table` it is the words `owner in orders`, which no column of the table has for a
             name: the owner's own column is known only once all tables are.
         max_groups: In how many groups of a result one unit may count.
-        max_rows: How many rows one unit weighs in all, at most.
+        max_rows: How many rows one unit weighs in all, at most; where that is `auto`, without a profile.
         adjacency: Whether neighbouring tables differ by adding or removing a unit, or by exchanging one.
         table: The table whose rows the rows of this one point to; None: the unit is named here.
         on: Pairs of a column here and the column of `table` that it equals.
+        auto: Whether a profile of how many rows units have chooses `max_rows` for each question.
+        ceiling: The most rows that a unit is taken to have where it is said what a limit cuts away; more are
+            just as private.
     """
 
     column: str | None
@@ -40,18 +46,21 @@ class PrivacyUnit:
     adjacency: Adjacency
     table: str | None
     on: tuple[tuple[str, str], ...]
+    auto: bool
+    ceiling: int
 
     def __init__(
         self,
         column: str,
         *,
         max_groups: int = 1,
-        max_rows: int | None = None,
+        max_rows: int | Literal["auto"] | None = None,
         adjacency: Adjacency = "add-remove",
+        ceiling: int = CEILING,
     ) -> None:
         if not isinstance(column, str) or not column:
             raise InvalidParameter("PrivacyUnit takes the name of a column; for rows use PrivacyUnit.row().")
-        _fill(self, column, max_groups, max_rows, adjacency)
+        _fill(self, column, max_groups, max_rows, adjacency, ceiling=ceiling)
 
     @classmethod
     def row(cls, *, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
@@ -67,8 +76,9 @@ class PrivacyUnit:
         *,
         on: str | Mapping[str, str] | Iterable[tuple[str, str]],
         max_groups: int = 1,
-        max_rows: int | None = None,
+        max_rows: int | Literal["auto"] | None = None,
         adjacency: Adjacency = "add-remove",
+        ceiling: int = CEILING,
     ) -> PrivacyUnit:
         """The owner of the row of `table` that a row points to.
 
@@ -77,13 +87,23 @@ class PrivacyUnit:
             on: Which column here equals which there, `{"l_orderkey": "o_orderkey"}`; the name alone where
                 both are called the same. All must be declared in the schemas of their tables.
             max_groups: In how many groups of a result about this table one owner may count.
-            max_rows: How many rows of this table one owner weighs in all, at most.
+            max_rows: How many rows of this table one owner weighs in all, at most; or "auto".
             adjacency: As of the table that names the owner.
+            ceiling: The most rows that an owner is taken to have where it is said what a limit cuts away.
         """
         if not isinstance(table, str) or not table:
             raise InvalidParameter('PrivacyUnit.via takes the name of a table: via("orders", on={…}).')
         unit = cls.__new__(cls)
-        _fill(unit, f"owner in {table}", max_groups, max_rows, adjacency, table=table, on=_pairs(on))
+        _fill(
+            unit,
+            f"owner in {table}",
+            max_groups,
+            max_rows,
+            adjacency,
+            table=table,
+            on=_pairs(on),
+            ceiling=ceiling,
+        )
         return unit
 
     @property
@@ -96,21 +116,37 @@ class PrivacyUnit:
         """Whether the unit is named in another table."""
         return self.table is not None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its limits are fixed, and nothing else is said: as in a question."""
+        return not self.auto and self.ceiling == CEILING
+
+    def limited(self, max_groups: int, max_rows: int) -> PrivacyUnit:
+        """The unit with the limits of one question."""
+        unit = PrivacyUnit.__new__(PrivacyUnit)
+        _fill(unit, self.column, max_groups, max_rows, self.adjacency, table=self.table, on=self.on)
+        return unit
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that `from_dict` reads back; `table` and `on` are there only for a unit via a table."""
+        """Plain data that `from_dict` reads back; what is as it is by default is left out, but for limits."""
         data: dict[str, Any] = {
             "column": self.column,
             "max_groups": self.max_groups,
-            "max_rows": self.max_rows,
+            "max_rows": "auto" if self.auto else self.max_rows,
             "adjacency": self.adjacency,
         }
-        return data | {"table": self.table, "on": self.on} if self.is_via else data
+        data |= {"table": self.table, "on": self.on} if self.is_via else {}
+        return data | ({"ceiling": self.ceiling} if self.ceiling != CEILING else {})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyUnit:
         """The unit that `to_dict` wrote."""
         adjacency = data.get("adjacency", "add-remove")
-        bounds = {"max_groups": data.get("max_groups", 1), "max_rows": data.get("max_rows")}
+        bounds = {
+            "max_groups": data.get("max_groups", 1),
+            "max_rows": data.get("max_rows"),
+            "ceiling": data.get("ceiling", CEILING),
+        }
         if data.get("table") is not None:
             return cls.via(data["table"], on=data.get("on", ()), adjacency=adjacency, **bounds)
         if data.get("column") is None:
@@ -128,16 +164,20 @@ def _fill(
     unit: PrivacyUnit,
     column: str | None,
     max_groups: int,
-    max_rows: int | None,
+    max_rows: int | str | None,
     adjacency: str,
     *,
     table: str | None = None,
     on: tuple[tuple[str, str], ...] = (),
+    ceiling: int = CEILING,
 ) -> None:
     groups = _few(max_groups, "max_groups")
-    rows = groups if max_rows is None else _few(max_rows, "max_rows")
+    auto = isinstance(max_rows, str)
+    if auto and max_rows != "auto":
+        raise InvalidParameter('max_rows is a whole number, or "auto": then a profile chooses it.')
+    rows = groups if max_rows is None or isinstance(max_rows, str) else _few(max_rows, "max_rows")
     assign(unit, column=column, max_groups=groups, max_rows=rows, adjacency=_adjacency(adjacency))
-    assign(unit, table=table, on=on)
+    assign(unit, table=table, on=on, auto=auto, ceiling=_few(ceiling, "ceiling"))
 
 
 def _pairs(on: object) -> tuple[tuple[str, str], ...]:

@@ -101,7 +101,7 @@ def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
         "schema": {
             table.name: {
                 "max_groups": table.unit.max_groups,
-                "max_rows": table.unit.max_rows,
+                "max_rows": "auto" if table.unit.auto else table.unit.max_rows,
                 "columns": {name: kind.to_dict() for name, kind in table.schema.items()},
                 **(
                     {"via": {"table": table.unit.table, "on": [list(pair) for pair in table.unit.on]}}

@@ -17,11 +17,12 @@ from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
-from sfumato.purchase import Purchase, check_access
+from sfumato.purchase import Bought, Purchase, check_access
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
 from sfumato.session.payload import Answer
+from sfumato.session.profile import limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 from sfumato.sql.asking import Asking
@@ -85,6 +86,7 @@ class Query:
         bounding: str | None = None,
         bounds: Literal["auto"] | None = None,
         touched: bool = False,
+        profile: bool | None = None,
     ) -> Quote:
         """What the answer would cost and how far off it would be. Free: no row is read, nothing is spent.
 
@@ -102,6 +104,10 @@ class Query:
                 leave that fifth unspent.
             touched: Whether to report as well, for a twentieth of the price, which share of the units clamps,
                 weights and the choice of groups touched: the cut that error bars do not cover.
+            profile: Whether to buy a profile of how many rows units have, for a fifth of the price, where the
+                ledger has none: with it intervals cover the rows that limits cut. By default it is bought
+                where the table's max_rows is "auto", which it chooses. What was bought serves all later
+                questions about the table.
         """
         terms = Terms.of(
             epsilon,
@@ -112,14 +118,19 @@ class Query:
             bounding=bounding,
             bounds=bounds,
             touched=touched,
+            profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
+        limits = limits_of(self._session, plan, terms)
+        plan, terms, told = limits.plan, limits.terms, limits.told
         if terms.bounds is None:
-            return self._quoted(plan, terms)
+            return replace(self._quoted(plan, terms, told), first=limits.first, first_for="a profile")
         price = _price(terms)
         chosen = known_bounds(self._session, plan, price)
-        quote = self._quoted(*self._with_bounds(plan, terms, chosen))
-        return replace(quote, first=price * SHARE) if chosen is None else quote
+        plan, terms, more = self._with_bounds(plan, terms, chosen)
+        first = limits.first + (price * SHARE if chosen is None else 0)
+        what = "a profile and bounds" if limits.first else "bounds"
+        return replace(self._quoted(plan, terms, (*told, *more)), first=first, first_for=what)
 
     def _planned(self, terms: Terms) -> Plan:
         """The plan with the wanted way of bounding."""
@@ -196,6 +207,7 @@ class Query:
         bounding: str | None = None,
         bounds: Literal["auto"] | None = None,
         touched: bool = False,
+        profile: bool | None = None,
     ) -> Release:
         """The private answer, paid for before a row is read; the arguments are those of `quote`.
 
@@ -218,26 +230,40 @@ class Query:
             bounding=bounding,
             bounds=bounds,
             touched=touched,
+            profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
-        told: tuple[str, ...] = ()
+        limits = limits_of(self._session, plan, terms)
+        if limits.first and limits.asked is not None:
+            if terms.bounds is None:
+                self._check_affordable(self._quoted(limits.plan, limits.terms), limits.asked)
+            limits = limits.bought(self._session)
+        plan, terms, told = limits.plan, limits.terms, limits.told
         if terms.bounds is not None:
             price = _price(terms)
             chosen = known_bounds(self._session, plan, price)
             if chosen is None:
                 self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
                 chosen = buy_bounds(self._session, plan, price)
-            plan, terms, told = self._with_bounds(plan, terms, chosen)
+            plan, terms, more = self._with_bounds(plan, terms, chosen)
+            told = (*told, *more)
         quote = self._quoted(plan, terms, told)
-        bought = self._session.buy(self.purchase(quote))
-        return Release(quote, bought.answer, bought.receipt, free=bought.free, bounds=told)
+        bought = self._session.buy(self.purchase(quote, limits.asked))
+        return Release(
+            quote, bought.answer, bought.receipt, free=bought.free, bounds=told, profile=limits.profile
+        )
 
     def recipe(self) -> Recipe:
         """What is measured for it, and how its columns follow."""
         return self._planned(Terms()).recipe
 
-    def purchase(self, quote: Quote) -> Purchase[Answer]:
-        """What `release` buys for a quote; what has no form in the engine's language is refused unpaid."""
+    def purchase(self, quote: Quote, asked: Fraction | None = None) -> Purchase[Answer]:
+        """What `release` buys for a quote; what has no form in the engine's language is refused unpaid.
+
+        Args:
+            quote: What is asked, and its own price.
+            asked: The price that was asked for, with the part of it that went into a profile.
+        """
         session, questions = self._session, quote.recipe.questions
 
         def answer(right: Right) -> Answer:
@@ -256,13 +282,29 @@ class Query:
                 quote.delta,
                 quote.mechanism,
                 quote.measured.table,
+                asked if asked != quote.epsilon else None,
             ),
             answer=answer,
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
-            choose=lambda kept: next((bought for bought in kept if bought.answer.as_good_as(quote)), None),
+            choose=lambda kept: next((bought for bought in kept if _serves(bought, quote)), None),
             check=lambda: session.vault.check(questions, quote.rows),
         )
+
+
+def _serves(bought: Bought[Answer], quote: Quote) -> bool:
+    """Whether an answer on record is as good as what is asked for, or was given for the same price.
+
+    Of such a price a part went into the profile, and the answer had the rest.
+    """
+    purpose = bought.receipt.purpose
+    same = (
+        purpose.asked is not None
+        and purpose.asked >= quote.epsilon
+        and (purpose.delta or 0) >= quote.delta
+        and bought.answer.mechanism == quote.mechanism
+    )
+    return same or bought.answer.as_good_as(quote)
 
 
 def _price(terms: Terms) -> Fraction:

@@ -28,6 +28,7 @@ from sfumato.session.nothing import why_nothing
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.plan.questions.profile import Profile
     from sfumato.session.payload import Answer
 
 __all__ = ["Release"]
@@ -44,12 +45,21 @@ class Release:
         receipt: What paid for it.
         free: Whether it was answered again from the ledger, at no cost.
         bounds: The bounds that were bought for it, now or before, in words.
+        profile: What is known about how many rows units have; None: nothing.
     """
 
     def __init__(
-        self, quote: Quote, answer: Answer, receipt: Receipt, *, free: bool, bounds: tuple[str, ...] = ()
+        self,
+        quote: Quote,
+        answer: Answer,
+        receipt: Receipt,
+        *,
+        free: bool,
+        bounds: tuple[str, ...] = (),
+        profile: Profile | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
+        self.profile = profile
         self._answer = answer
 
     @cached_property

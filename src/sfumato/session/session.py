@@ -14,12 +14,13 @@ from sfumato.engines.dialect import EARLIER
 from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
-from sfumato.numeric.exact import Rational
+from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.builder import Selection
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
 from sfumato.session.choices import Choice, Crossing, first_above, most_common
+from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
 from sfumato.session.release import Release
 from sfumato.session.vault import Vault
@@ -28,7 +29,8 @@ from sfumato.sql.text.parameters import Values
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
-    from sfumato.plan.questions.nodes import Report
+    from sfumato.plan.questions.nodes import Measured, Report
+    from sfumato.plan.questions.profile import Profile
 
 __all__ = ["Session"]
 
@@ -51,6 +53,7 @@ class Session:
         vault: What reads, for what a debit gave.
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
+        profiled: What the profile of a table measures, by the table's name, once it was asked for.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Session:
     def _begin(self, attached: Attached, budget: Budget | None) -> None:
         """Find or open the budget of each dataset."""
         self._attached = attached
+        self.profiled: dict[str, Measured] = {}
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
             name: self.ledger.register(
@@ -192,6 +196,21 @@ class Session:
         """The most common value of a column, or the first few; see `choices.most_common`."""
         return most_common(self, column, epsilon, table=table, among=among, count=count)
 
+    def profile(self, table: str, epsilon: Rational) -> Profile:
+        """How many rows units have, on a ladder: bought for this price, or free where the ledger has it.
+
+        It is kept for all questions about the table: their intervals then cover what limits cut, and
+        `max_rows="auto"` chooses limits by it.
+        """
+        found = self.tables.get(table)
+        if not isinstance(found, PrivateTable) or found.unit.column is None:
+            raise QueryRefused(
+                f"There is nothing to profile in {str(table)[:60]!r}: it is not a private table whose units "
+                "can have several rows.",
+                "Name one that has a unit column.",
+            )
+        return buy_profile(self, found, positive(epsilon, "epsilon"))
+
     def first_above(
         self, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
     ) -> Crossing:
@@ -200,8 +219,12 @@ class Session:
 
     def dataset_of(self, report: Report) -> Dataset:
         """Whose budget a plan draws on."""
-        private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
-        return self._datasets[dataset_of(self.tables[report.child.table], private)]
+        return self.dataset_with(self.tables[report.child.table])
+
+    def dataset_with(self, table: PrivateTable) -> Dataset:
+        """Whose budget a table draws on."""
+        private = [other for other in self.tables.values() if isinstance(other, PrivateTable)]
+        return self._datasets[dataset_of(table, private)]
 
     def _whose(self) -> dict[str, Dataset]:
         """The dataset of each private table, which has the digest that chooses groups, and its key."""

@@ -83,7 +83,8 @@ class Quote:
         selections: What selects the groups, where they are not public; on several levels, one for each rank
             of them (`plan.questions.others.searched_of`).
         notes: What is estimated, and on what the figures rest.
-        first: What is paid on top of `epsilon`, before, for bounds that are bought.
+        first: What is paid on top of `epsilon`, before, for something that is bought and kept.
+        first_for: What that is.
     """
 
     plan: Plan
@@ -102,6 +103,7 @@ class Quote:
     extras: tuple[PricedExtra, ...] = ()
     selections: tuple[PartitionSelection, ...] = ()
     first: Fraction = Fraction(0)
+    first_for: str = "bounds"
 
     @property
     def report(self) -> Report:
@@ -184,7 +186,7 @@ class Quote:
         """All that is paid, and for what."""
         whole = f"epsilon {exact(self.epsilon + self.first)}"
         whole += f", delta {exact(self.delta)}" if self.delta else " (pure, delta 0)"
-        parts = f": {exact(self.first)} for bounds, once, and {exact(self.epsilon)} for the answer"
+        parts = f": {exact(self.first)} for {self.first_for}, once, and {exact(self.epsilon)} for the answer"
         return whole + parts if self.first else whole
 
     def _measured_table(self) -> dict[str, list[str]]:

@@ -243,12 +243,14 @@ def _check_levels(node: Aggregate, base: Measured) -> None:
 def _limited(unit: PrivacyUnit, limits: tuple[int | None, int | None]) -> PrivacyUnit:
     """The unit with the question's own limits; as many rows a group as declared, unless it says how many."""
     groups, rows = limits
-    if unit.column is None or limits == (None, None):
+    if unit.column is None:
         return unit
+    if limits == (None, None):
+        return unit if unit.is_plain else unit.limited(unit.max_groups, unit.max_rows)
     many = unit.max_groups if groups is None else groups
     many = many if rows is None else min(many, rows)
     most = many * max(1, unit.max_rows // unit.max_groups) if rows is None else rows
-    return PrivacyUnit.from_dict({**unit.to_dict(), "max_groups": many, "max_rows": most})
+    return unit.limited(many, most)
 
 
 def _counts_units(call: AggregateCall, unit: PrivacyUnit) -> bool:

@@ -33,6 +33,8 @@ class Terms:
         bounding: How units are held within their limits, where it is not left to the question.
         bounds: Whether bounds for numbers that have none are bought first.
         touched: Whether to report which share of the units is clamped or cut.
+        profile: Whether a profile of how many rows units have is bought first, where there is none; None: as
+            the table's limits ask for.
     """
 
     epsilon: Fraction | None = None
@@ -43,6 +45,7 @@ class Terms:
     bounding: Bounding | None = None
     bounds: Literal["auto"] | None = None
     touched: bool = False
+    profile: bool | None = None
 
     @classmethod
     def of(
@@ -56,6 +59,7 @@ class Terms:
         bounding: str | None = None,
         bounds: str | None = None,
         touched: bool = False,
+        profile: bool | None = None,
     ) -> Terms:
         """The terms that an analyst gives.
 
@@ -71,6 +75,7 @@ class Terms:
             None if bounding is None else asked_for(bounding),
             _one_of(bounds, _BOUNDS, 'bounds is "auto" or left out'),
             bool(touched),
+            None if profile is None else bool(profile),
         )
 
     def after(self, epsilon: Fraction | None, delta: Fraction | None) -> Terms:

@@ -153,8 +153,9 @@ def _widest(private: list[PrivateTable]) -> PrivacyUnit:
     first = private[0].unit
     if len(private) == 1:
         return first
-    most = {name: max(getattr(table.unit, name) for table in private) for name in ("max_groups", "max_rows")}
-    return PrivacyUnit.from_dict({**first.to_dict(), **most})
+    return first.limited(
+        max(table.unit.max_groups for table in private), max(table.unit.max_rows for table in private)
+    )
 
 
 def _owners(private: list[PrivateTable], tables: Mapping[str, Any]) -> dict[str, PrivateTable]:

@@ -1,0 +1,212 @@
+"""A profile of how many rows units have, bought once for a table and kept for all later questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.ledger import Memo, Right
+from sfumato.loss import compose
+from sfumato.numeric.exact import as_fraction
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.plan import Plan
+from sfumato.plan.prices.price import AnyNoise, instruments
+from sfumato.plan.prices.terms import Terms
+from sfumato.plan.prices.words import exact
+from sfumato.plan.questions.bounding.base import several
+from sfumato.plan.questions.nodes import Measured, Scan
+from sfumato.plan.questions.profile import Profile, profile_question, profiled
+from sfumato.plan.questions.relations import Rows, rows_of
+from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.purchase import Purchase
+from sfumato.schema import PrivateTable
+from sfumato.session.payload import Answer
+
+if TYPE_CHECKING:
+    from sfumato.session.session import Session
+
+__all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of"]
+
+SHARE = Fraction(1, 5)
+"""The part of a price that goes into a profile, where a question buys one."""
+
+_UNITS = Fraction(1, 4)  # of a profile's price: the numbers of units; the rest is for their rows
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A plan with the limits that a profile chose for it, and the terms with what is left of their price.
+
+    Attributes:
+        plan: What is asked.
+        terms: On which terms.
+        profile: What is known about rows of units; None: nothing.
+        asked: The price that was asked for, where a part of it is for a profile or was when it was bought.
+        first: What a profile would take of it, where one is to be bought.
+        told: What was chosen, in words.
+        table: Whose profile it is; None: of none.
+    """
+
+    plan: Plan
+    terms: Terms
+    profile: Profile | None = None
+    asked: Fraction | None = None
+    first: Fraction = Fraction(0)
+    told: tuple[str, ...] = ()
+    table: PrivateTable | None = None
+
+    def bought(self, session: Session) -> Limits:
+        """The same once the profile is bought."""
+        assert self.table is not None
+        profile = buy_profile(session, self.table, self.first)
+        plan, chosen = _limited(self.plan, self.terms, self.table, profile)
+        paid = (
+            f"Epsilon {exact(self.first)} was paid for a profile of how many rows each "
+            f"{self.plan.rows.owner} has, which is kept for later questions."
+        )
+        return replace(self, plan=plan, profile=profile, first=Fraction(0), told=(*chosen, paid))
+
+
+def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
+    """The limits of a question by the profile of its table, if there is one or one is to be bought.
+
+    A question that buys one has the rest of its price for itself; later ones have all of theirs. The limit is
+    chosen for that rest by all of them, so that the same question at the same price is the same again.
+
+    Raises:
+        InvalidParameter: if one is to be bought, and an error is given in place of a price.
+    """
+    table = _table_of(session, plan.rows)
+    if table is None or terms.profile is False:
+        return Limits(plan, terms)
+    profile = known_profile(session, table)
+    wanted = table.unit.auto if terms.profile is None else terms.profile
+    if profile is None and not wanted:
+        return Limits(plan, terms)
+    if terms.epsilon is None:
+        if profile is None and terms.error is not None:
+            raise InvalidParameter(
+                f"How far off answers about {table.name} are is known once there is a profile of how many "
+                "rows its units have: ask for an epsilon first, or give profile=False."
+            )
+        limited, told = _limited(plan, terms, table, profile)
+        return Limits(limited, terms, profile, told=told, table=table)
+    rest = replace(terms, epsilon=terms.epsilon * (1 - SHARE))
+    if profile is None:
+        first = (
+            f"A profile of how many rows each {plan.rows.owner} has would be bought first, once for all "
+            "questions about the table; limits that are left to it are chosen then, and errors follow."
+        )
+        return Limits(plan, rest, None, terms.epsilon, terms.epsilon * SHARE, (first,), table)
+    limited, told = _limited(plan, rest, table, profile)
+    return Limits(limited, terms, profile, terms.epsilon, told=told, table=table)
+
+
+def _limited(
+    plan: Plan, terms: Terms, table: PrivateTable, profile: Profile | None
+) -> tuple[Plan, tuple[str, ...]]:
+    """The plan with the limit that the profile chooses, where the declaration and the question leave it."""
+    node = plan.report.child
+    if not table.unit.auto or profile is None or node.limits != (None, None):
+        return plan, ()
+    groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
+    if terms.epsilon is not None:
+        claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
+        moved = 2 if node.keys and is_exchange(table.unit) else 1
+        limit = profile.best_limit(claims * moved / float(terms.epsilon), groups)
+    elif terms.error is not None:
+        errors = terms.error.values() if isinstance(terms.error, Mapping) else (terms.error,)
+        limit = profile.limit_within(min(float(as_fraction(error, "error")) for error in errors), groups)
+    else:
+        return plan, ()
+    told = f"At most {several(limit, 'row')} of each {plan.rows.owner} count, chosen by the profile."
+    return plan.asking(limits=(None, limit)), (told,)
+
+
+def _table_of(session: Session, rows: Rows) -> PrivateTable | None:
+    """The table whose profile tells what limits cut of these rows; None: none does, or nothing is cut."""
+    if rows.unit.column is None:
+        return None
+    name = profiled(rows.source)
+    return None if name is None else session.tables[name]
+
+
+def known_profile(session: Session, table: PrivateTable) -> Profile | None:
+    """The least noisy profile of a table that was bought before; free."""
+    dataset = session.dataset_with(table).name
+    if not session.ledger.is_open(dataset):
+        return None  # who may no longer ask sees nothing of what was bought before
+    kept = session.ledger.recall(dataset, _question(session, table).fingerprint)
+    answers = [Answer.from_bytes(payload) for _, payload in kept]
+    return _profile(table, max(answers, key=lambda answer: answer.epsilon)) if answers else None
+
+
+def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Profile:
+    """A profile for this price, or the one that the ledger has."""
+    return _profile(table, session.buy(_purchase(session, table, epsilon)).answer)
+
+
+def _question(session: Session, table: PrivateTable) -> Measured:
+    """What a table's profile measures; worked out once for a session."""
+    if table.name not in session.profiled:
+        rows = rows_of(Scan(table.name), session.tables)
+        session.profiled[table.name] = profile_question(rows, table.unit.ceiling)
+    return session.profiled[table.name]
+
+
+def _profile(table: PrivateTable, answer: Answer) -> Profile:
+    units, weighted = answer.noisy
+    return Profile.of(table.unit.ceiling, units, weighted, answer.noises)
+
+
+def _purchase(session: Session, table: PrivateTable, epsilon: Fraction) -> Purchase[Answer]:
+    """A noisy profile; of several on record the least noisy.
+
+    Privacy:
+        Claim: carries the loss of its noise. A unit is in one cell (`plan.questions.profile`), so that both
+        measurements have the sensitivities of a histogram, of 1 and of 2**30; each has its part of ε, and
+        what is made of their noisy answers is post-processing.
+    """
+    question = _question(session, table)
+    portions = (epsilon * _UNITS, epsilon * (1 - _UNITS))
+    tools = instruments(question)
+    mechanisms: tuple[AnyNoise, ...] = tuple(
+        tool.mechanism("laplace", portion) for tool, portion in zip(tools, portions, strict=True)
+    )
+    noises = tuple(Noise.of(mechanism) for mechanism in mechanisms)
+
+    def answer(right: Right) -> Answer:
+        exact = session.vault.read((question,), right).columns
+        noisy = tuple(_drawn(values, mechanism) for values, mechanism in zip(exact, mechanisms, strict=True))
+        del exact
+        return Answer(noisy, noises, epsilon, Fraction(0), "laplace")
+
+    return Purchase(
+        dataset=session.dataset_with(table).name,
+        loss=compose([mechanism.loss for mechanism in mechanisms]),
+        fingerprint=question.fingerprint,
+        memo=Memo(
+            "profile",
+            f"how many rows units of {table.name} have",
+            epsilon,
+            Fraction(0),
+            "laplace",
+            table.name,
+        ),
+        answer=answer,
+        write=Answer.to_bytes,
+        read_back=Answer.from_bytes,
+        choose=lambda kept: max(kept, key=lambda bought: bought.answer.epsilon, default=None),
+        check=lambda: session.vault.check((question,)),
+    )
+
+
+def _drawn(values: list[int], mechanism: AnyNoise) -> NDArray[Any]:
+    return mechanism.release_whole(values).astype(np.float64)
