@@ -70,24 +70,23 @@ def split(value: Number, grid: float) -> tuple[int, int]:
 
 
 def nearest(exact: Fraction) -> float:
-    """The nearest double by its definition, halves to even, at most the largest one: bit by bit."""
-    size, sign = abs(exact), -1.0 if exact < 0 else 1.0
-    if size >= 2**1024:
-        return sign * MOST
-    low, high = 0, 0x7FEFFFFFFFFFFFFF  # positive doubles are in the order of their bits
+    """The nearest double by its definition, halves to even, at most the largest one, in whole numbers."""
+    (top, bottom), sign = abs(exact).as_integer_ratio(), -1.0 if exact < 0 else 1.0
+    gap = max(-1074, top.bit_length() - bottom.bit_length() - 53)  # 2**gap between floats, or half of that
 
-    def double(bits: int) -> float:
-        return struct.unpack("<d", struct.pack("<Q", bits))[0]
+    def steps(gap: int) -> tuple[int, int, int]:
+        """How many such steps fit in, what is left, and what a whole step would be."""
+        left, step = (top << -gap, bottom) if gap < 0 else (top, bottom << gap)
+        return *divmod(left, step), step
 
-    while low < high:  # the largest double that is not above
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if Fraction(double(middle)) <= size else (low, middle - 1)
-    below = Fraction(double(low))
-    if double(low) == MOST:
-        return sign * MOST
-    gap = Fraction(double(low + 1)) - below
-    up = size - below > gap / 2 or (size - below == gap / 2 and low % 2 == 1)
-    return sign * double(low + up)
+    count, left, step = steps(gap)
+    if count >= 2**53:
+        gap += 1
+        count, left, step = steps(gap)
+    assert count < 2**53
+    assert count >= 2**52 or gap == -1074 or not exact
+    count += 2 * left > step or (2 * left == step and count % 2 == 1)
+    return sign * (MOST if count >= 2 ** (1024 - gap) else math.ldexp(count, gap))
 
 
 def drawn(mechanism: sf.Laplace | sf.Gaussian, fractions: Sequence[int], seed: int) -> list[int]:

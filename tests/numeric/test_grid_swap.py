@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import mpmath as mp
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.numeric.test_grid import Atoms, enumerated
@@ -140,27 +141,36 @@ def test_the_swapped_pair_holds_the_enumerated_truth() -> None:
     epsilon()
 
 
+def number(ball: arb) -> mp.mpf:
+    mantissa, exponent = ball.mid().man_exp()
+    return mp.ldexp(int(mantissa), int(exponent))
+
+
 def two(rate: float, sigma: float, epsilon: float) -> mp.mpf:
     """δ of two sampled Gaussians: E[δ(ε - L)] with the profile of one, in thirty digits."""
-    with mp.workdps(30):
-        q, s, e = mp.mpf(rate), mp.mpf(sigma), mp.mpf(epsilon)
-        mu = 1 / s
+    with mp.workdps(30), ctx.workprec(160):
+        q, s, e, half = arb(rate), arb(sigma), arb(epsilon).exp(), arb("0.5").sqrt()
+        mu, root = 1 / s, (2 * arb.pi()).sqrt()
 
-        def one(x: mp.mpf) -> mp.mpf:
-            if mp.expm1(x) <= -q:
-                return -mp.expm1(x)
-            y = mp.log1p(mp.expm1(x) / q)
-            return q * (mp.ncdf(mu / 2 - y / mu) - mp.exp(y) * mp.ncdf(-mu / 2 - y / mu))
+        def below(x: arb) -> arb:
+            return (-x * half).erfc() / 2
 
-        def part(y: mp.mpf) -> mp.mpf:
-            ratio = 1 - q + q * mp.exp(y * mu - mu * mu / 2)
-            return mp.npdf(y) * ratio * one(e - mp.log(ratio))
+        def one(excess: arb) -> arb:
+            if excess <= -q:
+                return -excess
+            y = (1 + excess / q).log()
+            return q * (below(mu / 2 - y / mu) - y.exp() * below(-mu / 2 - y / mu))
+
+        def part(point: mp.mpf) -> mp.mpf:
+            y = arb(point)
+            ratio = 1 - q + q * (y * mu - mu * mu / 2).exp()
+            return number((-y * y / 2).exp() / root * ratio * one(e / ratio - 1))
 
         # Beyond this point the second loss is always large enough.
-        bend = s * mp.log((mp.exp(e) / (1 - q) - (1 - q)) / q) + mu / 2
+        bend = number(s * ((e / (1 - q) - (1 - q)) / q).log() + mu / 2)
         around = [bend + k for k in (-1, mp.mpf("-0.1"), 0, mp.mpf("0.1"), 1)]
         far = range(20, 400, 20) if epsilon > 1 else ()
-        return mp.quad(part, sorted([*around, *range(-14, 12, 4), 12 + mu, *far]))
+        return mp.quad(part, sorted([*around, *range(-14, 12, 4), 12 + number(mu), *far]))
 
 
 FAMILY = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import mpmath as mp
@@ -75,8 +76,13 @@ class Losses:
         """As `expect`, for a smooth f: on the whole line the trapezoid rule converges geometrically."""
         if self.density is None or self.atoms or self.step is None:
             return self.expect(f)
+        return self.step * mp.fsum(density * f(loss) for density, loss in self._nodes)
+
+    @cached_property
+    def _nodes(self) -> list[tuple[Real, Real]]:
+        assert self.density is not None
         nodes = mp.arange(self.breaks[0], self.breaks[-1], self.step)
-        return self.step * mp.fsum(self.density(x) * f(self.loss(x)) for x in nodes)
+        return [(self.density(x), self.loss(x)) for x in nodes]
 
 
 def _laplace(eps: float) -> Losses:
@@ -190,6 +196,7 @@ CASES: list[tuple[Law, tuple[float, ...], Callable[[], Losses]]] = [
     (GAUSSIAN_MIXTURE_REMOVE, MIXED, lambda: _normal([0.0, 1.0, 2.0], [0.2, 0.6, 0.2], 1.0, True)),
     (GAUSSIAN_MIXTURE_ADD, MIXED, lambda: _normal([0.0, 1.0, 2.0], [0.2, 0.6, 0.2], 1.0, False)),
 ]
+CASES = [(law, parameters, cache(losses)) for law, parameters, losses in CASES]  # one truth for all tests
 IDS = [f"{law.name}-{parameters}" for law, parameters, _ in CASES]
 EPSILONS = (-0.7, 0.0, 0.05, 0.55, 3.0)
 
@@ -215,13 +222,14 @@ def test_moments_err_by_less_than_they_say(
     law: Law, parameters: tuple[float, ...], losses: Callable[[], Losses]
 ) -> None:
     truth = losses()
+    at = cache(lambda real: truth.moment(mp.mpf(real)))
     z = np.array([0.25, 3.0, 0.25 + 2j, 3.0 - 25j])
     row = np.array([parameters])
     values = law.log_mgf(z, row)[:, 0]
     errors = law.mgf_error(z, row, np.ones(1))
     for point, value, error in zip(z, values, errors, strict=True):
-        exact = truth.moment(mp.mpc(point))
-        scale = truth.moment(mp.mpf(point.real))
+        scale = at(point.real)
+        exact = truth.moment(mp.mpc(point)) if point.imag else scale
         difference = abs(mp.exp(mp.mpc(complex(value))) - exact) / scale
         assert difference <= error, point
         assert error < 1e-10, "a bound that loose would hide a mistake"

@@ -16,6 +16,7 @@ Outputs: TypeAlias = NDArray[Any]
 """Outputs along the first axis: numbers, rows of numbers, or hashable values in a 1-D object array."""
 
 _NUMBERS = {bool, int, float, np.float64, np.int64, np.bool_}
+_PLAIN = frozenset({bool, int, str, bytes, type(None)})  # what is counted as it is
 
 
 def _hashable(value: Any) -> Hashable:
@@ -23,6 +24,9 @@ def _hashable(value: Any) -> Hashable:
 
     NaN becomes a text, because a NaN is not equal to itself and would never be counted twice.
     """
+    kind = type(value)
+    if kind in _PLAIN or (kind is tuple and _PLAIN.issuperset(map(type, value))):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -79,7 +83,7 @@ def normal(samples: Any) -> Outputs:
         if plain <= _NUMBERS and {type(value) for value in samples} <= _NUMBERS:
             samples = np.asarray(samples)
         else:
-            samples = listed(samples)
+            return listed(samples)
     outputs: Outputs = samples
     if outputs.dtype.kind not in "biuf":
         return listed(outputs)
@@ -96,7 +100,8 @@ def alike(samples: Any, shape: tuple[int, ...] | None) -> Outputs:
         shape: that of one numeric output; None for categories.
     """
     if shape is None:
-        return listed(normal(samples))
+        outputs = normal(samples)
+        return listed(outputs) if is_numeric(outputs) else outputs
     if not isinstance(samples, np.ndarray):
         samples = [value for value in samples if _is_number(value)]
     outputs = normal(samples) if len(samples) else np.empty((0, *shape))

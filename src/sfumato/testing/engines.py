@@ -104,8 +104,8 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _fetched(engine: Engine, of: str, columns: Sequence[tuple[str, exp.Expr]]) -> list[tuple[Any, ...]]:
-    rows = engine.fetch(select(columns, table(of))).to_pylist()
-    return [tuple(row[name] for name, _ in columns) for row in rows]
+    rows = engine.fetch(select(columns, table(of)))
+    return list(zip(*(rows.column(name).to_pylist() for name, _ in columns), strict=True))
 
 
 def _shown(engine: Engine, given: Given) -> Iterator[str]:
@@ -272,14 +272,16 @@ def _digest(engine: Engine, given: Given) -> Iterator[str]:
     }
     groups: dict[str, list[Any]] = {"text": list("abcdef"), "whole numbers": list(range(6))}
     subsets = dict.fromkeys(itertools.combinations(range(6), 3), 1 / 20)
-    for (kind, units), (sort, keys) in itertools.product(ids.items(), groups.items()):
+    tables = [*itertools.product(ids.items(), groups.items())]
+    for place, ((kind, units), (sort, keys)) in enumerate(tables):  # before the first read: some open anew
         pairs = [*itertools.product(units, range(6))]
         rows = pa.table(
             {"u": [u for u, _ in pairs], "k": [keys[k] for _, k in pairs], "n": [k for _, k in pairs]}
         )
         id_kind: Kind = "text" if kind == "text" else "integer"
         key_kind: Kind = "text" if sort == "text" else "integer"
-        engine.attach("d", given(rows), {"u": id_kind, "k": key_kind, "n": "integer"})
+        engine.attach(f"d{place}", given(rows), {"u": id_kind, "k": key_kind, "n": "integer"})
+    for place, ((kind, units), (sort, _)) in enumerate(tables):
         chosen: list[tuple[int, ...]] = []
         of: dict[int, dict[Any, tuple[int, ...]]] = {}
         for salt in (draw.getrandbits(63) for _ in range(5)):
@@ -287,10 +289,10 @@ def _digest(engine: Engine, given: Given) -> Iterator[str]:
             window = exp.Window(this=exp.RowNumber(), partition_by=[column("u")],
                                 order=exp.Order(expressions=[exp.Ordered(this=lot)]))  # fmt: skip
             by_unit: dict[Any, list[int]] = {}
-            for unit, key, place in _fetched(
-                engine, "d", [("u", column("u")), ("n", column("n")), ("r", window)]
+            for unit, key, rank in _fetched(
+                engine, f"d{place}", [("u", column("u")), ("n", column("n")), ("r", window)]
             ):
-                if place <= 3:
+                if rank <= 3:
                     by_unit.setdefault(unit, []).append(key)
             of[salt] = {unit: tuple(sorted(own)) for unit, own in by_unit.items()}
             chosen += of[salt].values()
@@ -325,21 +327,21 @@ def _answers(engine: Engine, given: Given) -> Iterator[str]:
     cells = [tuple(map(draw.choice, lists)) for _ in range(600)]
     schema = {"g": Enum("p", "q"), "x": Float(-2, 8), "i": Int(-5, 5)}
     kinds: dict[str, Kind] = {"g": "text", "x": "float", "i": "integer"}
-    answers: dict[tuple[str, str], list[Any]] = {}
+    declared: list[PrivateTable] = []
     for _ in range(3):
         rows = pa.table([pa.array(values, kind) for values, kind in zip(
             zip(*cells, strict=True), (pa.int64(), pa.string(), pa.float64(), pa.int64()), strict=True)],
             names=["u", "g", "x", "i"])  # fmt: skip
         for unit in (PrivacyUnit.row(), PrivacyUnit("u", max_groups=1, max_rows=5)):
-            declared = PrivateTable("t", source=rows, unit=unit, schema=schema)
-            engine.attach("t", given(rows), kinds, unit=unit.column)
-            for text in _QUESTIONS:
-                measured = measured_of(parse(text, {"t": declared}), declared)
-                table = engine.fetch(lower(measured, declared, engine.dialect, salt=5))
-                plain = _plain(table)
-                if answers.setdefault((str(unit.column), text), plain) != plain:
-                    yield f"the order of rows decides the answer to: {text}"
+            declared.append(PrivateTable(f"t{len(declared)}", source=rows, unit=unit, schema=schema))
+            engine.attach(declared[-1].name, given(rows), kinds, unit=unit.column)
         draw.shuffle(cells)
+    answers: dict[tuple[str, str], list[Any]] = {}
+    for private, text in itertools.product(declared, _QUESTIONS):
+        asked = parse(text.format(table=private.name), {private.name: private})
+        plain = _plain(engine.fetch(lower(measured_of(asked, private), private, engine.dialect, salt=5)))
+        if answers.setdefault((str(private.unit.column), text), plain) != plain:
+            yield f"the order of rows decides the answer to: {text.format(table='t')}"
     for group in ("p", "q"):
         of = [(x, i) for _, g, x, i in cells if g == group]
         units = [min(max(x, -2.0), 8.0) for x, _ in of if x is not None and not math.isnan(x)]
@@ -357,8 +359,8 @@ def _plain(rows: pa.Table) -> list[list[Any]]:
 
 
 _QUESTIONS = (
-    "SELECT g, COUNT(*) AS n, SUM(i) AS s, COUNT(x) AS c, SUM(x) AS t FROM t GROUP BY g",
-    "SELECT COUNT(*) AS n, SUM(x) AS s FROM t",
+    "SELECT g, COUNT(*) AS n, SUM(i) AS s, COUNT(x) AS c, SUM(x) AS t FROM {table} GROUP BY g",
+    "SELECT COUNT(*) AS n, SUM(x) AS s FROM {table}",
 )
 
 

@@ -10,6 +10,7 @@ is told by `sfumato.testing.detection`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -191,15 +192,11 @@ def _counted(
         hits = ordered[place] == outputs
         counts = np.bincount(place[hits], minlength=len(ordered))
         return counts, ordered.astype(np.int64) if ordered.dtype.kind in "iu" else None
-    if len(listed(values)) != len(set(listed(values))):
+    law = listed(values)
+    if len(law) != len(set(law)):
         raise InvalidParameter("A law lists the same value twice.")
-    index = {value: i for i, value in enumerate(listed(values))}
-    counts = np.zeros(len(index), dtype=np.int64)
-    for value in listed(outputs):
-        where = index.get(value)
-        if where is not None:
-            counts[where] += 1
-    return counts, None
+    times = Counter(outputs if outputs.dtype == object else listed(outputs))
+    return np.array([times[value] for value in law], dtype=np.int64), None
 
 
 def discrete_finding(samples: Any, pmf: Law, *, centre: int = 0) -> Finding:
