@@ -80,18 +80,18 @@ def encode(table: pa.Table, name: str) -> Coded:
         if isinstance(coded, pa.ChunkedArray):  # an empty one has no chunk to give
             coded = coded.chunk(0) if coded.num_chunks else pa.array([], column.type).dictionary_encode()
         distinct = coded.dictionary
-        order = pc.sort_indices(distinct).to_numpy()
+        indices = pc.sort_indices(distinct)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
         raise InvalidParameter(f'Column "{name[:100]}" {_UNTYPED}') from None
     kind = _kind(column.type)
-    values = _listed(distinct.take(pa.array(order)))
+    values = _listed(distinct.take(indices))
     if values is None:
         raise InvalidParameter(f'Column "{name[:100]}" {_BEYOND}')
-    order, values = _odd_last(order, values)
+    order, values, proper = _odd_last(indices.to_numpy(), values)
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     codes = back[coded.indices.to_numpy(zero_copy_only=False)] if len(coded) else np.zeros(0, dtype=np.int64)
-    return Coded(name, kind, values, codes, sum(not _is_odd(value) for value in values))
+    return Coded(name, kind, values, codes, proper)
 
 
 def _plain(column: Any) -> Any:
@@ -150,9 +150,13 @@ def _is_odd(value: object) -> bool:
     return value is None or (isinstance(value, float | Decimal) and not math.isfinite(value))
 
 
-def _odd_last(order: Codes, values: list[object]) -> tuple[Codes, list[object]]:
-    places = sorted(range(len(values)), key=lambda i: (_is_odd(values[i]), values[i] is None))
-    return order[places], [values[i] for i in places]
+def _odd_last(order: Codes, values: list[object]) -> tuple[Codes, list[object], int]:
+    """The values with odd ones at the end and None as the last; how many others there are."""
+    odd = [_is_odd(value) for value in values]
+    if not any(odd):
+        return order, values, len(values)
+    places = sorted(range(len(values)), key=lambda i: (odd[i], values[i] is None))
+    return order[places], [values[i] for i in places], len(values) - sum(odd)
 
 
 def _number(value: object) -> float:
