@@ -30,6 +30,12 @@ EARLY = {  # questions that meet a planted bug soon
     "clamp one unit too wide": "mutants 2",
     "rows without a unit kept": "mutants 1",
     "groups of a unit not limited": "mutants 4",
+    "no upper clamp": "mutants 1",
+    "no lower clamp": "mutants 1",
+    "declared bounds trusted": "mutants 1",
+    "products in 64 bits": "mutants 13",
+    "claim from the upper bound alone": "mutants 1",
+    "exchange of two signs claimed as of one": "mutants 4",
 }
 EXTRA = {"cells", "values"}  # asked of groups that were selected
 NODES = {

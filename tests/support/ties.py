@@ -6,10 +6,10 @@ whoever reads such rows in another order, or with other threads, must find the s
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import random
 import struct
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,21 +78,26 @@ def nasty(table: pa.Table, kept: set[str]) -> pa.Table:
     days = [table.column(i) for i in range(table.num_columns)]
     numbers = [each.cast(pa.int32()) if pa.types.is_date32(each.type) else each for each in days]
     rows = pa.table(dict(zip(table.column_names, numbers, strict=True))).to_pylist()
+    shown = [repr(row) for row in rows]
     columns = {}
     for place, field in enumerate(table.schema):
         columns[field.name] = table.column(place)
         if field.name not in kept and field.type in _INSTEAD:
-            values = [_instead(row, field.name, _INSTEAD[field.type]) for row in rows]
+            some = _INSTEAD[field.type]
+            values = [
+                None if row[field.name] is None else some[_lot(field.name, text, len(some))]
+                for row, text in zip(rows, shown, strict=True)
+            ]
             columns[field.name] = pa.array(values, field.type)
     return pa.table(columns)
 
 
-def _instead(row: Mapping[str, Any], name: str, some: tuple[Any, ...]) -> Any:
-    lot = int.from_bytes(hashlib.sha256(f"{name} {row!r}".encode()).digest()[:8], "big")
-    if row[name] is None:
-        return None
-    listed = some[:2] if lot % 8 < 4 else some[:_ZEROS_AND_NANS] if lot % 8 < 7 else some
-    return listed[(lot >> 8) % len(listed)]
+@functools.lru_cache(maxsize=20_000)  # neighbours have most of their rows in common
+def _lot(name: str, row: str, count: int) -> int:
+    """Which of so many values stands in a column of a row."""
+    lot = int.from_bytes(hashlib.sha256(f"{name} {row}".encode()).digest()[:8], "big")
+    most = 2 if lot % 8 < 4 else _ZEROS_AND_NANS if lot % 8 < 7 else count
+    return (lot >> 8) % min(most, count)
 
 
 def mixed(table: pa.Table, draw: random.Random) -> pa.Table:
@@ -104,15 +109,20 @@ def _world(form: str, seed: str, draw: random.Random) -> World:
     """A world of nasty values: two shuffles that may move nothing, then its neighbours."""
     world = make_world(seed) if form == PLAIN else make_shop(seed)
     kept = {"user", "uid", "order_id", "item_id", *(_keys(world))}
-    base = {name: nasty(rows, kept) for name, rows in world.base.items()}
+    known: dict[int, pa.Table] = {}  # several names mean the same rows
+
+    def made(rows: pa.Table) -> pa.Table:
+        if id(rows) not in known:
+            known[id(rows)] = nasty(rows, kept)
+        return known[id(rows)]
+
+    base = {name: made(rows) for name, rows in world.base.items()}
     shuffles = [
         Side(f"shuffle{i}", {name: mixed(rows, draw) for name, rows in base.items()}, moves=False)
         for i in range(2)
     ]
     sides = [
-        Side(
-            side.name, {name: mixed(nasty(rows, kept), draw) for name, rows in side.rows.items()}, side.moves
-        )
+        Side(side.name, {name: mixed(made(rows), draw) for name, rows in side.rows.items()}, side.moves)
         for side in world.sides
     ]
     return replace(world, base=base, sides=(*shuffles, *sides))
