@@ -1,5 +1,6 @@
 """Profiles of how many rows units have: what is measured, its price, what is kept and what is chosen."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,9 +8,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.audit import registry
+from sfumato.audit.choices import CHOICES
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.plan.prices.price import instruments
 from sfumato.plan.questions.profile import WEIGHT, ladder, profile_question
+from sfumato.plan.questions.sensitivity import Sensitivity
 from sfumato.session import profile as profiles
 from sfumato.testing import seeded
 
@@ -92,6 +96,21 @@ def test_the_noise_is_what_the_price_says():
         kept = profiles.Answer.from_bytes(payload)
     assert [noise.scale for noise in kept.noises] == [4.0, pytest.approx(WEIGHT * 4 / 3)]
     assert found.noise[1].scale == pytest.approx(4 / 3, rel=1e-5)
+
+
+def test_an_audit_sees_a_sensitivity_that_is_too_small(monkeypatch):
+    honest = profiles.instruments
+
+    def bent(question):
+        units, rows = honest(question)
+        return units, replace(rows, sensitivity=Sensitivity(WEIGHT // 12, (WEIGHT // 12) ** 2))
+
+    monkeypatch.setattr(profiles, "instruments", bent)
+    example = next(each for each in CHOICES if each.name == "profile")
+    subject = registry.Subject(example.name, "query", registry._asked(example.pair))
+    with seeded("profile"):
+        (found,) = registry.examined(subject, samples=300, share=0.9999)
+    assert found.verdict == "broken"
 
 
 def test_it_is_bought_once_and_the_best_one_is_used():

@@ -1,10 +1,11 @@
-"""Choices that are audited by name: bought from a ledger again and again, about made-up neighbours."""
+"""Choices and profiles that are audited by name: bought again and again, about made-up neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
+from sfumato.purchase import Purchase
 from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
 from sfumato.session import Session
-from sfumato.session.choices import Offer, choosing, crossing
+from sfumato.session.choices import choosing, crossing
+from sfumato.session.profile import profile_purchase
 from sfumato.session.reading import Reading
 from sfumato.session.vault import Vault
 
@@ -67,25 +70,33 @@ class ChoicePair:
     def __init__(self, example: ChoiceExample) -> None:
         self._example = example
         with closing(example.session("left")) as session:
-            self.loss: PrivacyLoss = example.ask(session).purchase.loss
+            self.loss: PrivacyLoss = example.ask(session).loss
 
-    def draw(self, side: Side, count: int) -> NDArray[np.int64]:
-        """That many choices about one of the tables: the places that were chosen as one number each."""
+    def draw(self, side: Side, count: int) -> NDArray[Any]:
+        """That many answers about one of the tables, as one number each."""
         with closing(self._example.session(side)) as session:
             session.vault = _Remembering.of(session.vault)
-            wanted = self._example.ask(session).purchase
+            wanted = self._example.ask(session)
+            reads = wanted.reads or (wanted.fingerprint,)
             bought = [
                 # A question of its own each time, or the second would be the first again, free.
-                session.buy(replace(wanted, fingerprint=f"draw {number}"))
+                session.buy(replace(wanted, fingerprint=f"draw {number}", reads=reads))
                 for number in range(count)
             ]
-        base = len(_CITIES) + 1
-        return np.array(
-            [
-                sum((place + 1) * base**at for at, place in enumerate(result.answer.places))
-                for result in bought
-            ]
-        )
+        return np.array([self._example.number(result.answer) for result in bought])
+
+
+def _places(choice: Any) -> int:
+    """The places that were chosen, as one number."""
+    base = len(_CITIES) + 1
+    return sum(int(place + 1) * base**at for at, place in enumerate(choice.places))
+
+
+def _heights(answer: Any) -> float:
+    """How full the cell of those with two rows is, units and rows together, in scales of their noise."""
+    return float(
+        sum(noisy[1] / noise.scale for noisy, noise in zip(answer.noisy, answer.noises, strict=True))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class ChoiceExample:
         right: those of the other.
         unit: whose privacy is declared.
         ask: what is bought.
+        number: an answer as a number.
         accountant: what keeps the budget, which decides on the mechanism.
     """
 
@@ -105,8 +117,9 @@ class ChoiceExample:
     left: tuple[Row, ...]
     right: tuple[Row, ...]
     unit: PrivacyUnit
-    ask: Callable[[Session], Offer[Any]]
+    ask: Callable[[Session], Purchase[Any]]
     accountant: Accountant = "basic"
+    number: Callable[[Any], float] = _places
 
     def session(self, side: Side) -> Session:
         """One about the table of a side, with a ledger in memory."""
@@ -137,8 +150,11 @@ def _choices() -> tuple[ChoiceExample, ...]:
     alice: tuple[Row, ...] = tuple((99, city, 10) for city in ("Nice", "Paris"))
     counts = [f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {least}" for least in (9, 6, 3)]
 
-    def common(session: Session) -> Offer[Any]:
-        return choosing(session, "city", 1)
+    def common(session: Session) -> Purchase[Any]:
+        return choosing(session, "city", 1).purchase
+
+    def profile(session: Session) -> Purchase[Any]:
+        return profile_purchase(session, session.tables["visits"], Fraction(2))
 
     return (
         ChoiceExample("choice: most common", rows(2, 3, 0), rows(2, 2, 0), row, common),
@@ -149,7 +165,7 @@ def _choices() -> tuple[ChoiceExample, ...]:
             rows(2, 3, 1),
             rows(2, 2, 1),
             row,
-            lambda session: choosing(session, "city", 2, count=2),
+            lambda session: choosing(session, "city", 2, count=2).purchase,
         ),
         ChoiceExample("choice: most common, zcdp", rows(2, 3, 0), rows(2, 2, 0), row, common, "zcdp"),
         ChoiceExample(
@@ -157,10 +173,11 @@ def _choices() -> tuple[ChoiceExample, ...]:
             (*rows(5, 5, 0), (99, "Lyon", 10)),
             rows(5, 5, 0),
             row,
-            lambda session: crossing(session, counts, 2, 2),
+            lambda session: crossing(session, counts, 2, 2).purchase,
         ),
+        ChoiceExample("profile", rows(2, 2, 0) + alice, rows(2, 2, 0), two, profile, number=_heights),
     )
 
 
 CHOICES: tuple[ChoiceExample, ...] = _choices()
-"""What `registry.run` audits of choices that are bought."""
+"""What `registry.run` audits of choices and profiles that are bought."""

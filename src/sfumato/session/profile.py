@@ -32,7 +32,7 @@ from sfumato.session.payload import Answer
 if TYPE_CHECKING:
     from sfumato.session.session import Session
 
-__all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of"]
+__all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of", "profile_purchase"]
 
 SHARE = Fraction(1, 5)
 """The part of a price that goes into a profile, where a question buys one."""
@@ -150,7 +150,7 @@ def known_profile(session: Session, table: PrivateTable) -> Profile | None:
 
 def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Profile:
     """A profile for this price, or the one that the ledger has."""
-    return _profile(table, session.buy(_purchase(session, table, epsilon)).answer)
+    return _profile(table, session.buy(profile_purchase(session, table, epsilon)).answer)
 
 
 def _question(session: Session, table: PrivateTable) -> Measured:
@@ -166,7 +166,7 @@ def _profile(table: PrivateTable, answer: Answer) -> Profile:
     return Profile.of(table.unit.ceiling, units, weighted, answer.noises)
 
 
-def _purchase(session: Session, table: PrivateTable, epsilon: Fraction) -> Purchase[Answer]:
+def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -> Purchase[Answer]:
     """A noisy profile; of several on record the least noisy.
 
     Privacy:
