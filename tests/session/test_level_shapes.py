@@ -84,13 +84,14 @@ def neighbours(shape: Shape, draw: random.Random, count: int = 3) -> Iterator[li
 def check_moves(shape: Shape, seed: str) -> float:
     """What one unit moves, against what is claimed and paid; the greatest part of a claim that is reached."""
     draw, most = random.Random(seed), 0.0
-    tables = [list(shape.visits), *neighbours(shape, draw)]
-    reads = []
-    for visits in tables:
-        with seeded("the same salt"):
-            asked = shape.session(visits)
-        with asked:
-            quote = asked.sql(shape.text).quote(epsilon=1)
+    tables, reads = list(neighbours(shape, draw)), []
+    names = ["visits", *(f"visits_{number}" for number in range(1, len(tables) + 1))]
+    with seeded("the same salt"):
+        asked = shape.session(*tables)
+    with asked:
+        asked.vault._salts = dict.fromkeys(names, asked.vault._salts["visits"])
+        for name in names:
+            quote = asked.sql(shape.text.replace("visits", name)).quote(epsilon=1)
             reads.append([asked.vault._read(each, 0) for each in quote.recipe.questions])
     claims = sensitivities(quote.measured)
     few: tuple[Any, ...] = ()

@@ -13,7 +13,7 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -100,9 +100,12 @@ class Shape:
             sf.PublicTable("stores", source=pa.table(public), schema={"store": sf.Int()} | text, key="store"),
         )
 
-    def session(self, visits: Iterable[Row] | None = None) -> sf.Session:
-        """A session over the tables."""
-        return sf.Session(*self.tables(visits), budget=sf.Budget(10**9, "1e-6"))
+    def session(self, *more: Iterable[Row]) -> sf.Session:
+        """A session over the tables, and with other private rows in visits_1, visits_2, …"""
+        others = [
+            replace(self.tables(visits)[0], name=f"visits_{number}") for number, visits in enumerate(more, 1)
+        ]
+        return sf.Session(*self.tables(), *others, budget=sf.Budget(10**9, "1e-6"))
 
     # What must come out, where nobody is cut and noise is far below one half.
 
