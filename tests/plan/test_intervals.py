@@ -192,8 +192,8 @@ def test_means_of_large_groups_have_exact_coverage(law: str, confidence: float) 
     for theta in (0.0, 5.0, -8.0):
         inside = within(mean_boxes(law, 5000, theta, confidence), theta)
         check(inside, confidence, confidence)
-        understated = within(mean_boxes(law, 5000, theta, confidence, understate=0.9), theta)
         if confidence in (0.9, 0.95):
+            understated = within(mean_boxes(law, 5000, theta, confidence, understate=0.9), theta)
             with pytest.raises(AssertionError):
                 check(understated, confidence)
 

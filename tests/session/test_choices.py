@@ -284,34 +284,52 @@ def worlds(draws, adjacency):
     return left, others + (person(8) if adjacency == "exchange" else [])
 
 
-def moved(draws, adjacency):
-    """The largest move of one score between neighbours, over what is claimed, for a question of chance."""
-    many = draws.randint(1, 3)
-    unit = sf.PrivacyUnit("person", max_groups=many, max_rows=many + draws.randint(0, 3), adjacency=adjacency)
-    text = draws.choice(["COUNT(*)", "COUNT(cost)", "SUM(cost)", "SUM(cost - 5)", "COUNT(DISTINCT person)"])
-    grouped = draws.random() < 0.7
-    bounding = draws.choice([None, "choose", "reweight"]) if grouped else None
-    sql = f"SELECT {'city, ' if grouped else ''}{text} AS x FROM visits{' GROUP BY city' if grouped else ''}"
-    ledger, scores, salts = sf.ledger.Ledger.open(None), [], {"visits": draws.getrandbits(63)}
-    for rows in worlds(draws, adjacency):
-        names = ("person", "city", "cost")
-        columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
-        types = [pa.int64(), pa.string(), pa.int64()]
-        arrays = [pa.array(columns[name], kind) for name, kind in zip(names, types, strict=True)]
-        source = pa.table([*arrays, pa.array([None] * len(rows), pa.string())], [*names, "ward"])
-        with sf.Session(visits(source, unit), budget=sf.Budget(1), ledger=ledger) as session:
-            session.vault._salts = salts  # the same choices in every run
-            query = session.sql(sql)
-            node = query._planned(Terms.of(bounding=bounding)).recipe.measured
-            scores.append(session.vault._read(node, 0).columns[0])
-    claimed = sensitivity.in_one_group(node.measurements[0], node)
-    return max((abs(a - b) for a, b in zip(*scores, strict=True)), default=0) / claimed
+def worlds_asked(draws, adjacency, count):
+    """Questions of chance: a text, a way of bounding, a salt and two neighbouring tables each."""
+    for number in range(count):
+        many = draws.randint(1, 3)
+        limits = {"max_groups": many, "max_rows": many + draws.randint(0, 3)}
+        text = draws.choice(
+            ["COUNT(*)", "COUNT(cost)", "SUM(cost)", "SUM(cost - 5)", "COUNT(DISTINCT person)"]
+        )
+        grouped = draws.random() < 0.7
+        bounding = draws.choice([None, "choose", "reweight"]) if grouped else None
+        sql = (
+            f"SELECT {'city, ' if grouped else ''}{text} AS x FROM {{}}{' GROUP BY city' if grouped else ''}"
+        )
+        salt, tables = draws.getrandbits(63), []
+        for side, rows in enumerate(worlds(draws, adjacency)):
+            names = ("person", "city", "cost")
+            columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+            types = [pa.int64(), pa.string(), pa.int64()]
+            arrays = [pa.array(columns[name], kind) for name, kind in zip(names, types, strict=True)]
+            source = pa.table([*arrays, pa.array([None] * len(rows), pa.string())], [*names, "ward"])
+            unit = sf.PrivacyUnit("person", adjacency=adjacency, **limits)
+            tables.append(visits(source, unit, name=f"visits_{number}_{side}"))
+        yield sql, bounding, salt, tables
+
+
+def moved(draws, adjacency, count):
+    """The largest moves of one score between neighbours, over what is claimed, for questions of chance."""
+    asked, found = list(worlds_asked(draws, adjacency, count)), []
+    everything = [table for *_, tables in asked for table in tables]
+    with sf.Session(*everything, budget=sf.Budget(1)) as session:
+        for sql, bounding, salt, tables in asked:
+            scores = []
+            for table in tables:
+                session.vault._salts = {table.name: salt}  # the same choices in every run
+                query = session.sql(sql.format(table.name))
+                node = query._planned(Terms.of(bounding=bounding)).recipe.measured
+                scores.append(session.vault._read(node, 0).columns[0])
+            claimed = sensitivity.in_one_group(node.measurements[0], node)
+            found.append(max((abs(a - b) for a, b in zip(*scores, strict=True)), default=0) / claimed)
+    return found
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
 def test_no_unit_moves_a_score_by_more_than_is_claimed(adjacency):
     draws = random.Random(adjacency)
-    found = [moved(draws, adjacency) for _ in range(25)]
+    found = moved(draws, adjacency, 25)
     assert max(found) <= 1
     assert sum(each == 1 for each in found) > 2  # and the claim is not larger than it must be
 

@@ -24,6 +24,7 @@ __all__ = [
     "edge",
     "excess_of",
     "mean_interval",
+    "on_rows",
     "quotient",
     "tail_of_two",
     "variance_interval",
@@ -220,6 +221,28 @@ def excess_of(tail: Floats, risk: float, firm: NDArray[np.bool_]) -> Floats:
         return np.where(firm, np.maximum(np.log(tail) - math.log(risk), -100.0), -1.0)
 
 
+def on_rows(
+    rows: NDArray[np.bool_],
+    elsewhere: tuple[float, float],
+    solve: Callable[..., tuple[Floats, Floats]],
+    *arrays: Floats,
+) -> tuple[Floats, Floats]:
+    """The ends that are solved for on some rows, and what they are elsewhere, where nothing is looked for.
+
+    Args:
+        rows: Which.
+        elsewhere: Both ends on the others.
+        solve: Both ends, of the arrays on these rows; what holds for one row must not depend on another.
+        arrays: With a column for each row, or a single one for all.
+    """
+    low, high = (np.full(rows.shape, end) for end in elsewhere)
+    if rows.any():
+        low[rows], high[rows] = solve(
+            *(each[..., rows] if each.shape[-1] == len(rows) else each for each in arrays)
+        )
+    return low, high
+
+
 def quotient(
     blend: Blend,
     risk: float,
@@ -251,6 +274,18 @@ def quotient(
     sign = np.where(denominator < 0, -1.0, 1.0)
     numerator, denominator = numerator * sign, denominator * sign
     firm = denominator > blend.width(bottom, risk) + least
+    if firm.shape == numerator.shape and not firm.all():
+        return on_rows(
+            firm,
+            (-np.inf, np.inf),
+            lambda above, below, n, d: quotient(
+                blend, risk, top=above, bottom=below, numerator=n, denominator=d, least=least
+            ),
+            top,
+            bottom,
+            numerator,
+            denominator,
+        )
     safe = np.where(firm, denominator, 1.0)
     center = np.where(firm, numerator, 0.0) / safe
     step = np.maximum(blend.reach(top - center * bottom, risk) / safe, np.abs(center) * 2.0**-40 + 1e-300)
@@ -304,14 +339,25 @@ def variance_interval(
     Returns:
         Both ends, not below 0; all of [0, ∞) where n̂ is within 1 and its noise of nothing.
     """
-    low_mu, high_mu = mean_interval(
-        total, count, (noises[0], noises[2]), lower=-half, upper=half, risk=risk * _MEAN_SHARE
-    )
     rest = risk * (1 - _MEAN_SHARE) * (1 - _EPS)
     blend = Blend(noises)
     count_form = np.array([[0.0], [0.0], [1.0]])
-    below = count - (1.0 if sample else 0.0)
     firm = np.maximum(count - 1, 0.0) > blend.width(count_form, rest)
+    if firm.shape == total.shape == squares.shape and not firm.all():
+        return on_rows(
+            firm,
+            (0.0, np.inf),
+            lambda s, q, n: variance_interval(
+                s, q, n, noises, half=half, shift=shift, sample=sample, risk=risk
+            ),
+            total,
+            squares,
+            count,
+        )
+    low_mu, high_mu = mean_interval(
+        total, count, (noises[0], noises[2]), lower=-half, upper=half, risk=risk * _MEAN_SHARE
+    )
+    below = count - (1.0 if sample else 0.0)
     safe, n = np.where(firm, below, 1.0), np.where(firm, count, 1.0)
     s, q = np.where(firm, total, 0.0), np.where(firm, squares, 0.0)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.expressions.facts import Facts
-from sfumato.plan.intervals.forms import Floats, edge, excess_of
+from sfumato.plan.intervals.forms import Floats, edge, excess_of, on_rows
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.aggregates._pairs import EPS, SHARE, Centred, Pair, Pooled, products, size
 from sfumato.plan.questions.aggregates.base import Ends, Estimator, Part, Statistic
@@ -71,6 +71,8 @@ class Together(Estimator):
         zero, unit = np.zeros((1,)), np.ones((1,))
         count = parts[-1]
         firm = np.maximum(count - 1, 0.0) > pool.blend.width(pool.form((zero, zero, zero, unit)), rest)
+        if not firm.all():
+            return on_rows(firm, self.limits, lambda *some: self.interval(some, noises, risk=risk), *parts)
         safe = np.where(firm, count - (1.0 if self.sample else 0.0), 1.0)
         pair = Centred.of(
             (self.half, self.other_half), [np.where(firm, part, 1.0) for part in parts], noises, risk
