@@ -35,8 +35,8 @@ _HOMES = {
         "TreeCounter TruncatedLaplace"
     ),
     "plan.builder": (
-        "col corr count count_distinct covar geometric_mean harmonic_mean max mean median min quantile "
-        "std sum var"
+        "col corr count count_distinct count_if covar geometric_mean harmonic_mean max mean median min "
+        "quantile std sum var"
     ),
     "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text",
     "session": "Session",
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         TruncatedLaplace,
     )
     from sfumato.plan.questions.aggregates.correlation import corr
-    from sfumato.plan.questions.aggregates.count import count, count_distinct
+    from sfumato.plan.questions.aggregates.count import count, count_distinct, count_if
     from sfumato.plan.questions.aggregates.covariance import covar
     from sfumato.plan.questions.aggregates.geometric_mean import geometric_mean
     from sfumato.plan.questions.aggregates.harmonic_mean import harmonic_mean
@@ -159,6 +159,7 @@ __all__ = [
     "corr",
     "count",
     "count_distinct",
+    "count_if",
     "covar",
     "dossier",
     "engines",

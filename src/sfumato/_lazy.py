@@ -33,8 +33,21 @@ def lazy(
         if name in public:
             return import_module(f"{path}.{name}")
         if name not in home_of:
-            raise AttributeError(f"module {path!r} has no attribute {name!r}")
+            raise _unknown(path, name, package["__all__"])
         package[name] = value = getattr(import_module(f"{path}.{home_of[name]}"), name)
         return value
 
     return load, lambda: sorted(package["__all__"])
+
+
+def _unknown(path: str, name: str, known: list[str]) -> AttributeError:
+    """The error of a name that a package does not have, with the nearest one."""
+    if name.startswith("_"):  # what tools look for; nobody wrote it
+        return AttributeError(f"module {path!r} has no attribute {name!r}")
+    from difflib import get_close_matches
+
+    from sfumato.errors import UnknownName
+
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return UnknownName(f"module {path!r} has no attribute {name!r}.{hint}")

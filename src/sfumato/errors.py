@@ -3,6 +3,7 @@
 ```
 SfumatoError
 ├── InvalidParameter      a public parameter is unusable (also a ValueError)
+│   └── UnknownName       there is no method, function or name like this one (also an AttributeError)
 ├── InvalidValue          a private value cannot be used: shape, NaN, infinity, overflow (also a ValueError)
 ├── UnsupportedLoss       this accountant, filter or operation has no proven rule for that loss
 ├── NotCertified          a figure could not be computed with a proven error bound, so none is given
@@ -48,6 +49,7 @@ __all__ = [
     "SourceUnusable",
     "Spent",
     "TimedOut",
+    "UnknownName",
     "UnsupportedLoss",
 ]
 
@@ -62,6 +64,10 @@ class InvalidParameter(SfumatoError, ValueError):
     """A public parameter is unusable; the message names it and says what would work."""
 
     code = "invalid_parameter"
+
+
+class UnknownName(InvalidParameter, AttributeError):
+    """There is no such method, function or name; the message gives the nearest one."""
 
 
 class InvalidValue(SfumatoError, ValueError):

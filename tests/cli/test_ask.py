@@ -217,3 +217,24 @@ def test_explain_says_it_in_words_and_in_json(cli):
     assert {each["failure"] for each in beliefs} == {1e-5}
     assert cli("explain", "zero").code == 2
     assert cli("explain", "-1").code == 2
+
+
+def test_histogram_and_crosstab_answer_like_their_sql(hospital, cli):
+    binned = cli("histogram", "age", "--bins", "0,30,60", "--epsilon", "0.3", "--json")
+    assert binned.code == 0, binned.err
+    rows = json.loads(binned.out)["rows"]
+    assert [(row["age_from"], row["age_to"]) for row in rows] == [(0, 30), (30, 60)]
+    pairs = json.loads(cli("crosstab", "city", "age", "--table", "visits", "--epsilon", "0.3", "--json").out)
+    assert pairs["columns"] == ["city", "age", "count"]
+    text = "SELECT city, age, COUNT(*) AS n FROM visits GROUP BY city, age"
+    assert json.loads(cli("query", text, "--epsilon", "0.3", "--json").out)["free"]
+    for arguments, words in (
+        (("histogram", "age"), "Give a price"),
+        (("histogram", "age", "--bins", "many", "--epsilon", "1"), "--bins takes"),
+        (("histogram", "city", "--epsilon", "1"), "value_counts"),
+        (("crosstab", "city", "agge", "--epsilon", "1"), "Did you mean age?"),
+        (("crosstab", "city", "age", "--table", "visit", "--epsilon", "1"), "There is no table"),
+    ):
+        failed = cli(*arguments)
+        assert failed.code != 0
+        assert words in " ".join(failed.err.split()), failed.err

@@ -16,6 +16,7 @@ from sfumato.cli import (
     ask,
     attack,
     audit,
+    counts,
     dossier,
     lab,
     ledger,
@@ -93,6 +94,8 @@ app.command("schema")(tables.schema)
 app.command("prepare")(prepare.prepare)
 app.command("quote")(ask.quote)
 app.command("query")(ask.query)
+app.command("histogram")(counts.histogram)
+app.command("crosstab")(counts.crosstab)
 app.command("explain")(words.explain)
 app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")

@@ -7,6 +7,8 @@ import io
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,11 +45,12 @@ from sfumato.errors import InvalidParameter
 from sfumato.render import definitions, key, shown, with_bar
 
 if TYPE_CHECKING:
+    from sfumato.catalog import Catalog
     from sfumato.ledger import Balance
     from sfumato.plan.prices.quoting import Quote
-    from sfumato.session import Release
+    from sfumato.session import Query, Release, Session
 
-__all__ = ["Format", "query", "quote"]
+__all__ = ["Format", "FormatOption", "OutputOption", "Writing", "answer_question", "query", "quote"]
 
 
 class Format(StrEnum):
@@ -57,6 +60,15 @@ class Format(StrEnum):
     CSV = "csv"
     JSON = "json"
     PARQUET = "parquet"
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", help="How to write the answer; else as the name of --output says."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to a file.")
+]
 
 
 @reported
@@ -114,13 +126,8 @@ def query(
     bounding: BoundingOption = None,
     touched: TouchedOption = False,
     param: ParameterOption = None,
-    format_: Annotated[
-        Format | None,
-        typer.Option("--format", help="How to write the answer; else as the name of --output says."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to a file.")
-    ] = None,
+    format_: FormatOption = None,
+    output: OutputOption = None,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     analyst: AnalystOption = None,
@@ -138,21 +145,56 @@ def query(
         bounding=bounding,
         touched=touched,
     )
-    wanted = _format(format_, output, json_)
+    catalog = read_catalog(config, ledger, analyst)
+    answer_question(
+        lambda session: session.sql(asked.text, asked.parameters),
+        lambda: asked.dataset(catalog),
+        catalog,
+        asked.pricing,
+        Writing(format_, output, json_),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How an answer is to be written, as the flags say."""
+
+    format_: Format | None
+    output: Path | None
+    json_: bool
+
+
+def answer_question(
+    make: Callable[[Session], Query],
+    dataset: Callable[[], str],
+    catalog: Catalog,
+    pricing: Mapping[str, Any],
+    writing: Writing,
+) -> None:
+    """Pay for a question, release it and write the answer.
+
+    Args:
+        make: Makes the question.
+        dataset: Says whose budget it draws on, or refuses.
+        catalog: The steward's file.
+        pricing: What `release` takes.
+        writing: How to write it.
+    """
+    output, json_ = writing.output, writing.json_
+    wanted = _format(writing.format_, output, json_)
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
     if output is not None:
         _check_writable(output)  # before anything is paid
-    catalog = read_catalog(config, ledger, analyst)
-    with spinner("asking", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
-        query = session.sql(asked.text, asked.parameters)
+    with spinner("asking", quiet=json_), open_session(catalog, dataset()) as session:
+        query = make(session)
         balance = session.balance(session.dataset_of(query.report).name)
         if query.explain:
-            priced = query.quote(**asked.pricing)
+            priced = query.quote(**pricing)
         else:
-            release = query.release(**asked.pricing)
+            release = query.release(**pricing)
             balance = session.balance(session.dataset_of(query.report).name)
-            answer = _Answer(release, balance, confidence)
+            answer = _Answer(release, balance, pricing["confidence"])
     if query.explain:
         _say_quote(priced, balance, json_=json_)
         return

@@ -27,6 +27,8 @@ __all__ = [
     "Question",
     "SqlArgument",
     "TouchedOption",
+    "check_priced",
+    "pricing_of",
     "question_of",
 ]
 
@@ -116,8 +118,7 @@ class Question:
         from sfumato.sql.text.dialects import understand
 
         asked = understand(self.text, self.parameters)
-        if self.pricing["epsilon"] is None and self.pricing["error"] is None and asked.epsilon is None:
-            raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
+        check_priced(self.pricing, asked.epsilon)
         known = {table.name.lower(): table.dataset for table in catalog.tables}
         for source in asked.select.find_all(exp.Table):
             if source.name.lower() in known:
@@ -141,9 +142,32 @@ def question_of(
     touched: bool,
 ) -> Question:
     """What the flags of `quote` and `query` say together."""
+    pricing = pricing_of(
+        epsilon=epsilon,
+        delta=delta,
+        error=error,
+        confidence=confidence,
+        bounds=bounds,
+        bounding=bounding,
+        touched=touched,
+    )
+    return Question(_text(sql), _parameters(params), pricing)
+
+
+def pricing_of(
+    *,
+    epsilon: str | None,
+    delta: str | None,
+    error: list[str] | None,
+    confidence: str,
+    bounds: Bounds | None,
+    bounding: Bounding | None,
+    touched: bool,
+) -> dict[str, Any]:
+    """What `quote` and `release` take, as the flags say."""
     if epsilon is not None and error:
         raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50; not both.")
-    pricing = {
+    return {
         "epsilon": epsilon,
         "delta": delta,
         "error": _wanted(error),
@@ -152,7 +176,12 @@ def question_of(
         "bounding": None if bounding is None else bounding.value,
         "touched": touched,
     }
-    return Question(_text(sql), _parameters(params), pricing)
+
+
+def check_priced(pricing: dict[str, Any], named: object = None) -> None:
+    """Refuse a question without a price, unless its text names one."""
+    if pricing["epsilon"] is None and pricing["error"] is None and named is None:
+        raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
 
 
 def _text(sql: str | None) -> str:

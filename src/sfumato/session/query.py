@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.numeric.exact import Rational
+from sfumato.plan.expressions.names import no_method
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.needs import ready
+from sfumato.plan.questions.terms import Col
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
+from sfumato.plan.shaping import first, keep, put_in_order
 from sfumato.purchase import Bought, Purchase, check_access
 from sfumato.render import is_text
 from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
@@ -34,6 +37,15 @@ if TYPE_CHECKING:
 __all__ = ["Query", "answered"]
 
 Groups: TypeAlias = tuple[tuple[Any, ...], ...]
+
+_RELEASED = "Release it first: .release(epsilon=0.5) gives a result that has table, to_pandas() and plot()."
+_HABITS: dict[str, str] = {
+    **dict.fromkeys(("collect", "execute", "run", "fetch", "fetchall", "fetchone", "show"), _RELEASED),
+    **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "df", "table", "plot", "interval"), _RELEASED),
+    **dict.fromkeys(("order_by", "sort_values"), 'Write .sort("n", descending=True).'),
+    **dict.fromkeys(("cost", "price", "explain_analyze"), "Write .quote(epsilon=0.5), which is free."),
+    "tail": 'Sort the other way round: .sort("n").head(5).',
+}
 
 
 class Query:
@@ -67,6 +79,41 @@ class Query:
     def priced(self) -> bool:
         """Whether the text names its own price."""
         return self._asking.epsilon is not None or self._asking.delta is not None
+
+    def __getattr__(self, name: str) -> Any:
+        raise no_method(self, "A question", name, _HABITS)
+
+    def sort(self, *columns: str, descending: bool | Sequence[bool] = False) -> Query:
+        """The same question with its groups in the order of these columns of the result. Free.
+
+        Args:
+            *columns: Keys or released values.
+            descending: Whether the greatest come first; or for each column whether they do.
+
+        Raises:
+            QueryRefused: if the result has no such column, or only the first groups are left.
+        """
+        each = [descending] * len(columns) if isinstance(descending, bool) else list(descending)
+        if not columns or len(each) != len(columns):
+            raise InvalidParameter('sort takes columns of the result: sort("n", descending=True).')
+        return self._shaped(put_in_order(self._asking.plan, columns, each))
+
+    def head(self, n: int = 5) -> Query:
+        """The same question with the first groups alone, of those that are released. Free."""
+        return self._shaped(first(self._asking.plan, n))
+
+    def limit(self, n: int = 5) -> Query:
+        """The same as `head`."""
+        return self.head(n)
+
+    def filter(self, *conditions: Col) -> Query:
+        """The same question with those groups alone whose released values satisfy all of these. Free."""
+        if not all(isinstance(condition, Col) for condition in conditions):
+            raise InvalidParameter('filter takes conditions such as col("n") >= 100.')
+        return self._shaped(keep(self._asking.plan, [condition.expression for condition in conditions]))
+
+    def _shaped(self, plan: Plan) -> Query:
+        return Query(self._session, replace(self._asking, plan=plan), self.text)
 
     def belongs_to(self, session: Session) -> bool:
         """Whether it was made by this session: its units and limits are those of that session's tables."""

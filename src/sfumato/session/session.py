@@ -16,6 +16,7 @@ from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.builder import Selection
+from sfumato.plan.expressions.names import nearest
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
@@ -26,6 +27,7 @@ from sfumato.session.release import Release
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 from sfumato.sql.text.parameters import Values
+from sfumato.sql.views import joined_view
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
@@ -178,11 +180,17 @@ class Session:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""
         known = {spelling.lower(): spelling for spelling in self.tables}
         if str(name).lower() not in known:
-            raise QueryRefused(f"There is no table {str(name)[:60]!r}.", f"Tables: {', '.join(self.tables)}.")
+            raise QueryRefused(
+                f"There is no table {str(name)[:60]!r}.", nearest(str(name), list(self.tables), "Tables")
+            )
         table = self.tables[known[name.lower()]]
         if not isinstance(table, PrivateTable):
             raise QueryRefused(f"{table.name} is public: read it directly.", "Ask a private table.")
-        return Selection(table, lambda report: Query(self, report))
+        return Selection(
+            table,
+            lambda report: Query(self, report),
+            related=lambda joins: joined_view(self.tables, table.name, joins),
+        )
 
     def most_common(
         self,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-__all__ = ["in_sql", "nearest", "unused"]
+from sfumato.errors import UnknownName
+
+__all__ = ["in_sql", "nearest", "no_method", "unused"]
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
@@ -54,3 +56,19 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
     if not first:
         return ""
     return f"{kind}: {', '.join(first)}{', …' if len(every) > len(first) else ''}."
+
+
+def no_method(owner: object, called: str, name: str, habits: Mapping[str, str]) -> AttributeError:
+    """The error of a method or attribute that an object of ours does not have, with the nearest one.
+
+    Args:
+        owner: The object.
+        called: What the analyst calls it.
+        name: What was asked for.
+        habits: What to write instead of names that other libraries have.
+    """
+    if name.startswith("_"):  # what tools look for; nobody wrote it
+        return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    known = [attribute for attribute in dir(type(owner)) if not attribute.startswith("_")]
+    fix = habits.get(name) or nearest(name, known, "There are", listed=sorted(known))
+    return UnknownName(f"{called} has no {name[:60]}. {fix}".strip())

@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
 
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.plan.expressions.names import nearest, no_method
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
+from sfumato.plan.questions.accessors import Dates, Texts
 from sfumato.plan.questions.nodes import AggregateCall, AggregateName
 
-__all__ = ["Agg", "Col", "col", "expression_of", "one", "two"]
+__all__ = ["Agg", "Col", "col", "expression_of", "level_of", "one", "two"]
 
+Name: TypeAlias = str  # in a class with a method `str`
 Value: TypeAlias = "Col | bool | int | float | str | datetime.date | None"
+
+_KINDS: Final = {
+    **dict.fromkeys((int, "int", "integer"), "to_integer"),
+    **dict.fromkeys((float, "float", "double"), "to_float"),
+    **dict.fromkeys((str, "str", "text"), "to_text"),
+    **dict.fromkeys((bool, "bool", "boolean"), "to_boolean"),
+    **dict.fromkeys((datetime.date, "date"), "to_date"),
+}
+_HABITS: Final = {
+    "isin": "Write is_in([…]).",
+    "isna": "Write is_null().",
+    "isnull": "Write is_null().",
+    "notna": "Write is_not_null().",
+    "fillna": "Write fill_null(value).",
+    "astype": "Write cast(float).",
+    "avg": "Write mean().",
+    "nunique": "Write n_unique().",
+    "unique": 'Groups are found for a price: s.table("t").unique("x"); or count them: n_unique().',
+    "value_counts": 'Write s.table("t").value_counts("x").',
+    "floordiv": "Write //.",
+    "name": 'Write alias("name").',
+}
+_AGG_HABITS: Final = {
+    "over": "Aggregates are of groups; shares and ranks of released groups are free in SQL.",
+    "filter": 'Write sf.count_if(condition), or sf.col("x").where(condition).sum().',
+    "round": "Round the released numbers: r.to_pandas().round().",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,9 +53,14 @@ class Col:
     """An expression over the columns of a table, made with Python's operators: `col("age") >= 18`.
 
     Use `&`, `|` and `~` between conditions, in parentheses: `(col("age") >= 18) & (col("sex") == "M")`.
+
+    Attributes:
+        expression: What it computes.
+        name: What a group or a new column made of it is called, where `alias` said so.
     """
 
     expression: Expression
+    name: Name | None = None
 
     def __add__(self, other: Value) -> Col:
         return self._with("add", other)
@@ -88,6 +125,26 @@ class Col:
     def __bool__(self) -> bool:
         raise InvalidParameter("Write & | ~ between conditions, in parentheses, instead of and, or, not.")
 
+    def __abs__(self) -> Col:
+        return self.abs()
+
+    def __getattr__(self, name: Name) -> Col:
+        raise no_method(self, "A column", name, _HABITS)
+
+    def alias(self, name: Name) -> Col:
+        """The same under a name, for `group_by` and `with_columns`."""
+        return replace(self, name=name)
+
+    @property
+    def dt(self) -> Dates:
+        """What can be made of dates: `col("day").dt.month()`."""
+        return Dates(self)
+
+    @property
+    def str(self) -> Texts:
+        """What can be made of texts: `col("city").str.to_uppercase()`."""
+        return Texts(self)
+
     def is_in(self, values: Iterable[Any]) -> Col:
         """Whether it is one of these constants."""
         return Col(Call("in", (self.expression, *(literal(value) for value in values))))
@@ -100,22 +157,99 @@ class Col:
         """Whether it is missing."""
         return Col(call("is_null", self.expression))
 
+    def is_not_null(self) -> Col:
+        """Whether it is present."""
+        return ~self.is_null()
+
+    def where(self, condition: Col) -> Col:
+        """The value where the condition holds, else missing: what an aggregate then leaves out."""
+        return Col(call("case", _expression(condition), self.expression, Literal(None, None)))
+
+    def abs(self) -> Col:
+        """Its size."""
+        return self.apply("abs")
+
+    def floor(self) -> Col:
+        """The greatest whole number that is not above it."""
+        return self.apply("floor")
+
+    def ceil(self) -> Col:
+        """The least whole number that is not below it."""
+        return self.apply("ceil")
+
+    def round(self, decimals: int = 0) -> Col:
+        """It, rounded to so many decimals."""
+        return self.apply("round", *((decimals,) if decimals else ()))
+
+    def cast(self, kind: object) -> Col:
+        """As another type, `int`, `float`, `str`, `bool` or `datetime.date`; missing where it is none.
+
+        Raises:
+            InvalidParameter: for any other type.
+        """
+        if kind not in _KINDS:
+            fix = nearest(f"{kind}", ["int", "float", "str", "bool", "date"], "Types")
+            raise InvalidParameter(f"cast has no type {f'{kind}'[:40]!r}. {fix}")
+        return self.apply(_KINDS[kind])
+
+    def sum(self) -> Agg:
+        """Its sum, for `agg`."""
+        return one("sum", self)
+
+    def mean(self) -> Agg:
+        """Its mean, for `agg`."""
+        return one("mean", self)
+
+    def min(self) -> Agg:
+        """Its least value, for `agg`."""
+        return one("min", self)
+
+    def max(self) -> Agg:
+        """Its greatest value, for `agg`."""
+        return one("max", self)
+
+    def median(self) -> Agg:
+        """Its middle value, for `agg`."""
+        return self.quantile(Fraction(1, 2))
+
+    def quantile(self, level: Rational) -> Agg:
+        """The value that this part of all does not exceed, for `agg`."""
+        return Agg((AggregateCall("quantile", self.expression, level=level_of(level)),), Column("a0"))
+
+    def std(self) -> Agg:
+        """Its standard deviation, for `agg`."""
+        return one("std_samp", self)
+
+    def var(self) -> Agg:
+        """Its variance, for `agg`."""
+        return one("var_samp", self)
+
+    def count(self) -> Agg:
+        """In how many rows it is present, for `agg`."""
+        return one("count", self)
+
+    def n_unique(self) -> Agg:
+        """How many distinct values it has, for `agg`; of the privacy unit's column, how many units."""
+        return one("count_distinct", self)
+
     def fill_null(self, value: Value) -> Col:
         """The value, or this one where it is missing."""
         return self._with("coalesce", value)
 
-    def apply(self, function: str, *arguments: Value) -> Col:
+    def apply(self, function: Name, *arguments: Value) -> Col:
         """Any function of the list in the SQL guide, by name: `col("day").apply("year")`."""
-        return Col(Call(function, (self.expression, *(_expression(argument) for argument in arguments))))
+        return Col(
+            Call(function.lower(), (self.expression, *(_expression(argument) for argument in arguments)))
+        )
 
     def clip(self, lower: Value, upper: Value) -> Col:
         """The value held within bounds, which lets a column without declared bounds be summed."""
         return Col(call("least", call("greatest", self.expression, _expression(lower)), _expression(upper)))
 
-    def _with(self, function: str, other: object) -> Col:
+    def _with(self, function: Name, other: object) -> Col:
         return Col(call(function, self.expression, _expression(other)))
 
-    def _after(self, function: str, other: object) -> Col:
+    def _after(self, function: Name, other: object) -> Col:
         return Col(call(function, _expression(other), self.expression))
 
     __hash__ = None  # type: ignore[assignment]
@@ -144,10 +278,19 @@ class Agg:
     Attributes:
         calls: The aggregates in it.
         expression: What is made of them, over `a0`, … in their order.
+        name: What it is called, where `alias` said so.
     """
 
     calls: tuple[AggregateCall, ...]
     expression: Expression
+    name: str | None = None
+
+    def __getattr__(self, name: str) -> Agg:
+        raise no_method(self, "An aggregate", name, _AGG_HABITS)
+
+    def alias(self, name: str) -> Agg:
+        """The same under a name, for `agg`."""
+        return replace(self, name=name)
 
     def __add__(self, other: Agg | float) -> Agg:
         return _joined("add", self, other)
@@ -197,6 +340,18 @@ def _shifted(expression: Expression, by: int) -> Expression:
     if isinstance(expression, Literal):
         return expression
     return Call(expression.function, tuple(_shifted(argument, by) for argument in expression.arguments))
+
+
+def level_of(level: Rational) -> Fraction:
+    """The level of a quantile.
+
+    Raises:
+        InvalidParameter: unless 0 ≤ level ≤ 1.
+    """
+    exact = as_fraction(level, "level")
+    if not 0 <= exact <= 1:
+        raise InvalidParameter(f"The level of a quantile must lie between 0 and 1, not {show(exact)}.")
+    return exact
 
 
 def one(function: AggregateName, argument: str | Col | None) -> Agg:

@@ -28,7 +28,7 @@ from sfumato.sql.refusals import ANY_UNIT, refuse, refused
 from sfumato.sql.shape_refusals import SUBQUERIES
 from sfumato.sql.text.statement import read
 
-__all__ = ["parse", "parse_tree"]
+__all__ = ["only_used", "parse", "parse_tree"]
 
 _READ = {
     *("expressions", "from_", "joins", "with_", "where", "group", "having", "order", "limit", "offset"),
@@ -77,7 +77,7 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Plan:
         columns = selected(select, scope)
     check_aggregated(select, columns, scope)
     with scope.relation.in_words():
-        plan = _pruned(_plan(select, columns, scope, levels), tables)
+        plan = only_used(_plan(select, columns, scope, levels), tables)
         plan.check(strict=strict)
         return plan
 
@@ -128,7 +128,7 @@ def _check_crowds(
         raise scope.relation.refused(SUBQUERIES["persons"])
 
 
-def _pruned(plan: Plan, tables: Known) -> Plan:
+def only_used(plan: Plan, tables: Known) -> Plan:
     """The same with only those columns of the source that the question looks at."""
     node = plan.report.child
     if isinstance(node.source, Scan):

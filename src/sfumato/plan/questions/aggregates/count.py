@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.tree import Literal as Constant
+from sfumato.plan.expressions.tree import call, literal
 from sfumato.plan.questions.aggregates.base import (
     Linear,
     Part,
@@ -21,7 +23,7 @@ from sfumato.plan.questions.bounding import Bounding, Scope
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.terms import Agg, Col, one
 
-__all__ = ["STATISTICS", "count", "count_distinct"]
+__all__ = ["STATISTICS", "count", "count_distinct", "count_if"]
 
 _MOST = 2**40
 
@@ -146,6 +148,17 @@ STATISTICS = (Count("count", ("COUNT",)), CountUnits("count_distinct", ()), Coun
 def count(column: str | Col | None = None) -> Agg:
     """The number of rows, or of rows where the column is present."""
     return one("count", column)
+
+
+def count_if(condition: Col) -> Agg:
+    """The number of rows for which a condition holds: `count_if(col("age") >= 65)`.
+
+    Raises:
+        InvalidParameter: if it is no condition over columns.
+    """
+    if not isinstance(condition, Col):
+        raise InvalidParameter('count_if takes a condition such as col("age") >= 65.')
+    return one("count", Col(call("case", condition.expression, literal(1), Constant(None, None))))
 
 
 def count_distinct(column: str | Col) -> Agg:

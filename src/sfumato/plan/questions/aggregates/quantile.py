@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.errors import InvalidParameter
-from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.questions.aggregates.base import Statistic
 from sfumato.plan.questions.nodes import AggregateCall
-from sfumato.plan.questions.terms import Agg, Col, expression_of, one
+from sfumato.plan.questions.terms import Agg, Col, expression_of, level_of, one
 
 __all__ = ["STATISTICS", "Quantile", "max", "median", "min", "quantile"]
 
@@ -69,10 +68,7 @@ def quantile(column: str | Col, level: Rational) -> Agg:
     Raises:
         InvalidParameter: unless 0 ≤ level ≤ 1.
     """
-    exact = as_fraction(level, "level")
-    if not 0 <= exact <= 1:
-        raise InvalidParameter(f"The level of a quantile must lie between 0 and 1, not {show(exact)}.")
-    return Agg((AggregateCall("quantile", expression_of(column), level=exact),), Column("a0"))
+    return Agg((AggregateCall("quantile", expression_of(column), level=level_of(level)),), Column("a0"))
 
 
 def median(column: str | Col) -> Agg:
