@@ -37,11 +37,19 @@ def engine():
     connection.close()
 
 
+def lowered(expressions) -> str:
+    return ", ".join(f"{lower_expression(each).sql('duckdb')} AS c{i}" for i, each in enumerate(expressions))
+
+
 def run(engine, expressions, table: str) -> pa.Table:
-    columns = ", ".join(
-        f"{lower_expression(each).sql('duckdb')} AS c{i}" for i, each in enumerate(expressions)
-    )
-    return engine.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
+    return engine.sql(f"SELECT {lowered(expressions)} FROM {table}").to_arrow_table()
+
+
+@functools.cache
+def forty(name: str) -> tuple[list[tuple[Expression, Facts]], str]:
+    """Calls of a function with what they are in SQL: made once, asked about rows of both kinds."""
+    found = accepted(name, 40)
+    return found, lowered([each for each, _ in found])
 
 
 def test_every_function_is_exercised():
@@ -51,8 +59,8 @@ def test_every_function_is_exercised():
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_no_row_makes_the_engine_raise(engine, name):
-    found = accepted(name, 40)
-    assert run(engine, [each for each, _ in found], "nasty").num_rows == 200
+    found, columns = forty(name)
+    assert engine.sql(f"SELECT {columns} FROM nasty").to_arrow_table().num_rows == 200
     conditions = [each for each, facts in found if facts.kind == "boolean"]
     for each in conditions[:5]:
         engine.execute(f"SELECT count(*) FROM nasty WHERE {lower_expression(each).sql('duckdb')}").fetchall()
@@ -60,8 +68,8 @@ def test_no_row_makes_the_engine_raise(engine, name):
 
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_results_lie_within_the_facts(engine, name):
-    found = accepted(name, 40)
-    table = run(engine, [each for each, _ in found], "inside")
+    found, columns = forty(name)
+    table = engine.sql(f"SELECT {columns} FROM inside").to_arrow_table()
     for i, (expression, facts) in enumerate(found):
         check(table[f"c{i}"], facts, expression)
 
@@ -162,6 +170,11 @@ def spells_a_fraction(expression: Expression) -> bool:
     return any(spells_a_fraction(each) for each in expression.arguments)
 
 
+@functools.cache
+def arrays_inside() -> dict[str, np.ndarray]:
+    return arrays(inside())
+
+
 def arrays(table: pa.Table) -> dict[str, np.ndarray]:
     columns = {}
     for name in table.column_names:
@@ -173,7 +186,7 @@ def arrays(table: pa.Table) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("name", sorted(CALLS.keys() - {"float_to_text"}))
 @pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.stats)])
 def test_compute_agrees_with_the_engine(engine, name, count):
-    columns = arrays(inside())
+    columns = arrays_inside()
     found = [each for each in accepted(name, count, seed=1) if not spells_a_fraction(each[0])]
     assert found
     table = run(engine, [each for each, _ in found], "inside")
