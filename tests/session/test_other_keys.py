@@ -379,30 +379,39 @@ def test_the_column_that_says_what_a_row_is_about_takes_a_free_name() -> None:
         assert public.table.column_names == ["sex", "n"]
 
 
-def missed(mechanism: str, shrunk: float = 1.0) -> float:
-    """How often the number before noise is outside its 90% bars, over all rows of many answers."""
-    outside: list[bool] = []
+def drawn(mechanism: str) -> tuple[Any, list[tuple[Any, list[float]]]]:
+    """A quote, and many answers at its price, each with its numbers before noise."""
     with session(budget=sf.Budget(epsilon=10, delta="0.01")) as asked, seeded(mechanism):
         text = "SELECT country, city, COUNT(*) AS n FROM t GROUP BY ROLLUP (country, city)"
         quote = asked.sql(text).quote(epsilon=4, delta="1e-3", mechanism=mechanism)
         read = asked.vault._read(quote.measured, 0)
     (tool,) = instruments(quote.measured)
+    answers = []
     for number in range(120):
         with seeded(f"{mechanism} {number}"):
             answer = answered(quote, lambda place, over: read)
+        (exact_ones,) = on_lines(read, lines_of(quote.measured, answer.groups or ()))
+        answers.append((answer, [float(true * tool.unit) for true in exact_ones]))
+    return quote, answers
+
+
+def missed(quote: Any, answers: list[tuple[Any, list[float]]], shrunk: float = 1.0) -> float:
+    """How often the number before noise is outside its 90% bars, over all rows of many answers."""
+    outside: list[bool] = []
+    for answer, exact_ones in answers:
         noises = tuple(replace(each, scale=each.scale * shrunk) for each in answer.noises)
         ends = Release(quote, replace(answer, noises=noises), cast(Any, None), free=True).interval(0.9)
-        (exact_ones,) = on_lines(read, lines_of(quote.measured, answer.groups or ()))
         bars = zip(exact_ones, ends["n_low"].to_pylist(), ends["n_high"].to_pylist(), strict=True)
-        outside += [not low <= float(true * tool.unit) <= high for true, low, high in bars]
+        outside += [not low <= true <= high for true, low, high in bars]
     return float(np.mean(outside))
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_bars_of_all_rows_hold(mechanism: str) -> None:
     """Rows of other keys have no bias of selection, and found ones none in their sums."""
-    assert missed(mechanism) < 0.15  # 0.1, and four times how much the mean of 120 answers spreads
-    assert missed(mechanism, shrunk=0.4) > 0.15
+    quote, answers = drawn(mechanism)
+    assert missed(quote, answers) < 0.15  # 0.1, and four times how much the mean of 120 answers spreads
+    assert missed(quote, answers, shrunk=0.4) > 0.15
 
 
 def test_the_quote_says_what_there_will_be_and_an_error_cannot_be_asked_for() -> None:
