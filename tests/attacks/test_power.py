@@ -16,6 +16,7 @@ from sfumato.attacks.singling import singling_out
 from sfumato.random import simulation
 
 SHAPES = [(10, 2), (40, 3), (40, 20), (150, 12), (500, 4)]
+FEW = [shape for shape in SHAPES if shape != (40, 20)]  # the widest takes longest: in `make stats`
 SHARES = [0.1, 0.3]
 
 
@@ -61,12 +62,12 @@ def answered(name, seeds, sizes=(4, 16, 60), shares=(0.1, 0.3, 1.0)):
 
 
 def test_no_attack_on_a_table_gives_an_all_clear_where_a_leak_is_planted():
-    said = judged(1)
+    said = judged(1, FEW)
     cleared = sum(count for (_, works), count in said.items() if works is False)
-    # 90 tables and attacks; each may be missed once in fifty times though all of its twins were noticed.
+    # 72 tables and attacks; each may be missed once in fifty times though all of its twins were noticed.
     assert cleared <= 2
     for name in TABLES:
-        assert sum(said[name, works] for works in (True, False, None)) >= len(SHARES) * (len(SHAPES) - 1)
+        assert sum(said[name, works] for works in (True, False, None)) >= len(SHARES) * (len(FEW) - 1)
         assert name == "homogeneity" or said[name, True] > 0
 
 

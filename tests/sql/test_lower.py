@@ -131,11 +131,17 @@ def make_rows(draw: random.Random, count: int) -> list[dict[str, Any]]:
     ]
 
 
+@functools.cache
+def opened() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 2})
+
+
 def connect(rows: list[dict[str, Any]]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
+    """A connection whose table holds these rows, until the next call."""
+    connection = opened()
     connection.register("source", pa.Table.from_pylist(rows, schema=ARROW))
-    connection.execute('CREATE TABLE "visits" AS SELECT *, who AS "sfumato unit" FROM source')
+    connection.execute('CREATE OR REPLACE TEMP TABLE "visits" AS SELECT *, who AS "sfumato unit" FROM source')
+    connection.unregister("source")
     return connection
 
 
@@ -191,13 +197,13 @@ def key_of(key: Key, row: dict[str, Any]) -> Any:
 
 
 def reference(rows: list[dict[str, Any]], measured: Measured) -> dict[tuple[Any, ...], tuple[int, ...]]:
-    unit = measured.unit
+    unit, combinations = measured.unit, set(measured.combinations)
     kept = []
     for row in rows:
         if measured.predicate is not None and (row["age"] is None or row["age"] < 30):
             continue
         key = tuple(key_of(each, row) for each in measured.keys)
-        if key not in set(measured.combinations) or (unit.column is not None and row[unit.column] is None):
+        if key not in combinations or (unit.column is not None and row[unit.column] is None):
             continue
         kept.append((key, row))
     sizes: dict[Any, int] = {}

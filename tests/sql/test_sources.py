@@ -80,8 +80,13 @@ def split(rows: list[dict[str, Any]]) -> Rows:
     return list(zip(whose, shown, strict=True))
 
 
+@functools.lru_cache(maxsize=4)
+def text_of(source: Source) -> str:
+    return statement(source).sql("duckdb")
+
+
 def run(connection: duckdb.DuckDBPyConnection, source: Source) -> Rows:
-    found = connection.sql(statement(source).sql("duckdb")).to_arrow_table()
+    found = connection.sql(text_of(source)).to_arrow_table()
     return split(found.to_pylist())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.engines import DuckDB
+from sfumato.engines import DuckDB, engine
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect, Digest
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.testing import check_engine
@@ -71,7 +71,7 @@ BENT: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_an_honest_engine_passes():
-    check_engine(lambda: DuckDB(threads=1))
+    check_engine(lambda: engine("duckdb", threads=2))
 
 
 def test_the_other_digest_passes():
