@@ -33,7 +33,7 @@ from sfumato.sql.read.parse import parse
 from sfumato.sql.write.lower import lower
 from sfumato.testing.statistics import ALPHA, assert_discrete
 
-GROUPS, CHOSEN, UNITS = 6, 3, 4000
+GROUPS, CHOSEN, UNITS = 6, 3, 2000
 BITS, COLUMNS = 50, 8  # so many units are told apart in one column, and so many columns are summed at once
 SUBSETS = list(itertools.combinations(range(GROUPS), CHOSEN))
 SALTS = (0, 1, 2, 4_611_686_018_427_387_905)
@@ -48,7 +48,17 @@ KEYS: dict[str, tuple[ColumnType, list[Any]]] = {
     "open": (Text(), ["x", "y", "z", "xx", "", "ü"]),
 }
 IDS = {"text": pa.string(), "integer": pa.int64()}
-CASES = [("text", "text"), ("text", "integer"), ("integer", "integer"), ("date", "text"), ("open", "integer")]
+# Those of one kind are kept on one worker, so that what was chosen is still there for the next test.
+CASES = [
+    pytest.param(kind, ids, marks=pytest.mark.xdist_group(f"choice of {kind} for {ids}"))
+    for kind, ids in (
+        ("text", "text"),
+        ("text", "integer"),
+        ("integer", "integer"),
+        ("date", "text"),
+        ("open", "integer"),
+    )
+]
 
 
 def question(kind: str) -> tuple[Measured, PrivateTable]:
@@ -89,7 +99,7 @@ Change = Callable[[exp.Expr], None]
 
 
 @functools.cache
-def choices(kind: str, ids: str, salt: int, change: Change = as_it_is) -> tuple[int, ...]:
+def choices(kind: str, ids: str, salt: int, change: Change, units: int) -> tuple[int, ...]:
     """Which of the subsets of groups each of the units counts in."""
     measured, table = question(kind)
     values = KEYS[kind][1]
@@ -103,7 +113,7 @@ def choices(kind: str, ids: str, salt: int, change: Change = as_it_is) -> tuple[
     }
     found: list[int] = []
     with duckdb.connect(config={"threads": 1}) as connection:
-        for first in range(0, UNITS, BITS * COLUMNS):
+        for first in range(0, units, BITS * COLUMNS):
             connection.register("t", rows(values, ids, first))
             answer = connection.execute(text)
             columns = [each[0] for each in answer.description]
@@ -149,19 +159,22 @@ def assert_independent(pairs: Iterable[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("salt", SALTS)
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_all_subsets_of_groups_are_chosen_alike(kind, ids, salt):
-    assert_uniform(choices(kind, ids, salt, as_it_is))
+    assert_uniform(choices(kind, ids, salt, as_it_is, UNITS))
 
 
-def neighbouring(kind: str, ids: str, change: Change = as_it_is) -> Iterator[tuple[int, int]]:
+def neighbouring(
+    kind: str, ids: str, change: Change = as_it_is, units: int = UNITS
+) -> Iterator[tuple[int, int]]:
     """The choices of units that follow one another, which is where a weak hash would show."""
     for salt in SALTS:
-        yield from itertools.pairwise(choices(kind, ids, salt, change))
+        yield from itertools.pairwise(choices(kind, ids, salt, change, units))
 
 
-def again(kind: str, ids: str, change: Change = as_it_is) -> Iterator[tuple[int, int]]:
+def again(kind: str, ids: str, change: Change = as_it_is, units: int = UNITS) -> Iterator[tuple[int, int]]:
     """The choices of the same units with another salt, with the next one too."""
     for one, other in itertools.pairwise(SALTS):
-        yield from zip(choices(kind, ids, one, change), choices(kind, ids, other, change), strict=True)
+        found = (choices(kind, ids, each, change, units) for each in (one, other))
+        yield from zip(*found, strict=True)
 
 
 @pytest.mark.parametrize(("kind", "ids"), CASES)
@@ -174,10 +187,19 @@ def test_salts_choose_independently(kind, ids):
     assert_independent(again(kind, ids))
 
 
+@pytest.mark.stats
+@pytest.mark.parametrize(("kind", "ids"), CASES)
+def test_many_units_choose_alike_and_independently(kind, ids):
+    for salt in SALTS:
+        assert_uniform(choices(kind, ids, salt, as_it_is, 10 * UNITS))
+    assert_independent(neighbouring(kind, ids, as_it_is, 10 * UNITS))
+    assert_independent(again(kind, ids, as_it_is, 10 * UNITS))
+
+
 @pytest.mark.parametrize(("kind", "ids"), CASES)
 def test_hashing_once_turns_it_red(kind, ids):
     with pytest.raises(AssertionError):
-        assert_uniform(choices(kind, ids, SALTS[1], once))
+        assert_uniform(choices(kind, ids, SALTS[1], once, UNITS))
 
 
 def test_a_hash_without_the_unit_turns_it_red():
@@ -186,6 +208,6 @@ def test_a_hash_without_the_unit_turns_it_red():
 
 
 def test_a_hash_without_the_salt_turns_it_red():
-    assert_uniform(choices("text", "integer", 0, without_salt))
+    assert_uniform(choices("text", "integer", 0, without_salt, UNITS))
     with pytest.raises(AssertionError):
         assert_independent(again("text", "integer", without_salt))
