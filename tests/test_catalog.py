@@ -234,7 +234,7 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         (('dataset = "d"', 'dataset = "e"'), "there is no dataset 'e'"),
         (("epsilon = 1", "epsilon = -1"), r"datasets\.d: epsilon must be"),
         (("epsilon = 1", 'epsilon = 1\naccountant = "magic"'), "accountant must be one of"),
-        (('unit = "row"', 'unit = "row"\nmax_groups = 2'), 'no meaning with unit = "row"'),
+        (('unit = "row"', 'unit = "row"\nmax_groups = 2'), 'with unit = "row" each unit is one row'),
         (('unit = "row"', "unit = 3"), "unit must be text"),
         (('unit = "row"', 'unit = "u"\nmax_groups = 0'), r"tables\.t: max_groups"),
         (("[tables.t]", "tables = 3\n[x]"), "."),

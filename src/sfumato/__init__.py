@@ -26,6 +26,7 @@ _MODULES = (
     "lab local loss mechanisms numeric plots random"
 )
 _HOMES = {
+    "engines": "Csv",
     "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
     "mechanisms": (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         plots,
         random,
     )
+    from sfumato.engines import Csv
     from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.loss import PrivacyLoss, compose
     from sfumato.mechanisms import (
@@ -116,6 +118,7 @@ __all__ = [
     "Bool",
     "BoundedLaplace",
     "Budget",
+    "Csv",
     "Date",
     "DiscreteGaussian",
     "Enum",

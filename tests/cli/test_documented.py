@@ -32,7 +32,7 @@ def test_every_command_and_option_is_described(path, command):
     if len(path) > 1:
         assert f"| `{path[1]}" in CLI
     for parameter in command.params:
-        for option in getattr(parameter, "opts", []):
+        for option in (*parameter.opts, *parameter.secondary_opts):
             if option.startswith("-"):
                 assert re.search(rf"`{option}[` ]", CLI), option
         assert getattr(parameter, "help", "x"), f"{parameter.name} has no help"
@@ -43,7 +43,8 @@ def test_every_command_and_option_is_described(path, command):
 
 
 def test_no_option_is_described_that_does_not_exist():
-    known = {option for _, command in ALL for parameter in command.params for option in parameter.opts}
+    parameters = [parameter for _, command in ALL for parameter in command.params]
+    known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
     known |= {"--help", "-h", "--version", "--install-completion", "--show-completion"}
     assert set(re.findall(r"`(--?[a-z-]+)", CLI)) <= known
 

@@ -14,7 +14,7 @@ from sfumato.engines._ids import pointer_type
 from sfumato.engines._origins import describe
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.duckdb import DuckDB
-from sfumato.engines.kinds import cast
+from sfumato.engines.kinds import cast, kind_of
 from sfumato.engines.sources import locate
 from sfumato.errors import EngineFailed, SourceUnusable
 
@@ -58,9 +58,7 @@ class Search:
                 connection.close()
             taken = {}
             for kind in KINDS:
-                fits = [
-                    name for name, types in natives.items() if all(cast("x", each, kind) for each in types)
-                ]
+                fits = [name for name, types in natives.items() if all(_fits(each, kind) for each in types)]
                 self.refused += len(natives) - len(fits)
                 if fits and self.attach(engine, kind, shown, source, dict.fromkeys(fits, kind)):
                     taken[kind] = fits
@@ -96,10 +94,10 @@ class Search:
         """The columns that are taken as pointers, in a table of their own."""
         fits = {name for name, types in natives.items() if pointer_type(types) is not None}
         fits &= {
-            name for name, types in natives.items() if any(all(cast("x", t, k) for t in types) for k in KINDS)
+            name for name, types in natives.items() if any(all(_fits(t, k) for t in types) for k in KINDS)
         }
         kinds = {
-            name: next(kind for kind in KINDS if all(cast("x", each, kind) for each in natives[name]))
+            name: next(kind for kind in KINDS if all(_fits(each, kind) for each in natives[name]))
             for name in fits
         }
         while kinds:  # some types of a source are refused though DuckDB's own would do
@@ -199,6 +197,12 @@ def test_no_cell_of_python_objects_decides_how_another_is_read(firsts):
             assert found[0] == found[1] is not None, f"{shown} as {kind}"
             searched += 2 * len(names)
     assert searched > 200, f"{searched} columns"
+
+
+def _fits(native: str, kind: str) -> bool:
+    """Whether a column of that type may be declared so: text is no number."""
+    is_number = kind in ("integer", "float")
+    return cast("x", native, kind) is not None and not (is_number and kind_of(native) == "text")
 
 
 def _bare(column: str, native: str, kind: str) -> str | None:

@@ -108,7 +108,7 @@ def test_two_people_of_an_int64_file_stay_two_beside_floats(tmp_path):
     assert sum(abs(x - y) for x, y in zip(with_a, without, strict=True)) <= claimed
 
 
-def _shop(people, orders, lines, **more):
+def _shop(people, orders, lines, pointer=sf.Int):
     """Customers, orders and lines over tables or files whose first columns are pointers."""
     return (
         sf.PrivateTable("c", source=people, unit=sf.PrivacyUnit("id"), schema={"id": sf.Int()}),
@@ -116,13 +116,13 @@ def _shop(people, orders, lines, **more):
             "o",
             source=orders,
             unit=sf.PrivacyUnit.via("c", on="id"),
-            schema={"ok": sf.Int(), "id": sf.Int()},
+            schema={"ok": pointer(), "id": sf.Int()},
         ),
         sf.PrivateTable(
             "l",
             source=lines,
             unit=sf.PrivacyUnit.via("o", on="ok"),
-            schema={"ok": sf.Int(), "q": sf.Int(0, 9)},
+            schema={"ok": pointer(), "q": sf.Int(0, 9)},
         ),
     )
 
@@ -204,9 +204,11 @@ def test_types_alone_decide_whether_two_ends_of_a_pointer_meet(pairs):
             people = pa.table({"id": pa.array([1, 2, 3][:rows])})
             orders = pa.table({"ok": TYPES[there][:rows], "id": pa.array([1, 2, 3][:rows])})
             lines = pa.table({"ok": TYPES[here][:rows], "q": pa.array([1] * rows, pa.int64())})
-            tables = _shop(people, orders, lines)
+            tables = _shop(people, orders, lines, sf.Text if "text" in (ENDS[here], ENDS[there]) else sf.Int)
             if ENDS[here] != ENDS[there]:
-                with pytest.raises(SourceUnusable, match=r"l\.ok and o\.ok have different types"):
+                with pytest.raises(
+                    SourceUnusable, match=r"l\.ok and o\.ok have different types|be read as text"
+                ):
                     sf.Session(*tables, budget=sf.Budget(1))
             elif rows:
                 assert _lines(tables)[0] == pytest.approx(2, abs=1e-6), f"{here} = {there}"
@@ -220,13 +222,13 @@ def test_floats_that_stand_for_two_whole_numbers_point_nowhere():
 
 
 def test_a_prepared_table_has_its_pointers_or_is_refused(tmp_path):
-    people = pa.table({"who": pa.array([1, 2, 3]), "id": pa.array([1, 2, 3]), "code": ["01", "1", "2"]})
+    people = pa.table({"who": pa.array([1, 2, 3]), "id": pa.array([1, 2, 3]), "code": [1.0, 1.2, 2.0]})
     table = sf.PrivateTable(
         "c", source=people, unit=sf.PrivacyUnit("who"), schema={"id": sf.Int(), "code": sf.Int()}
     )
     source = str(prepare(table, tmp_path / "c.duckdb").path)
     made = sf.PrivateTable("c", source=source, unit=sf.PrivacyUnit("who"), schema=table.schema)
-    for on, column in (("id", pa.array([1, 2])), ("code", pa.array(["01", "1"]))):
+    for on, column in (("id", pa.array([1, 2])), ("code", pa.array([1.0, 1.2]))):
         lines = sf.PrivateTable(
             "l",
             source=pa.table({on: column, "q": [1, 1]}),

@@ -8,6 +8,7 @@ from typing import Any
 
 from sfumato.catalog._sections import check_known, place_of, text_of
 from sfumato.catalog.keys import UNDECIDED
+from sfumato.engines.csv_format import Csv
 from sfumato.errors import CatalogUnusable, InvalidParameter
 from sfumato.schema import (
     ColumnType,
@@ -22,7 +23,7 @@ from sfumato.schema.classify import ROLES, Role
 __all__ = ["read_tables", "settle"]
 
 _BOUNDS = ("max_groups", "max_rows", "adjacency", "ceiling")
-_OF_PUBLIC = ("public", "source", "key", "version", "columns")
+_OF_PUBLIC = ("public", "source", "key", "version", "columns", "csv")
 
 
 def read_tables(
@@ -44,13 +45,29 @@ def read_tables(
         if missing := [key for key in needed if section.get(key, UNDECIDED) == UNDECIDED]:
             undecided.extend(f"{key} of {where}" for key in missing)
             continue
-        source = place_of(text_of(section, "source", where), folder)
         try:
+            source = _source(section, where, folder)
             make = _public if public else _private
             tables.append(make(name, source, columns, section, where))
         except InvalidParameter as error:
             raise CatalogUnusable(f"{where}: {error}") from None
     return tables, roles
+
+
+def _source(section: Mapping[str, Any], where: str, folder: Path) -> str | Csv:
+    """Where the rows are, and how CSV files are written if the file says so."""
+    place = place_of(text_of(section, "source", where), folder)
+    if "csv" not in section:
+        return place
+    settings = section["csv"]
+    if not isinstance(settings, dict):
+        raise CatalogUnusable(f"{where}: csv is a section: [{where}.csv].")
+    check_known("tables.NAME.csv", settings, f"{where}.csv")
+    for key in ("names", "dates"):
+        listed = settings.get(key, [])
+        if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
+            raise CatalogUnusable(f"{where}.csv: {key} is a list of texts.")
+    return Csv(place, **settings)
 
 
 def settle(
@@ -97,7 +114,7 @@ def _is_public(section: Mapping[str, Any], where: str) -> bool:
 
 
 def _public(
-    name: str, source: str, columns: dict[str, ColumnType], section: Mapping[str, Any], where: str
+    name: str, source: str | Csv, columns: dict[str, ColumnType], section: Mapping[str, Any], where: str
 ) -> PublicTable:
     key = section.get("key")
     listed = [key] if isinstance(key, str) else key
@@ -109,7 +126,7 @@ def _public(
 
 
 def _private(
-    name: str, source: str, columns: dict[str, ColumnType], section: Mapping[str, Any], where: str
+    name: str, source: str | Csv, columns: dict[str, ColumnType], section: Mapping[str, Any], where: str
 ) -> PrivateTable:
     return PrivateTable(
         name,
@@ -132,8 +149,11 @@ def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
         if any(name.lower() == "row" for name in section["columns"]):
             # Taken as the wrong one of the two, it would protect single rows where people were meant.
             raise CatalogUnusable(f'{where}: unit = "row" could mean the column of that name; rename it.')
-        if extra := [key for key in settings if key != "adjacency"]:
-            raise CatalogUnusable(f'{where}: {extra[0]} has no meaning with unit = "row".')
+        limits = {key: settings.pop(key) for key in ("max_groups", "max_rows") if key in settings}
+        if extra := [key for key, limit in limits.items() if limit != 1]:
+            raise CatalogUnusable(
+                f'{where}: with unit = "row" each unit is one row in one group; leave {extra[0]} out.'
+            )
         return PrivacyUnit.row(**settings)
     return PrivacyUnit(column, **settings)
 

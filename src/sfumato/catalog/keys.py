@@ -76,6 +76,15 @@ KEYS: dict[str, dict[str, str]] = {
         "size": "about how many units there are, if that is public",
         "rows": 'exactly how many rows there are, if public: for unit "row" with adjacency "exchange"',
         "columns": "what may be asked for; other columns cannot",
+        "csv": "how a CSV file is written, where its header does not tell",
+    },
+    "tables.NAME.csv": {
+        "header": "whether the first line has the names of the columns (true)",
+        "names": "the names of all columns, in order; they go over those of a header",
+        "delimiter": 'what separates fields: ",", ";", "|" or a tab',
+        "decimal": 'what separates the fraction of a number: "." or ","',
+        "dates": 'how days are written, such as ["%d.%m.%Y"]',
+        "trim": "whether blanks around text are left out (false)",
     },
     "tables.NAME.unit": {
         "via": "the table whose rows the rows of this one point to",

@@ -49,12 +49,20 @@ class DraftTable:
         source: As the file will say it.
         columns: Each column's kind, as an engine tells it.
         untyped: Whether the file has no types of its own (CSV), so that names must suggest them.
+        names: The names that the file is to give to the columns of a CSV file; None: its header's.
+        header: Whether its first line is a header.
+        delimiter: What separates its fields, if that is known.
+        remark: Why it is so, for whoever edits the file.
     """
 
     name: str
     source: str
     columns: Mapping[str, str]
     untyped: bool = False
+    names: tuple[str, ...] | None = None
+    header: bool = True
+    delimiter: str | None = None
+    remark: str = ""
 
     def type(self, column: str) -> str | None:
         """The type to declare; None for a column that cannot be asked for."""
@@ -139,6 +147,7 @@ def _table(table: DraftTable, unit: str | None) -> str:
         "# size = 1000                # about how many units, if that is public: quotes means",
         *_exactly(unit),
         "",
+        *_csv(table),
         f"[tables.{toml_key(table.name)}.columns]",
     ]
     grouped: dict[Role, list[str]] = {role: [] for role in ROLES}
@@ -150,6 +159,39 @@ def _table(table: DraftTable, unit: str | None) -> str:
             lines += [line for column in grouped[role] for line in _column(table, column, role)]
             lines.append("")
     return "\n".join(lines)
+
+
+def _csv(table: DraftTable) -> list[str]:
+    """How a CSV file is written: what is known, and what else may be said."""
+    if not table.untyped:
+        return []
+    section = f"[tables.{toml_key(table.name)}.csv]"
+    if table.names is None:
+        return [f"# {section:<26} # if it is not written in the usual way:", *_FORMATS, ""]
+    lines = [section, *_comment(table.remark)]
+    if not table.header:
+        lines += ["header = false", f"delimiter = {_quoted(table.delimiter or ',')}"]
+    listed = ", ".join(map(_quoted, table.names))
+    lines += ["names = [", *textwrap.wrap(listed, 76, initial_indent="  ", subsequent_indent="  "), "]"]
+    return [*lines, *_FORMATS, ""]
+
+
+_FORMATS = [
+    '# decimal = ","              # numbers are written 3,5',
+    '# dates = ["%d.%m.%Y"]       # days are written 31.12.2024, not 2024-12-31',
+    "# trim = true                # blanks around text do not count",
+]
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=79,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _exactly(unit: str | None) -> list[str]:
@@ -177,14 +219,9 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
             '# "row" if nobody can have two rows. No column looks like it by name.',
         ]
     else:
-        hint = textwrap.wrap(
+        hint = _comment(
             f"DECIDE: whose privacy is protected? By name it could be {' or '.join(map(_quoted, likely))}; "
-            '"row" only if nobody can have two rows.',
-            width=79,
-            initial_indent="# ",
-            subsequent_indent="# ",
-            break_long_words=False,
-            break_on_hyphens=False,
+            '"row" only if nobody can have two rows.'
         )
     return [*hint, f'unit = "{UNDECIDED}"', *_GROUPS]
 

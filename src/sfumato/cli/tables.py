@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.failures import reported
+from sfumato.cli.headers import named
 from sfumato.cli.opening import config_flag, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["init", "schema"]
 
-_UNTYPED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_SEMICOLONS = (
+    "Its fields are separated by semicolons. Such files often write 3,5 for a number and 31.12.2024 for a "
+    "day; if this one does, set decimal and dates in its csv section."
+)
 _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that pandas writes along
 
 
@@ -45,6 +49,10 @@ def init(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")] = Path(
         "sfumato.toml"
     ),
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line of a CSV file holds names."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     json_: JsonOption = False,
 ) -> None:
@@ -58,20 +66,29 @@ def init(
         positive(epsilon, "epsilon")
     if delta is not None:
         delta_of(delta)
+    namings = [named(file, header, quiet=json_) for file in files]
     tables: list[DraftTable] = []
     with spinner("looking at the columns", quiet=json_), closing(open_engine()) as engine:
-        for file in files:
+        for file, naming in zip(files, namings, strict=True):
             columns = {
                 column: kind
-                for column, kind in engine.schema(file).items()
+                for column, kind in engine.schema(naming.source(file)).items()
                 if column == unit or not _PANDAS_INDEX.fullmatch(column)
             }
-            engine.check_whole(file)
             if not columns:
                 raise InvalidParameter(f"{file} has no columns.")
-            untyped = file.partition("::")[0].lower().endswith(_UNTYPED)
             name = table_name(file, [drafted.name for drafted in tables])
-            tables.append(DraftTable(name, _relative(file, output), columns, untyped=untyped))
+            drafted = DraftTable(
+                name,
+                _relative(file, output),
+                columns,
+                untyped=naming.delimiter is not None,
+                names=naming.names,
+                header=naming.header,
+                delimiter=naming.delimiter,
+                remark=naming.remark,
+            )
+            tables.append(drafted)
     text = draft(tables, unit=unit, epsilon=epsilon, delta=delta)
     write_new(output, text, force=force)
     marks = text.count("DECIDE") - 1  # one is the explanation at the top
@@ -82,11 +99,12 @@ def init(
                 "tables": [drafted.name for drafted in tables],
                 "decisions": marks,
                 "roles": {drafted.name: _roles(drafted) for drafted in tables},
+                "header": {drafted.name: drafted.header for drafted in tables if drafted.untyped},
             }
         )
         return
     say(f"Wrote {output}.", style="good")
-    for drafted in tables:
+    for drafted, naming in zip(tables, namings, strict=True):
         say()
         roles = _roles(drafted)
         table(
@@ -96,6 +114,12 @@ def init(
                 "looks like": [roles[name] for name in drafted.columns],
             }
         )
+        if naming.reason:
+            say()
+            paragraph(naming.reason)
+        if drafted.delimiter == ";":
+            say()
+            paragraph(_SEMICOLONS)
     say()
     needed = (
         "a unit and a budget are needed before the first query, bounds before sums and means"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfumato._lazy import lazy
 from sfumato.engines.base import UNIT_COLUMN, Engine, Source, SourceKind, engine, pointer_column
+from sfumato.engines.csv_format import Csv
 from sfumato.engines.dialect import Dialect, Digest
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNIT_COLUMN",
+    "Csv",
     "Dialect",
     "Digest",
     "DuckDB",

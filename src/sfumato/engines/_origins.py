@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sfumato.engines._csv import read_header
+from sfumato.engines._csv import header_of
 from sfumato.engines._ids import OBJECT, ZONED
 from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole
 from sfumato.engines._paths import key_columns, listed, literal
@@ -243,14 +243,12 @@ def _csv(files: Files, *, strict: bool) -> Scan:
     and leaves out rows where one of those is not UTF-8, so that the view always uses all; otherwise two
     scans in one statement could see different rows, and a unit's weights would not add up.
     """
-    headers = {read_header(path, files.shown) for path in files.paths}
-    if len(headers) > 1:
-        raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
-    (header,) = headers
+    header = header_of(files)
+    has_header = files.csv is None or files.csv.header
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header.names)))
     text = (
-        f"read_csv({listed(files.paths)}, auto_detect = false, header = true, columns = {{{columns}}}, "
-        f"delim = {literal(header.delimiter)}, quote = '\"', escape = '\"', "
+        f"read_csv({listed(files.paths)}, auto_detect = false, header = {has_header}, "
+        f"columns = {{{columns}}}, delim = {literal(header.delimiter)}, quote = '\"', escape = '\"', "
         f"ignore_errors = {not strict}, strict_mode = {strict}, parallel = false, "
         "hive_partitioning = false)"
     )

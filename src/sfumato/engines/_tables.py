@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.engines._ids import as_id, common_type, keeps_apart, pointer_type
-from sfumato.engines._origins import origins_of
+from sfumato.engines._ids import OBJECT, as_id, common_type, keeps_apart, pointer_type
+from sfumato.engines._origins import Origin, origins_of
 from sfumato.engines.base import (
     GROUP_COLUMN,
     PLACE_COLUMN,
@@ -18,7 +18,7 @@ from sfumato.engines.base import (
 )
 from sfumato.engines.kinds import ALL_NULL, CANONICAL, cast, kind_of
 from sfumato.engines.scans import Column, Scan, quoted
-from sfumato.engines.sources import Database, Located, Stamp, stamps_of
+from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
@@ -123,6 +123,7 @@ def plan_table(
     _check_names(columns, located.shown)
     ids = [*([] if unit is None else [unit]), *pointers]
     origins = origins_of(connection, located, list(columns), ids, columns)
+    _check_numbers(origins, columns, located)
     note = origins[0].scan.note if unit is not None else None
     forms = [
         _form(
@@ -143,7 +144,7 @@ def plan_table(
     parts = []
     for origin in origins:
         select = [
-            f"{_value(column, public, kind, located.shown, collated=collated)} AS {quoted(public)}"
+            f"{_value(column, public, kind, located, collated=collated)} AS {quoted(public)}"
             for (public, kind), column in zip(columns.items(), origin.values, strict=True)
         ]
         select += [
@@ -173,17 +174,47 @@ def _check_names(columns: Mapping[str, Kind], shown: str) -> None:
         raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
 
 
-def _value(column: Column | None, name: str, kind: Kind, shown: str, *, collated: bool) -> str:
+def _value(column: Column | None, name: str, kind: Kind, located: Located, *, collated: bool) -> str:
     """SQL for a declared column in its canonical type."""
     if column is None:
         return f"CAST(NULL AS {CANONICAL[kind]})"
-    sql = cast(_inner(column, collated=collated), column.native, kind)
+    inner = _inner(column, collated=collated)
+    csv = located.csv if isinstance(located, Files) else None
+    sql = (csv.cast(inner, kind) if csv else None) or cast(inner, column.native, kind)
     if sql is None:
         is_now = kind_of(column.native)
         raise SourceUnusable(
-            f'{shown}: column "{name[:100]}" cannot be read as {kind}; the source has it as {is_now}.'
+            f'{located.shown}: column "{name[:100]}" cannot be read as {kind}; the source has it as {is_now}.'
         )
     return sql
+
+
+def _check_numbers(origins: Sequence[Origin], columns: Mapping[str, Kind], located: Located) -> None:
+    """Refuse a number that the source's own metadata have as text wherever they have it."""
+    for place, (name, kind) in enumerate(columns.items()):
+        stored = [column for origin in origins if (column := origin.values[place]) is not None]
+        if (
+            kind in _DECLARED
+            and stored
+            and all(kind_of(column.native) == "text" and _is_typed(column, located) for column in stored)
+        ):
+            raise SourceUnusable(
+                f'{located.shown}: column "{name[:100]}" is declared {_DECLARED[kind]}, and the source has '
+                "it as text; declare it text, or write numbers to the source."
+            )
+
+
+_DECLARED: dict[Kind, str] = {"integer": "int", "float": "float"}
+
+
+def _is_typed(column: Column, located: Located) -> bool:
+    """Whether the type of a column is the source's own word.
+
+    Fields of CSV files, the names of folders and Python's objects are text whatever they mean.
+    """
+    if isinstance(located, Files) and (located.format == "csv" or column.name in located.partitions):
+        return False
+    return column.own != OBJECT
 
 
 def _id(column: Column | None, form: str, *, collated: bool) -> str:

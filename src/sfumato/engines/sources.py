@@ -5,6 +5,7 @@
 | Parquet | `"visits.parquet"`, `"visits/*.parquet"`, a list of paths |
 | a folder, also partitioned as `country=FR/part-0.parquet` | `"visits/"` |
 | CSV with a header in UTF-8 | `"visits.csv"`, `"visits.csv.gz"`, `"visits.tsv"` |
+| CSV in another form | `Csv("visits.csv", header=False, names=["id", "day"], dates="%d.%m.%Y")` |
 | Arrow IPC, Feather | `"visits.arrow"`, `"visits.feather"` |
 | a table of a DuckDB file | `"shop.duckdb::visits"`, or `"shop.duckdb"` if it has one table |
 | in memory | a pyarrow Table, RecordBatch or Dataset, a pandas or Polars frame |
@@ -17,12 +18,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sfumato.engines._paths import WILD, can_be_named
 from sfumato.engines.base import Source, check_address
+from sfumato.engines.csv_format import Csv
 from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
 
@@ -58,6 +60,7 @@ class Files:
         shown: The source as the steward wrote it, for messages.
         above: The keys of `key=value` folders above a partitioned source, which are not columns of it though
             readers take them for such.
+        csv: How CSV files are written, where that is declared.
     """
 
     format: Format
@@ -65,6 +68,7 @@ class Files:
     partitions: tuple[str, ...]
     shown: str
     above: tuple[str, ...] = ()
+    csv: Csv | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,11 @@ def locate(source: Source) -> Located:
     Raises:
         SourceUnusable: if it is nothing that can be read, or no file is there.
     """
+    if isinstance(source, Csv):
+        located = locate(source.path)
+        if not isinstance(located, Files) or located.format != "csv":
+            raise SourceUnusable("A Csv is made of CSV files; name a .csv or .tsv file in it.")
+        return replace(located, csv=source)
     if isinstance(source, str | Path):
         return _from_text(os.fspath(source))
     if isinstance(source, list | tuple) and source and all(isinstance(path, str | Path) for path in source):

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from sfumato.engines._csv import read_header
+from sfumato.engines._csv import delimiter_of
 from sfumato.engines.base import Source
+from sfumato.engines.csv_format import Csv
 from sfumato.engines.sources import Files, locate
 from sfumato.errors import SourceUnusable
 
@@ -38,7 +39,7 @@ def check_whole(source: Source) -> None:
     Raises:
         SourceUnusable: if there is any; of the file's content nothing is said.
     """
-    if not isinstance(source, str | Path | list | tuple):
+    if not isinstance(source, str | Path | list | tuple | Csv):
         return
     try:
         located = locate(source)
@@ -56,7 +57,7 @@ def check_files(files: Files) -> None:
     """
     for path in files.paths:
         name = f" in {os.path.basename(path)[:100]}" if len(files.paths) > 1 else ""
-        fault = _fault(path, read_header(path, files.shown).delimiter.encode())
+        fault = _fault(path, delimiter_of(path, files).encode())
         if fault == "quote":
             raise SourceUnusable(
                 f"{files.shown} has a quote{name} that is not closed where a field ends, and would lose the "

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "COUNTED",
     "DAYS",
+    "HEADINGS",
     "IDENTIFIERS",
     "IDS",
     "MEASURED",
@@ -19,6 +20,7 @@ __all__ = [
     "QUASI",
     "SENSITIVE",
     "TRUTHS",
+    "VALUES",
 ]
 
 
@@ -146,5 +148,24 @@ DAYS = _words(
 TRUTHS = _words(
     """
     is has was flag active deleted enabled ist hat est tiene
+    """
+)
+# What is the name of a column beside all these.
+HEADINGS = _words(
+    """
+    admission admitted category class clinic color colour count department description discharge discharged
+    doctor duration end event fare flag gain gains group height hospital hour hours index item kind label
+    latitude length level longitude loss margin measure minutes percent percentage period points position
+    price product quantity rank rate ratio reason revenue room seconds sensor size source start status stay
+    temperature ticket time title type units value version visit visits ward width
+    """
+)
+# What is the name of a column, and as often a value in one.
+VALUES = _words(
+    """
+    alcohol arrest blood cap card carte child children civil code conviction credit crime data debt
+    depression disability dna drug gene genome handy has hiv is key land loan long mac married medication
+    medicine mental mobile mortgage no note notes party pay portable pregnancy pregnant prescription
+    religion result school smoker state std suicide sum surgery tax test therapy total union vote was
     """
 )

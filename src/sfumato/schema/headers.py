@@ -1,0 +1,101 @@
+"""Whether a line is sure to hold the names of columns: by its own words alone, and in doubt not.
+
+The first line of a CSV file without a header is a row. Were it taken for names, somebody's values would stand
+in a file that others read. So a line must show that it holds names: cells that look like them, and in most of
+them a word that tables are known to have as a name and hardly ever as a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sfumato.schema import _names as names
+from sfumato.schema.classify import words_of
+
+__all__ = ["doubt_about", "unique_names"]
+
+_LONGEST, _MOST_WORDS = 48, 6
+_NAME = re.compile(r"[^\W\d][\w .,:;/()%#&+°§$€£'’\[\]-]*")
+_DATE = re.compile(r"\d{1,4}[-./ ]\d{1,2}[-./ ]\d{1,4}")
+_LONG_NUMBER = re.compile(r"\d{5}")
+_NUMBERED = re.compile(r"\s\d")  # as in an address
+_TOKEN = re.compile(r"[\w-]+")
+_KNOWN = (
+    names.IDS
+    | names.NUMBERS
+    | names.OWN_NUMBERS
+    | names.IDENTIFIERS
+    | names.QUASI
+    | names.SENSITIVE
+    | names.COUNTED
+    | names.PERIODS
+    | names.MEASURED
+    | names.DAYS
+    | names.HEADINGS
+) - names.VALUES
+
+
+def doubt_about(cells: Sequence[str]) -> str | None:
+    """Why a line of cells may be a row instead of names of columns, in a clause; None: it is names.
+
+    Privacy:
+        The clause tells a kind of cell and never what is in one. Whoever shows the cells asks this first.
+    """
+    trimmed = [cell.strip() for cell in cells]
+    written = trimmed[1:] if trimmed and not trimmed[0] else trimmed  # numbers of rows often have no name
+    if not any(trimmed):
+        return "it is blank"
+    if not all(written):
+        return "a cell of it is blank"
+    if any(cell[0].isdigit() or _number(cell) for cell in written):
+        return "a cell of it begins like a number"
+    if any("@" in cell or _DATE.search(cell) or _LONG_NUMBER.search(cell) for cell in written):
+        return "a cell of it looks like a day, an address or a long number"
+    if any(_is_long(cell) or not _NAME.fullmatch(cell) for cell in written):
+        return "a cell of it does not look like a name"
+    known = [_is_known(cell) for cell in written]
+    if len({cell.casefold() for cell in written}) < len(written) and not all(known):
+        return "two cells of it are the same"
+    if 2 * sum(known) <= len(known) or any(
+        not (is_known or _TOKEN.fullmatch(cell)) for cell, is_known in zip(written, known, strict=True)
+    ):
+        return "too few of its words are usual names of columns"
+    return None
+
+
+def unique_names(cells: Sequence[str]) -> tuple[str, ...]:
+    """Names for columns from a header that has blanks or the same name twice: c1 for a blank, then city_2."""
+    made: list[str] = []
+    taken = {cell.strip().casefold() for cell in cells}
+    seen: set[str] = set()
+    for place, cell in enumerate(cells, 1):
+        base = cell.strip() or f"c{place}"
+        name, number = base, 2
+        if base.casefold() in seen or (not cell.strip() and base.casefold() in taken):
+            while (name := f"{base}_{number}").casefold() in taken | seen:
+                number += 1
+        seen.add(name.casefold())
+        made.append(name)
+    return tuple(made)
+
+
+def _number(cell: str) -> bool:
+    """Whether it could be a number, also one with a sign or in words of machines, such as nan."""
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_long(cell: str) -> bool:
+    return len(cell) > _LONGEST or len(cell.split()) > _MOST_WORDS
+
+
+def _is_known(cell: str) -> bool:
+    words = words_of(cell)
+    if _NUMBERED.search(cell):
+        return False
+    parts = {*words, "".join(words)}
+    return bool(parts & _KNOWN) or any(word.endswith("id") and word[:-2] in names.PEOPLE for word in words)
