@@ -149,8 +149,8 @@ def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
         if any(name.lower() == "row" for name in section["columns"]):
             # Taken as the wrong one of the two, it would protect single rows where people were meant.
             raise CatalogUnusable(f'{where}: unit = "row" could mean the column of that name; rename it.')
-        limits = {key: settings.pop(key) for key in ("max_groups", "max_rows") if key in settings}
-        if extra := [key for key, limit in limits.items() if limit != 1]:
+        limits = {key: settings.pop(key) for key in [*settings] if key != "adjacency"}
+        if extra := [key for key, limit in limits.items() if limit not in (1, "auto")]:
             raise CatalogUnusable(
                 f'{where}: with unit = "row" each unit is one row in one group; leave {extra[0]} out.'
             )
