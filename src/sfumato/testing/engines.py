@@ -37,6 +37,20 @@ _FLOATS = (0.0, -0.0, 1.5, -2.5, 2.0**53, -1e300, 5e-324, math.inf, -math.inf, m
 _WHOLE = (0, 1, -1, 7, -7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), None)
 _TEXTS = ("", "a", "A", " a", "12", "Zürich", "日本語", 'it\'s "quoted"', None)
 _DAYS = (datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), None)
+_LOTS = [2**63 - 1] * 5 + [-(2**63)] * 2 + [None, 3]
+_PAIRS = [(a, b) for a in _WHOLE for b in (1, 2, 3, 7, 2**40, 2**62) if a is not None]
+_OTHERS: dict[str, dict[str, list[Any]]] = {
+    "l": {"i": _LOTS},
+    "j": {"i": [a for a, _ in _PAIRS], "j": [b for _, b in _PAIRS]},
+    "w": {"i": ["a"]},
+    "c": {
+        "t": ["x", "", "1e", None],
+        "b": [2**63 - 1, -(2**63), 0, None],
+        "z": [1e300, -1e19, math.nan, None],
+    },
+}
+"""Tables of the checks of a dialect: large numbers, pairs of them, a text, what casts must not fail on."""
+_OTHER_KINDS: dict[type, Kind] = {int: "integer", str: "text", float: "float"}
 _SECRET = "canary-71"
 _KINDS: dict[str, Kind] = {"i": "integer", "x": "float", "t": "text", "p": "boolean", "d": "date"}
 
@@ -148,6 +162,11 @@ def _dialect(engine: Engine, given: Given) -> Iterator[str]:
     rows = pa.table({"x": pa.array([a for a, _ in pairs], pa.float64()),
                      "y": pa.array([b for _, b in pairs], pa.float64())})  # fmt: skip
     engine.attach("f", given(rows), {"x": "float", "y": "float"})
+    for name, cells in _OTHERS.items():  # before the first read: some engines open anew after it
+        kinds: dict[str, Kind] = {each: _OTHER_KINDS[type(values[0])] for each, values in cells.items()}
+        engine.attach(
+            name, given(pa.table({each: pa.array(values) for each, values in cells.items()})), kinds
+        )
     x, y = (column(name) for name in "xy")
     seen = [dialect.comparable(side.copy()) for side in (x, y)]
     fetched = _fetched(engine, "f", [
@@ -171,8 +190,8 @@ def _dialect(engine: Engine, given: Given) -> Iterator[str]:
                 yield f"{name} of {a!r} and {b!r} is {its!r} instead of {mine!r}"
         if none == none:
             yield f"nan is {none!r}"
-    yield from _whole_numbers(engine, given)
-    yield from _casts(engine, given)
+    yield from _whole_numbers(engine)
+    yield from _casts(engine)
 
 
 def _of_floats(a: float | None, b: float | None) -> tuple[Any, ...]:
@@ -189,21 +208,15 @@ def _of_floats(a: float | None, b: float | None) -> tuple[Any, ...]:
     return nan, less, same, cut, whole if fits else None, whole
 
 
-def _whole_numbers(engine: Engine, given: Given) -> Iterator[str]:
+def _whole_numbers(engine: Engine) -> Iterator[str]:
     dialect = engine.dialect
-    lots = [2**63 - 1] * 5 + [-(2**63)] * 2 + [None, 3]
-    counts = [1, 2, 3, 7, 2**40, 2**62]
-    pairs = [(a, b) for a in _WHOLE for b in counts if a is not None]
-    engine.attach("l", given(pa.table({"i": pa.array(lots, pa.int64())})), {"i": "integer"})
-    rows = pa.table({"i": pa.array([a for a, _ in pairs], pa.int64()), "j": [b for _, b in pairs]})
-    engine.attach("j", given(rows), {"i": "integer", "j": "integer"})
     i, j = column("i"), column("j")
     ((total,),) = _fetched(engine, "l", [("s", dialect.total(i.copy()))])
-    if int(total) != sum(lot for lot in lots if lot is not None):
-        yield f"the sum of {len(lots)} large numbers is {total}"
+    if int(total) != sum(lot for lot in _LOTS if lot is not None):
+        yield f"the sum of {len(_LOTS)} large numbers is {total}"
     product = exp.Mul(this=dialect.widened(i.copy()), expression=j.copy())
     ((total,),) = _fetched(engine, "j", [("s", dialect.total(product))])
-    if abs(int(total)) >= 2**126 or int(total) != sum(a * b for a, b in pairs):
+    if abs(int(total)) >= 2**126 or int(total) != sum(a * b for a, b in _PAIRS):
         yield f"the sum of wide products is {total}"
     fetched = _fetched(engine, "j", [
         ("i", i.copy()), ("j", j.copy()),
@@ -221,20 +234,12 @@ def _whole_numbers(engine: Engine, given: Given) -> Iterator[str]:
     kinds = {_fetched(engine, name, types)[0][0] for name in ("l", "j")}
     if len(kinds) != 1 or not isinstance(next(iter(kinds)), str):
         yield f"columns of one type have the types {kinds}"
-    engine.attach("w", given(pa.table({"i": ["a"]})), {"i": "text"})
     if _fetched(engine, "w", types)[0][0] in kinds:
         yield "text and whole numbers have one type"
 
 
-def _casts(engine: Engine, given: Given) -> Iterator[str]:
+def _casts(engine: Engine) -> Iterator[str]:
     """Text that is not a number, and numbers that do not fit, give NULL and never an error."""
-    rows = {
-        "t": ["x", "", "1e", None],
-        "b": [2**63 - 1, -(2**63), 0, None],
-        "z": [1e300, -1e19, math.nan, None],
-    }
-    source = given(pa.table({name: pa.array(values) for name, values in rows.items()}))
-    engine.attach("c", source, {"t": "text", "b": "integer", "z": "float"})
     for kind in ("integer", "float", "date", "boolean", "wide"):
         for value in [
             row[0] for row in _fetched(engine, "c", [("t", engine.dialect.attempt(column("t"), kind))])
