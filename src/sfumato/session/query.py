@@ -240,7 +240,7 @@ class Query:
                 "List the values of the keys in WHERE, or have the budget opened as basic, or as zcdp with a "
                 "part of delta aside.",
             )
-        notes = (*asking.notes, *told)
+        notes = (*filter(None, (self._session.remark,)), *asking.notes, *told)
         return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
     def release(
@@ -297,7 +297,12 @@ class Query:
         quote = self._quoted(plan, terms, told)
         bought = self._session.buy(self.purchase(quote, limits.asked))
         return Release(
-            quote, bought.answer, bought.receipt, free=bought.free, bounds=told, profile=limits.profile
+            quote,
+            bought.answer,
+            bought.receipt,
+            free=bought.free,
+            bounds=(*filter(None, (self._session.remark,)), *told),
+            profile=limits.profile,
         )
 
     def recipe(self) -> Recipe:

@@ -23,6 +23,7 @@ from sfumato.session.attaching import Attached, attach, declaration_of
 from sfumato.session.choices import Choice, Crossing, first_above, most_common
 from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
+from sfumato.session.rehearsal import rehearsal
 from sfumato.session.release import Release
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
@@ -55,6 +56,7 @@ class Session:
         vault: What reads, for what a debit gave.
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
+        remark: What is said beside every answer: of a rehearsal, that it is one.
         profiled: What the profile of a table measures, by the table's name, once it was asked for.
     """
 
@@ -111,6 +113,7 @@ class Session:
         """Find or open the budget of each dataset."""
         self._attached = attached
         self.profiled: dict[str, Measured] = {}
+        self.remark = ""
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
             name: self.ledger.register(
@@ -163,6 +166,18 @@ class Session:
         for dataset in other._datasets:
             other.ledger.is_open(dataset)  # refuses a name that could be taken for another
         return other
+
+    def rehearse(self, *, seed: int = 0) -> Session:
+        """A session over made-up rows in the shape of these tables, to try questions on: nothing is spent.
+
+        The rows follow from the declarations alone; none of the data is read. It has budgets of its own, as
+        large as the datasets' own ones, so that what does not fit is refused there too.
+
+        Args:
+            seed: The same seed makes the same rows.
+        """
+        budgets = {name: dataset.budget for name, dataset in self._datasets.items()}
+        return rehearsal(self.tables.values(), budgets, seed=seed)
 
     def sql(self, text: str, parameters: Values = None) -> Query:
         """A question in SQL, also in GoogleSQL's or Snowflake's words.
