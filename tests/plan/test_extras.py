@@ -84,8 +84,8 @@ def test_the_noise_of_quantiles_is_for_a_units_whole_weight(unit, reach, keys):
     assert isinstance(extra, QuantileSet)
     assert extra.levels == (0, Fraction(1, 2))
     priced = extra.priced(Fraction(2))
-    assert priced.tree.cells == 51
-    assert priced.bars.sensitivity == priced.tree.levels * reach
+    assert extra.grid.cells == 51
+    assert priced.bars.sensitivity == reach
     assert priced.selection.sensitivity * (2 if priced.selection.exchange else 1) == reach
     assert priced.selection.exchange == (unit is OTHER)
     assert priced.selection.epsilon + priced.bars.epsilon == 2
@@ -108,8 +108,7 @@ def test_the_noise_of_distinct_values_is_for_what_a_unit_vouches_for(unit, reach
 def test_two_levels_at_the_same_price_are_noisier_than_one():
     one = found("SELECT MEDIAN(x) AS m FROM t").extras[0].priced(Fraction(1)).selection
     two = found("SELECT MEDIAN(x) AS m, MAX(x) AS l FROM t").extras[0].priced(Fraction(1)).selection
-    # One level and the bars share 3 to 1, two levels 3 and 3 to 1.
-    assert two.rate(Fraction(1, 2)) == one.rate(Fraction(1, 2)) / 2 * Fraction(6, 7) / Fraction(3, 4)
+    assert two.rate(Fraction(1, 2)) == one.rate(Fraction(1, 2)) / 2
 
 
 # Places.

@@ -39,25 +39,25 @@ def extra_of(columns, text, seed, **more):
     return arrays
 
 
-def check_tree(unit=USERS, moved=1):
-    """Every level of the tree moves by a unit's whole weight; a quarter of the price is for the tree."""
-    _, nodes = extra_of(
-        NONE, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "tree", unit=unit, upper=30, groups=200
+def check_counts(unit=USERS, moved=1):
+    """The pieces around a cell move by a unit's whole weight; three quarters of the price are for them."""
+    _, cuts, noisy = extra_of(
+        NONE, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "counts", unit=unit, upper=30, groups=200
     )
-    levels, weight = 2, 1 if unit.column is None else unit.max_rows
-    assert nodes.shape == (200, 31 + 6)
-    scale = moved * levels * weight / (float(EPSILON) / 4)
-    assert_continuous(nodes.reshape(-1), stats.laplace(scale=scale).cdf)
+    weight = 1 if unit.column is None else unit.max_rows
+    assert noisy.shape == (200, cuts.shape[1] - 1)
+    scale = moved * weight / (float(EPSILON) * 3 / 4)
+    assert_continuous(noisy.reshape(-1), stats.laplace(scale=scale).cdf)
 
 
 def check_cells(unit=USERS, moved=1):
     """Six rows in two cells, four and two: the lesser is taken if its coin shows heads before the other's."""
     keys = np.repeat(np.arange(GROUPS), 6)
     columns = {"u": np.arange(keys.size), "k": keys, "x": np.tile([0, 0, 1, 0, 0, 1], GROUPS)}
-    cells, _ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
+    cells, *_ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
     weight = 1 if unit.column is None else unit.max_rows
     # The scores of a median move by half of a unit's weight, and permute-and-flip costs twice its rate.
-    rate = float(EPSILON) * 3 / 4 / (moved * weight)
+    rate = float(EPSILON) / 4 / (moved * weight)
     assert_bernoulli(int((cells[:, 0] == 1).sum()), GROUPS, math.exp(-rate) / 2)
 
 
@@ -67,7 +67,7 @@ def check_distinct(unit=USERS, moved=1):
     assert_discrete(noisy, two_sided_geometric(moved * weight / float(EPSILON)))
 
 
-CHECKS = {"tree": check_tree, "cells": check_cells, "distinct": check_distinct}
+CHECKS = {"counts": check_counts, "cells": check_cells, "distinct": check_distinct}
 
 
 @pytest.mark.parametrize("name", CHECKS)

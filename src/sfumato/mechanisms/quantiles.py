@@ -141,6 +141,11 @@ class Quantiles(Mechanism):
         parts = [[cost / (2 * _move(level)) for cost in _costs(level)] for level in self._distinct]
         return max(sum(above, Fraction(0)) for above in zip(*parts, strict=True))
 
+    @staticmethod
+    def is_outer(level: Rational) -> bool:
+        """Whether a level aims a guard inside its extreme: those up to 1/20 and from 19/20 on."""
+        return _is_outer(as_fraction(level, "level"))
+
     def guard(self, cells: int) -> int:
         """How far inside the extremes the levels 0 and 1 aim, in units of weight."""
         return math.ceil(Fraction(math.log(_BEYOND * as_integer(cells, "cells"))) / self.rate(0))

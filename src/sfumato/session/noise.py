@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.plan.intervals.rings import cuts_around, weights_between
 from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
 from sfumato.plan.prices.touched import PricedTouched
 from sfumato.plan.questions.others import Pick, lines_of, searched_of
@@ -101,10 +102,11 @@ def privatise_extra(reading: Reading, priced: PricedExtra) -> tuple[NDArray[Any]
         return (_noisy(reading.columns[0], priced.mechanism, Fraction(1)),)
     assert isinstance(priced, PricedQuantiles)
     assert reading.cells is not None
-    tree = priced.tree
     cells = priced.selection.select_many(reading.cells)
-    nodes = [_noisy(tree.counts(row), priced.bars, priced.unit) for row in reading.cells]
-    return cells, np.array(nodes, dtype=np.float64).reshape(len(nodes), tree.nodes)
+    cuts = cuts_around(cells, reading.cells.shape[1])
+    weights = weights_between(reading.cells, cuts)
+    noisy = _noisy(weights.reshape(-1).tolist(), priced.bars, priced.unit)
+    return cells, cuts, noisy.astype(np.float64).reshape(weights.shape)
 
 
 def _noisy(values: Sequence[int], mechanism: AnyNoise, unit: Fraction) -> NDArray[Any]:

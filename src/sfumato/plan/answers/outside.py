@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.intervals.cdf import quantile_intervals
-from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.intervals.rings import Aim, Rings
+from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles, QuantileSet
 from sfumato.plan.prices.touched import PricedTouched
 
 __all__ = ["Outside", "Selected", "outside_of"]
@@ -32,6 +33,30 @@ class Outside(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quantiles:
+    extra: QuantileSet
+    aims: tuple[Aim, ...]
+    cells: NDArray[np.int64]
+    rings: Rings
+
+    @classmethod
+    def of(cls, priced: PricedQuantiles, cells: NDArray[np.int64], rings: Rings) -> _Quantiles:
+        aims = priced.aims
+        moved = [rings.estimates(aim, cells[:, i]) for i, aim in enumerate(aims)]
+        # Levels that are estimated one by one could cross.
+        return cls(priced.extra, aims, np.sort(np.column_stack(moved), axis=1), rings)
+
+    def value(self, place: int) -> NDArray[Any]:
+        values = self.extra.grid.value(self.cells[:, place])
+        return np.rint(values).astype(np.int64) if self.extra.whole else values
+
+    def interval(self, place: int, risk: float) -> Box:
+        return self.extra.grid.ends(*self.rings.intervals(self.aims[place], risk))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FormerQuantiles:
+    """Those of an answer that was kept when the cells of the whole grid were counted in a tree."""
+
     priced: PricedQuantiles
     cells: NDArray[np.int64]
     nodes: NDArray[np.float64]
@@ -42,9 +67,8 @@ class _Quantiles:
         return np.rint(values).astype(np.int64) if extra.whole else values
 
     def interval(self, place: int, risk: float) -> Box:
-        extra, priced = self.priced.extra, self.priced
-        low, high = quantile_intervals(priced.tree, self.nodes, priced.noise, extra.levels[place], risk)
-        return extra.grid.ends(low, high)
+        extra, (tree, noise) = self.priced.extra, self.priced.former
+        return extra.grid.ends(*quantile_intervals(tree, self.nodes, noise, extra.levels[place], risk))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,5 +114,9 @@ def outside_of(priced: PricedExtra, arrays: Sequence[NDArray[Any]]) -> Outside:
     """The results of an extra question from what was released for it."""
     assert not isinstance(priced, PricedTouched)
     if isinstance(priced, PricedQuantiles):
-        return _Quantiles(priced, arrays[0].astype(np.int64), arrays[1].astype(np.float64))
+        cells = arrays[0].astype(np.int64)
+        if len(arrays) == 2:
+            return _FormerQuantiles(priced, cells, arrays[1].astype(np.float64))
+        cuts, noisy = arrays[1].astype(np.int64), arrays[2].astype(np.float64)
+        return _Quantiles.of(priced, cells, Rings(priced.extra.grid.cells, cuts, noisy, priced.noise))
     return _Distinct(priced, arrays[0])

@@ -22,13 +22,14 @@ from sfumato.numeric.exact import Rational, as_fraction, as_integer
 from sfumato.plan.intervals.forms import Blend, Floats
 from sfumato.plan.intervals.noise import Noise
 
-__all__ = ["Tree", "quantile_intervals"]
+__all__ = ["Tree", "quantile_intervals", "sum_widths"]
 
 _FEW = 5  # so many Laplaces are left to partial fractions
 _RAISED = 16  # scales below this part of the largest are raised to it, so that integrals are short
 _TINY, _MARGIN, _LEAST = 1e-14, 1e-12, 1e-9  # left out of integrals; allowed for in them; risks they resolve
-_STEPS = np.concatenate([np.geomspace(0.02, 0.5, 40), 1 - np.geomspace(0.48, 1e-3, 40)])
+_STEPS = np.concatenate([np.geomspace(0.02, 0.5, 12), 1 - np.geomspace(0.45, 1e-3, 12)])
 _TURNS = 16
+_CLOSE = 2.0**-16  # what a width may be too wide by
 _WIDER = 1 + 2.0**-30
 _ROUNDING = 2.0**-44  # of the largest number in a group: what adding up in floats can take off
 _CHUNK = 2**20
@@ -250,10 +251,21 @@ def _noisy(tree: Tree, noisy: ArrayLike) -> Floats:
 @lru_cache(maxsize=256)
 def _widths(tree: Tree, level: Fraction, noise: Noise, risk: float) -> Floats:
     """What the noise of each boundary's form exceeds, upwards, with probability at most `risk`."""
-    sizes, counts = _forms(tree, level).terms()
+    return sum_widths(*_forms(tree, level).terms(), noise, risk)
+
+
+def sum_widths(sizes: Floats, counts: Floats, noise: Noise, risk: float) -> Floats:
+    """What sums of independent noises exceed, upwards, with probability at most `risk`; a column is a sum.
+
+    Args:
+        sizes: The sizes of coefficients, terms × sums.
+        counts: How many noises have them, terms × sums.
+        noise: The law of each.
+        risk: The probability.
+    """
     match noise.law:
         case _ if risk >= 0.5:
-            wide = np.zeros(tree.cells - 1)  # the noise is symmetric
+            wide = np.zeros(sizes.shape[1])  # the noise is symmetric
         case "gaussian":
             from scipy import special
 
@@ -342,6 +354,7 @@ def _inverted(scales: Floats, counts: Floats, risk: float, bound: Floats) -> Flo
     order, result = np.argsort(points), np.empty_like(bound)
     while order.size:
         fitting = max(1, int(np.searchsorted(points[order] * np.arange(1, order.size + 1), _CHUNK)))
+        fitting = min(fitting, int(np.searchsorted(points[order], 2 * points[order[0]], side="right")))
         part, order = order[:fitting], order[fitting:]
         half = np.arange(points[part[-1]])[:, None] + 0.5
         t = half * step[part]
@@ -365,7 +378,7 @@ def _solved(t: Floats, phi: Floats, half: Floats, risk: float, high: Floats) -> 
     low = np.zeros_like(high)
     at_low, at_high = np.full_like(high, 0.5), np.minimum(tail(high), risk)
     for _ in range(_TURNS):
-        if (high - low <= 2.0**-30 * high).all():
+        if (high - low <= _CLOSE * high).all():
             break
         density = (phi * np.cos(t * low) * (t / half)).sum(axis=0)
         low, high = (

@@ -7,6 +7,7 @@ price. They are read one after the other for one receipt.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,10 +19,12 @@ from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Expression, to_wire
 from sfumato.plan.intervals.cdf import Tree
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.intervals.rings import Aim
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.touched import PricedTouched, Touched
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.aggregates.quantile import Quantile
+from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.grids import CellGrid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
 from sfumato.plan.questions.sensitivity import is_exchange
@@ -31,6 +34,14 @@ from sfumato.plan.questions.sums import Range, range_of
 __all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
 
 _MANY = 2**14  # groups that may be found: their cells must fit together
+_COUNTED = Fraction(
+    3, 4
+)  # of a price goes into counts around the selected cells: bars and estimates need them most
+
+_EXTREMES = (
+    (0, "MIN", "fall below", "least", "upper"),
+    (1, "MAX", "exceed", "greatest", "lower"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +75,12 @@ class PricedQuantiles:
     """A quantile set with its price.
 
     Privacy:
-        Claim: the selected cells and the noisy tree together carry `loss`, a pure ε. The cells are selected
-        at most of it (`mechanisms.Quantiles`), the tree of counts is released at the rest of it by
-        Laplace noise for its L1 sensitivity: each of its levels is a partition, so a unit of weight R moves
-        it by at most levels·R, or 2·levels·R under exchange.
+        Claim: the selected cells and the noisy weights around them together carry `loss`, a pure ε. The cells
+        are selected at a quarter of it (`mechanisms.Quantiles`). They say where the grid of each group is
+        cut; the weights between cuts are then released at the rest by Laplace noise for their L1 sensitivity:
+        they are a partition of the cells, so a unit of weight R moves them by at most R, or 2R under
+        exchange, whatever was selected (`intervals.rings.weights_between`). Both prices are fixed beforehand:
+        pure prices add up also where the second question is chosen by the answer to the first.
 
     Attributes:
         extra: What is asked.
@@ -85,23 +98,35 @@ class PricedQuantiles:
         """What selects the cells of all groups."""
         exchange = is_exchange(self.extra.measured.unit)
         weight = self._weight // (2 if exchange else 1)
-        price = self.epsilon * (1 - self._bars)
+        price = self.epsilon * (1 - _COUNTED)
         return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)
 
     @property
-    def tree(self) -> Tree:
-        """The counts that error bars come from."""
-        return Tree(self.extra.grid.cells)
-
-    @property
     def bars(self) -> Laplace:
-        """The noise of the tree, on its integers."""
-        return Laplace(self.epsilon * self._bars, self.tree.levels * self._weight)
+        """The noise of the weights between cuts, on their integers."""
+        return Laplace(self.epsilon * _COUNTED, self._weight)
 
     @property
     def noise(self) -> Noise:
         """The law of that noise in natural units."""
         return Noise.of(self.bars, self.unit)
+
+    @property
+    def aims(self) -> tuple[Aim, ...]:
+        """The ranks that the levels aim at, in natural units."""
+        selection, unit = self.selection, self.unit
+        guard = float(selection.guard(self.extra.grid.cells) * unit)
+        return tuple(
+            Aim(level, guard if selection.is_outer(level) else None, float(selection.rate(level) / unit))
+            for level in self.extra.levels
+        )
+
+    @property
+    def former(self) -> tuple[Tree, Noise]:
+        """How answers kept from before were counted: all cells in a tree, at a third of a level's price."""
+        tree = Tree(self.extra.grid.cells)
+        price = self.epsilon / (1 + 3 * len(self.extra.levels))
+        return tree, Noise.of(Laplace(price, tree.levels * self._weight), self.unit)
 
     @property
     def unit(self) -> Fraction:
@@ -117,12 +142,21 @@ class PricedQuantiles:
     def told(self) -> tuple[str, str]:
         """What is measured and with which noise, in words."""
         few = ", ".join(f"{float(level):.4g}" for level in self.extra.levels)
-        return f"quantiles {few} among {self.extra.grid.cells} cells", "exact selection, laplace bars"
+        return (
+            f"quantiles {few} among {self.extra.grid.cells} cells",
+            "exact selection, laplace counts around it",
+        )
 
     @property
-    def _bars(self) -> Fraction:
-        """The part of the price that goes into error bars: a third of what each level has."""
-        return Fraction(1, 1 + 3 * len(self.extra.levels))
+    def notes(self) -> list[str]:
+        """What the extremes and their bars mean."""
+        rows = math.ceil(self.selection.guard(self.extra.grid.cells) * self.unit)
+        return [
+            f"{name} is the value that about {several(rows, 'row')} {side}, and its bar is for that value; "
+            f"the very {most} lies between the bar's {end} end and the declared bound."
+            for level, name, side, most, end in _EXTREMES
+            if level in self.extra.levels
+        ]
 
     @property
     def _weight(self) -> int:

@@ -258,8 +258,10 @@ def _bundled(
             part, noise = float(chosen.epsilon / epsilon), f"kept above {chosen.threshold}"
             lines.append(MeasurementQuote(what, part, noise, chosen.error(quote.confidence)))
         notes.append(selection_note(selections, quote.measured))
-    if any(isinstance(extra, PricedQuantiles) for extra in extras):
-        notes.append("Quantiles are selected among public cells; their bars come from noisy counts of these.")
+    quantiles = [extra for extra in extras if isinstance(extra, PricedQuantiles)]
+    if quantiles:
+        notes.append("Quantiles are selected among public cells; noisy counts around these give their bars.")
+    notes += dict.fromkeys(note for extra in quantiles for note in extra.notes)
     return replace(
         quote,
         epsilon=epsilon,
