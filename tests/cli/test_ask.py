@@ -36,6 +36,7 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
         "confidence",
         "paid",
         "free",
+        "counted",
         "receipt",
         "touched",
         "bounds",

@@ -72,6 +72,23 @@ def test_before_anything_is_spent_the_file_may_be_changed_freely(cli, shared):
         assert "on record" in refused.err or "in the ledger" in refused.err
 
 
+def test_anothers_answer_counts_until_it_is_given_to_all(cli, shared):
+    paid = cli("query", ALL, "--epsilon", "0.8", "--analyst", "bob", "--json").json
+    refused = cli("query", ALL, "--epsilon", "0.8", "--analyst", "ann")
+    assert refused.code == 3
+    assert "counts toward your own limit" in flat(refused.err)
+    given = cli("ledger", "give", "visits", str(paid["receipt"]), "--reason", "published")
+    assert "given to all" in given.out
+    read = cli("query", ALL, "--epsilon", "0.8", "--analyst", "ann", "--json").json
+    assert (read["rows"], read["free"], read["counted"]) == (paid["rows"], True, {})
+    cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "bob")
+    told = cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "ann")
+    assert "epsilon 0.1 counts toward your limit" in flat(told.out + told.err)
+    shown = flat(cli("ledger", "show", "--analyst", "ann").out)
+    assert "in 0 debits and 1 answer of others" in shown
+    assert cli("ledger", "verify").code == 0
+
+
 def test_a_limit_as_large_as_the_budget_is_not_undone_by_the_file(cli, shared):
     assert cli("query", BY_CITY, "--epsilon", "0.1", "--analyst", "ann").code == 0
     raised = ("ledger", "limit", "visits", "ann", "--epsilon", "1", "--delta", "1e-6", "--reason", "all")

@@ -19,7 +19,7 @@ READS = {
     *("analyst", "balance", "datasets", "entries", "export"),
     *("is_open", "recall", "verify", "whose"),
 }
-PAYS = {"close", "debit", "record", "register", "resume", "turn"}
+PAYS = {"close", "count_read", "debit", "record", "register", "resume", "turn"}
 ACTS = {
     "raise_budget": lambda steward: steward.raise_budget("visits", Budget(3), reason="more"),
     "close_budget": lambda steward: steward.close_budget("visits", reason="over"),
@@ -28,8 +28,13 @@ ACTS = {
     "take_back": lambda steward: steward.take_back("visits", reason="summer"),
     "revoke": lambda steward: steward.revoke("visits", "ada", reason="left"),
     "redeclare": lambda steward: steward.redeclare("visits", DECLARED, reason="again"),
+    "give": lambda steward: steward.give("visits", paid(steward), reason="published"),
     "adopted": lambda steward: steward.adopted(reason="the anchor is lost"),
 }
+
+
+def paid(steward):
+    return steward._ledger.debit("visits", TENTH, fingerprint="what can be given").receipt
 
 
 def public(kind: type) -> set[str]:

@@ -191,6 +191,24 @@ def bought(report, where, state, point, patience=0.0, after=None, planted=""):
     ledger.close()
 
 
+def reading(report, where, state, point):
+    """Reads what somebody else has bought, in bob's name, and dies at a named point."""
+    ledger = Ledger.open(where, state=state)
+    count = ledger.count_read
+
+    def counted(*arguments):
+        if point == "before count":
+            _die()
+        found = count(*arguments)
+        if point == "after count":
+            _die()
+        return found
+
+    ledger.count_read = counted
+    report(buy(ledger, purchase(lambda right: 0, read_back=bytes.decode), "bob").answer)
+    ledger.close()
+
+
 def forked(report, where, state):
     """Forks while it has a right: the child may neither read nor record what the parent paid for."""
     ledger = Ledger.open(where, state=state)
@@ -306,6 +324,7 @@ JOBS = {
         deferred,
         forkless,
         bought,
+        reading,
         forked,
         fitted,
         orphaned,

@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from postgres import running
-from sfumato.cli.ledger import _about
+from sfumato.cli.receipts import _about
 from sfumato.errors import AccessDenied
 from sfumato.ledger import Ledger, Right
 
@@ -47,6 +47,20 @@ def shown(ledger: Ledger) -> None:
     ]
 
 
+def open_to_who_paid(ledger: Ledger) -> None:
+    """An answer of before is free for whoever paid for it, and counts for everybody else who is named."""
+    before = ledger.export()
+    paid = {each.number: each for each in ledger.entries() if each.kind == "debit"}
+    kept = {each.memo["debit"] for each in ledger.entries() if each.kind == "release"}
+    assert kept
+    for number in kept:
+        debit = paid[number]
+        mine = [one.number for one, _ in ledger.recall(debit.dataset, debit.fingerprint, debit.analyst)]
+        others = [one.number for one, _ in ledger.recall(debit.dataset, debit.fingerprint, "a stranger")]
+        assert (number in mine, number in others) == (True, False)
+    assert ledger.export() == before
+
+
 def opens_nothing(ledger: Ledger) -> None:
     """No receipt of before gives a right, and none of them can be gone on with."""
     for receipt in ledger.entries():
@@ -73,6 +87,7 @@ def test_a_file_of_an_earlier_version(tmp_path):
     with Ledger.open(tmp_path / "visits.ledger") as ledger:
         asked_again(ledger, tmp_path, json.loads((DATA / "visits.json").read_text()))
         shown(ledger)
+        open_to_who_paid(ledger)
         opens_nothing(ledger)
         unanswered(ledger)
 

@@ -263,7 +263,8 @@ class _Answer:
         level = f"{float(self.confidence) * 100:.6g}"
         nothing = f"{release.nothing} " if release.nothing else ""
         return (
-            f"{nothing}The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number}). "
+            f"{nothing}The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number})"
+            f"{release.reading}. "
             f"Left: {_remainder(self.balance)}. {release.weighting}{_cut(release)}".rstrip()
         )
 
@@ -281,6 +282,7 @@ class _Answer:
                 "delta": 0 if release.free else release.quote.delta,
             },
             "free": release.free,
+            "counted": dict(release.counted),
             "receipt": release.receipt.number,
             "touched": _share(release),
             "bounds": list(release.bounds),

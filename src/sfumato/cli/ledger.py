@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,10 +23,11 @@ from sfumato.cli.opening import (
 )
 from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, unbroken
+from sfumato.cli.receipts import balance_facts, listed
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Balance, Budget, Ledger, Receipt
+    from sfumato.ledger import Balance, Budget, Ledger
 
 __all__ = ["app"]
 
@@ -63,7 +62,7 @@ def show(
         names = [entry.name for entry in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
         own = [book.balance(name, analyst) for name in chosen]
-        balances = [_balance(balance) if json_ else str(balance) for balance in own]
+        balances = [balance_facts(balance) if json_ else str(balance) for balance in own]
         entries = [
             entry
             for entry in book.entries(None if dataset is None else chosen[0])
@@ -88,7 +87,7 @@ def show(
         say(str(balance))
         say()
     if receipts:
-        table(_listed(receipts))
+        table(listed(receipts))
         more = [f"… and {total - len(receipts):,} more: --last {total}"] if total > len(receipts) else []
         if kept:
             more.append("Not listed: receipts of kept answers, which cost nothing of their own: --all")
@@ -292,6 +291,32 @@ def revoke(
         _done(f"{analyst} may no longer ask about {dataset}.", book.balance(dataset, analyst), json_)
 
 
+@app.command("give")
+@reported
+def give(
+    dataset: DatasetNeeded,
+    receipts: Annotated[
+        list[int], typer.Argument(metavar="RECEIPT...", help="The numbers of the debits that paid for them.")
+    ],
+    reason: ReasonOption,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Give answers on record to all: reading them counts toward nobody's limit."""
+    acting()
+    with open_ledger(config, ledger) as book:
+        _dataset(book, dataset)
+        steward_of(book).give(dataset, receipts, reason=reason)
+        numbers = ", ".join(str(number) for number in receipts)
+        many = "s" if len(receipts) > 1 else ""
+        _done(
+            f"The answer{many} of receipt{many} {numbers} on {dataset}: given to all.",
+            book.balance(dataset),
+            json_,
+        )
+
+
 @app.command("redeclare")
 @reported
 def redeclare(
@@ -372,59 +397,7 @@ def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta
 def _done(text: str, balance: Balance, json_: bool) -> None:
     """Say what was done, while the ledger is still open: some figures are worked out when they are read."""
     if json_:
-        emit_json({"done": text, "balance": _balance(balance)})
+        emit_json({"done": text, "balance": balance_facts(balance)})
         return
     paragraph(text)
     say(str(balance))
-
-
-def _balance(balance: Balance) -> dict[str, Any]:
-    return {
-        "dataset": balance.dataset,
-        "analyst": balance.analyst,
-        "accountant": balance.accountant,
-        "open": balance.open,
-        "closed": balance.closed,
-        "limited": balance.limited,
-        "epsilon": balance.epsilon,
-        "delta": balance.delta,
-        "spent": balance.spent,
-        "spent_delta": balance.spent_delta,
-        "remaining": balance.remaining,
-        "remaining_delta": balance.remaining_delta,
-        "retrospective": balance.retrospective,
-        "entries": balance.entries,
-    }
-
-
-def _listed(receipts: list[Receipt]) -> dict[str, list[object]]:
-    """The receipts as columns; those that would be the same or empty throughout are left out."""
-    columns: dict[str, list[object]] = {
-        "no.": [receipt.number for receipt in receipts],
-        "time (UTC)": [f"{receipt.time.astimezone(UTC):%Y-%m-%d %H:%M}" for receipt in receipts],
-    }
-    if len({receipt.dataset for receipt in receipts}) > 1:
-        columns["dataset"] = [receipt.dataset for receipt in receipts]
-    columns["what"] = [receipt.kind for receipt in receipts]
-    if any(receipt.analyst for receipt in receipts):
-        columns["who"] = [receipt.analyst or "" for receipt in receipts]
-    columns["epsilon"] = [_paid(receipt) for receipt in receipts]
-    columns["question or reason"] = [_about(receipt) for receipt in receipts]
-    return columns
-
-
-def _paid(receipt: Receipt) -> Fraction | None:
-    """What was asked for when it was paid, whatever the accountant adds up."""
-    if receipt.kind != "debit":
-        return None
-    return receipt.price.get("epsilon", receipt.purpose.epsilon)
-
-
-def _about(receipt: Receipt) -> str:
-    text = str(receipt.purpose) or str(receipt.memo.get("reason") or "")
-    if receipt.kind == "block":
-        text = f"{receipt.memo['share']} of what receipt {receipt.memo['debit']} paid for"
-    if receipt.kind == "limit":
-        limit = receipt.memo.get("budget")
-        text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"
-    return " ".join(text.split())

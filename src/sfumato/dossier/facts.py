@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "Paid", "facts", "foreseen", "many"]
 
 _CONFIDENCE = 0.95
+_NO_ACTS = frozenset({"debit", "release", "read", "block", "register", "open", "version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,9 @@ def facts(
             f"{catalog.path.name} declares {dataset[:40]!r} otherwise than the ledger has it on record, and "
             "a dossier tells what was promised; put the file back, or run `sfumato ledger redeclare`."
         )
-    # A session would put a new version on record, and this only looks.
-    asked = None if session is None or wanted != on_record else session()
+    # A session would put a new version or, before the first debit, another budget on record; this only looks.
+    same = wanted == on_record and catalog.budgets.get(dataset) == known[dataset].budget
+    asked = session() if session is not None and same else None
     tables, balance = catalog.members(dataset), ledger.balance(dataset)
     receipts = list(ledger.entries(dataset))
     kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
@@ -150,9 +152,7 @@ def facts(
         balance.retrospective,  # now, while the ledger is open
         compose(losses) if losses else None,
         tuple(_paid(debit, kept, asked) for debit in debits),
-        tuple(
-            receipt for receipt in receipts if receipt.kind not in ("debit", "release", "register", "open")
-        ),
+        tuple(receipt for receipt in receipts if receipt.kind not in _NO_ACTS),
         verification.entries,
         verification.head,
     )

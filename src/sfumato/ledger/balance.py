@@ -37,6 +37,7 @@ class Balance:
         spent_delta: δ spent. Under accountants other than basic, what losses have set aside.
         remaining_delta: the same of δ.
         entries: how many debits.
+        reads: how many answers of others count toward the analyst's limit, too.
         open: whether more can be asked at all (not closed, not revoked).
         closed: whether the dataset's budget is closed.
         limited: whether the analyst has a limit of their own on record.
@@ -60,6 +61,7 @@ class Balance:
     shared: bool
     gate: Mapping[str, tuple[Fraction, Fraction]]
     _losses: Callable[[], list[PrivacyLoss]] = field(repr=False, compare=False)
+    reads: int = 0
     _found: list[float] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -99,10 +101,11 @@ class Balance:
             f"{whose}{self.dataset[:32]} ({self.accountant}{state})",
             f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}",
             f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)}"
-            f" in {self.entries} debit{'' if self.entries == 1 else 's'}",
+            f" in {self.entries} debit{'' if self.entries == 1 else 's'}"
+            + (f" and {self.reads} answer{'' if self.reads == 1 else 's'} of others" if self.reads else ""),
             f"  left    {left}",
         ]
-        if self.entries and (self._found or self.entries <= _FEW):
+        if (self.entries or self.reads) and (self._found or self.entries + self.reads <= _FEW):
             hindsight = _up(self.retrospective)
             if hindsight < float(self.spent):
                 lines.append(f"  (planned in advance, it would be epsilon {amount(hindsight)})")
@@ -153,6 +156,7 @@ def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[
         limited=seat.limit is not None,
         shared=analyst is not None and (everybody[1] < own[1] or everybody[3] < own[3]),
         gate=dict(zip(budget.units, zip(spent, budget.limits, strict=True), strict=True)),
+        reads=len(seat.reads),
         _losses=losses,
     )
 

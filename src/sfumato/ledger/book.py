@@ -13,53 +13,11 @@ from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerU
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
-from sfumato.ledger.receipt import Dataset, fractions
+from sfumato.ledger.receipt import Dataset
+from sfumato.ledger.seat import Seat, settled, sums, together
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Account", "Book", "Charge", "Seat", "settled"]
-
-# Exact sums of unlike fractions grow with every one; beyond this they are rounded up, to a grid far below the
-# smallest delta that is accepted (1e-300).
-_LONGEST = 4096
-_GRID = 2**1200
-
-
-def settled(total: Fraction) -> Fraction:
-    """A sum as it is kept: exact while it is short, else rounded up by less than 2**-1200."""
-    if total.denominator.bit_length() <= _LONGEST:
-        return total
-    return Fraction(-(-total.numerator * _GRID // total.denominator), _GRID)
-
-
-@dataclass(slots=True)
-class Seat:
-    """One analyst at one dataset, under one spelling of the name or under all of them."""
-
-    limit: Budget | None = None
-    revoked: bool = False
-    allotted: bool = False  # whether the limit is an allotment's, and what it leaves is kept for this analyst
-    last: Row | None = None
-    debits: int = 0
-    since: int = 0  # the receipt that set the limit or revoked
-    spellings: tuple[Seat, ...] = ()
-
-    def totals(self, budget: Budget) -> Totals:
-        """What this analyst has spent, in the units of the dataset's budget."""
-        if not self.spellings:
-            return _sums(self.last, "analyst_totals", budget)
-        parts = [seat.totals(budget) for seat in self.spellings]
-        return tuple(settled(sum(amounts, Fraction(0))) for amounts in zip(*parts, strict=True))
-
-
-def _together(seats: list[Seat]) -> Seat:
-    """One analyst whom a ledger has under several spellings: all they spent, and what was last decided."""
-    if len(seats) == 1:
-        return seats[0]
-    last = max(seats, key=lambda seat: seat.since)
-    debits = sum(seat.debits for seat in seats)
-    return Seat(
-        last.limit, last.revoked, last.allotted, debits=debits, since=last.since, spellings=tuple(seats)
-    )
+__all__ = ["Account", "Book", "Charge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +45,7 @@ class Account:
     adopted: bool = False  # taken over without its anchor: debits may have been cut off
     last: Row | None = None
     debits: int = 0
+    given: set[int] = field(default_factory=set)  # debits whose answers the steward gave to all
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
@@ -109,7 +68,7 @@ class Account:
     @property
     def totals(self) -> Totals:
         """What is spent in all."""
-        return _sums(self.last, "totals", self.cap)
+        return sums(self.last, "totals", self.cap)
 
     @property
     def adjacency(self) -> str | None:
@@ -120,7 +79,7 @@ class Account:
     def seat(self, analyst: str | None) -> Seat:
         """Where an analyst sits, however the name is spelled; nobody has no limit of their own."""
         known = [] if analyst is None else self._spellings.get(alike(analyst), [])
-        return _together([self.seats[name] for name in known]) if known else _NOBODY
+        return together([self.seats[name] for name in known]) if known else _NOBODY
 
     def own(self, spelling: str | None) -> Seat:
         """What is on record under this very spelling."""
@@ -142,9 +101,7 @@ class Account:
 
     def everybody(self) -> dict[str, Seat]:
         """All analysts by `alike` of their names."""
-        return {
-            key: _together([self.seats[name] for name in known]) for key, known in self._spellings.items()
-        }
+        return {key: together([self.seats[name] for name in known]) for key, known in self._spellings.items()}
 
     def dataset(self) -> Dataset:
         """The account as a value."""
@@ -220,35 +177,58 @@ class Account:
             later = gate.after(loss)
         except BudgetExceeded:
             raise _exceeded(f"the budget of {self.name!r}", self.cap, price, self.totals) from None
-        theirs = seat.totals(self.cap)
-        if seat.limit is not None:
-            try:
-                seat.limit.filter(theirs, self.adjacency).after(loss)
-            except BudgetExceeded:
-                raise _exceeded(
-                    f"the limit of {analyst!r} on {self.name!r}", seat.limit, price, theirs
-                ) from None
+        if not self._within_limit(seat, loss):
+            raise _exceeded(
+                f"the limit of {analyst!r} on {self.name!r}", seat.limit, price, seat.totals(self.cap)
+            )
         return Charge(
             price=price,
             totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
-            analyst_totals=tuple(
-                settled(a + b) for a, b in zip(self.own(analyst).totals(self.cap), price, strict=True)
-            ),
+            analyst_totals=self._with(analyst, price),
             adjacency=later.adjacency,
         )
+
+    def counted(self, loss: PrivacyLoss, analyst: str) -> tuple[Totals, Totals]:
+        """What another's answer counts for this analyst, and their sums with it.
+
+        Raises:
+            BudgetExceeded: if it is not within their limit.
+        """
+        seat, price = self.seat(analyst), self.cap.totals(self.cap.filter().price(loss))
+        if not self._within_limit(seat, loss):
+            raise BudgetExceeded(
+                "Somebody else's answer to this question is on record, and reading it counts toward your own "
+                f"limit on {self.name!r}: {_parts(seat.limit, price, seat.totals(self.cap))}. Nothing was "
+                "spent; ask the steward for a larger limit, or to give this answer to all."
+            )
+        return price, self._with(analyst, price)
+
+    def _within_limit(self, seat: Seat, loss: PrivacyLoss) -> bool:
+        if seat.limit is None:
+            return True
+        try:
+            seat.limit.filter(seat.totals(self.cap), self.adjacency).after(loss)
+        except BudgetExceeded:
+            return False
+        return True
+
+    def _with(self, analyst: str | None, price: Totals) -> Totals:
+        """The sums of this very spelling with a price added."""
+        own = self.own(analyst).totals(self.cap)
+        return tuple(settled(a + b) for a, b in zip(own, price, strict=True))
 
 
 _NOBODY = Seat()
 
 
-def _sums(last: Row | None, name: str, budget: Budget) -> Totals:
-    if last is None:
-        return (Fraction(0),) * len(budget.units)
-    stored = fractions(json.loads(last.body)[name])
-    return tuple(stored[unit] for unit in budget.units)
+def _exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"Not within {whose}: {_parts(budget, price, spent)}. Nothing was spent; ask for less."
+    )
 
 
-def _exceeded(whose: str, budget: Budget, price: Totals, spent: Totals) -> BudgetExceeded:
+def _parts(budget: Budget | None, price: Totals, spent: Totals) -> str:
+    assert budget is not None
     parts = []
     for unit, asked, so_far, limit in zip(budget.units, price, spent, budget.limits, strict=True):
         if so_far + asked > limit or unit == budget.units[0]:
@@ -256,7 +236,7 @@ def _exceeded(whose: str, budget: Budget, price: Totals, spent: Totals) -> Budge
             parts.append(
                 f"asked {unit} {amount(asked)}, spent {amount(so_far)} of {amount(limit)}, left {left}"
             )
-    return BudgetExceeded(f"Not within {whose}: {'; '.join(parts)}. Nothing was spent; ask for less.")
+    return "; ".join(parts)
 
 
 class Book:
@@ -323,6 +303,17 @@ def _debit(accounts: dict[str, Account], row: Row) -> None:
         seat.debits += 1
 
 
+def _read(accounts: dict[str, Account], row: Row) -> None:
+    seat = accounts[row.dataset].take_seat(str(row.analyst))
+    if seat.last is None or seat.last.number < row.number:
+        seat.last = row
+        seat.reads.add(json.loads(row.body)["debit"])
+
+
+def _give(accounts: dict[str, Account], row: Row) -> None:
+    accounts[row.dataset].given.add(json.loads(row.body)["debit"])
+
+
 def _nothing(accounts: dict[str, Account], row: Row) -> None:
     del accounts, row
 
@@ -364,6 +355,8 @@ _EFFECTS = {
     "raise": _budget,
     "debit": _debit,
     "release": _nothing,
+    "read": _read,
+    "give": _give,
     "block": _nothing,
     "version": _version,
     "redeclare": _declare,

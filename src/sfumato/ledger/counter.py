@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Self
 
 from sfumato.errors import (
@@ -26,6 +27,7 @@ from sfumato.ledger.names import alike
 from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
+from sfumato.ledger.sharing import count_read, is_open_to
 from sfumato.ledger.turns import turn
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
@@ -134,27 +136,65 @@ class Counter:
         """All receipts as plain data."""
         return [receipt.to_dict() for receipt in self.entries()]
 
-    def recall(self, dataset: str, fingerprint: str) -> list[tuple[Receipt, bytes]]:
+    def recall(
+        self, dataset: str, fingerprint: str, analyst: str | None = None
+    ) -> list[tuple[Receipt, bytes]]:
         """Earlier answers to a question, newest first: the receipt of each debit and what was recorded.
+
+        For an analyst those that cost them nothing more: their own, what was given to all, and what counts
+        toward their limit already (see `count_read`). The steward's ledger, asked in no name, gives all.
 
         Raises:
             AccessDenied: by an analyst's counter, if the budget is closed or the analyst revoked.
         """
+        return self._recall(dataset, fingerprint, analyst, others=False)
+
+    def count_read(self, receipt: Receipt, analyst: str | None = None) -> Mapping[str, Fraction]:
+        """Counts another's answer toward the reader's limit, durably and once; from then on `recall` has it.
+
+        Args:
+            receipt: of the debit that paid for it.
+            analyst: who reads; None is the counter's own analyst.
+
+        Returns:
+            What was counted now, in the budget's units; nothing for an answer that was open to the reader.
+
+        Raises:
+            BudgetExceeded: if it is not within the reader's limit; nothing was counted.
+            AccessDenied: if the budget is closed or the reader revoked.
+        """
+        reader = self.whose(analyst)
+        with self._journal.writing() as draft:
+            debit = self._journal.row(receipt.number)
+            if debit.mac.hex() != receipt.mac or debit.kind != "debit":
+                raise LedgerMismatch("This receipt is not of a debit on this ledger.")
+            account = account_of(draft.book, debit.dataset)
+            return count_read(draft, account, analyst_of(reader, account), debit)
+
+    def _recall(
+        self, dataset: str, fingerprint: str, analyst: str | None, *, others: bool
+    ) -> list[tuple[Receipt, bytes]]:
+        """The answers that are open to a reader, or those that are not."""
+        reader = self.whose(analyst)
         if self._analyst is not None and not self.is_open(dataset):
             raise AccessDenied("This budget is closed, or you may no longer ask. Ask the steward.")
         with self._journal.reading() as book:
-            name, question = account_of(book, dataset).name, text(fingerprint, "fingerprint")
+            account = account_of(book, dataset)
+            name, question = account.name, text(fingerprint, "fingerprint")
             answers = []
             for release in self._journal.store.about(name, question, "release"):
                 self._journal.row(release.number)
                 facts = json.loads(release.body)
+                debit = self._journal.row(facts["debit"])
+                if is_open_to(account, reader, debit) == others:
+                    continue
                 payload = self._journal.store.payload(facts["debit"])
                 if payload is None or hashlib.sha256(payload).hexdigest() != facts["digest"]:
                     raise LedgerTampered(
                         f"The answer recorded by receipt {release.number} is not what was written. "
                         "Restore the ledger from a copy that is whole."
                     )
-                answers.append((Receipt.of(self._journal.row(facts["debit"])), payload))
+                answers.append((Receipt.of(debit), payload))
             return answers
 
     def verify(self) -> Verification:
@@ -351,9 +391,11 @@ class Counter:
 
     def _losses(self, dataset: str, analyst: str | None, until: int) -> list[PrivacyLoss]:
         whose = None if analyst is None else alike(analyst)
+        with self._journal.reading() as book:
+            reads = account_of(book, dataset).seat(analyst).reads
         losses = (
             Receipt.of(row).loss
             for row in self._journal.rows(until, debits_of=dataset)
-            if whose is None or whose == alike(row.analyst or "")
+            if whose is None or whose == alike(row.analyst or "") or row.number in reads
         )
         return [loss for loss in losses if loss is not None]

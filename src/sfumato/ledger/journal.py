@@ -83,7 +83,7 @@ class Journal:
 
     def row(self, number: int) -> Row:
         """One receipt, its mac checked."""
-        rows = self.store.rows(max(number - 1, 1), 2)
+        rows = self.store.rows(max(number - 1, 1), 2 if number > 1 else 1)
         previous = rows[0].mac if number > 1 and rows else self.chain.start
         row = rows[-1] if rows else None
         if row is None or row.number != number or not self.chain.holds(row, previous):

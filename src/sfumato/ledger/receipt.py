@@ -23,6 +23,8 @@ Kind: TypeAlias = Literal[
     "open",
     "debit",
     "release",
+    "read",
+    "give",
     "block",
     "version",
     "redeclare",
@@ -97,6 +99,11 @@ class Receipt:
         return None if self._loss is None else stored_loss(self._loss)
 
     @property
+    def counts(self) -> Mapping[str, Fraction]:
+        """What a read of another's answer counts toward the reader's limit; empty for every other kind."""
+        return fractions(self.memo["counts"]) if self.kind == "read" else {}
+
+    @property
     def purpose(self) -> Memo:
         """What a debit was for, also where an earlier version wrote it down; empty for every other kind."""
         return Memo.of(self.memo) if self.kind == "debit" else Memo()
@@ -143,10 +150,12 @@ class Receipt:
         }
 
     def __str__(self) -> str:
-        """Such as `#3 debit on visits by ada: epsilon 0.3, delta 0`."""
-        who = f" by {self.analyst}" if self.analyst else ""
-        paid = ", ".join(f"{unit} {amount(value)}" for unit, value in self.price.items())
-        return f"#{self.number} {self.kind} on {self.dataset}{who}" + (f": {paid}" if paid else "")
+        """Such as `#3 debit on visits by ada: epsilon 0.3, delta 0`, or `#4 limit on visits for bob`."""
+        of = "for" if self.kind in ("limit", "revoke") else "by"  # what a steward does is about somebody
+        who = f" {of} {self.analyst}" if self.analyst else ""
+        paid = ", ".join(f"{unit} {amount(value)}" for unit, value in (self.price or self.counts).items())
+        about = f" of the answer to #{self.memo['debit']}" if self.kind in ("read", "give") else ""
+        return f"#{self.number} {self.kind}{about} on {self.dataset}{who}" + (f": {paid}" if paid else "")
 
 
 def fractions(data: Mapping[str, str]) -> dict[str, Fraction]:

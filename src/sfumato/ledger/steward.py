@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
@@ -21,6 +21,8 @@ from sfumato.ledger.rules import (
     same_unit,
     within_cap,
 )
+from sfumato.ledger.sharing import give
+from sfumato.numeric.exact import as_integer
 
 __all__ = ["Steward"]
 
@@ -123,6 +125,30 @@ class Steward:
             who = account.spelling(text(analyst, "analyst"))
             draft.add("revoke", account.name, analyst=who, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
+
+    def give(
+        self, dataset: str, receipts: Receipt | int | Iterable[Receipt | int], *, reason: str
+    ) -> list[Receipt]:
+        """Gives answers on record to all: reading them counts toward nobody's limit from now on.
+
+        Args:
+            dataset: its name.
+            receipts: The debits that paid for them (`release.receipt`), or their numbers.
+            reason: why.
+
+        Raises:
+            LedgerMismatch: if one is not a debit of this dataset.
+        """
+        several = [receipts] if isinstance(receipts, Receipt | int) else list(receipts)
+        numbers = [one.number if isinstance(one, Receipt) else as_integer(one, "receipts") for one in several]
+        why = reason_of(reason)
+        with self._ledger._journal.writing() as draft:
+            account = account_of(draft.book, dataset)
+            for number in numbers:
+                if not 1 <= number <= draft.book.number:
+                    raise LedgerMismatch(f"There is no receipt {number}: sfumato ledger show lists them.")
+            give(draft, account, map(self._ledger._journal.row, dict.fromkeys(numbers)), why)
+        return [Receipt.of(row) for row in draft.rows]
 
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
         """Changes what is declared about a dataset, bounds included; its unit until something was spent."""

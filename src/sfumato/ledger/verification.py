@@ -10,10 +10,12 @@ from fractions import Fraction
 from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.blocks import can_be_resumed, problems_of
-from sfumato.ledger.book import Account, Book, settled
+from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, Row, canonical
 from sfumato.ledger.receipt import Receipt, fractions, stored_loss
+from sfumato.ledger.seat import settled
+from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
 
 __all__ = ["Verification", "audit"]
@@ -120,6 +122,10 @@ def _reading(
                 taken[row.number] = Fraction(0)
         elif row.kind in ("open", "raise", "redeclare"):
             problems += _fixed(book.accounts[row.dataset], row)
+        elif row.kind == "read":
+            problems += problems_of_read(store, book.accounts[row.dataset], row)
+        elif row.kind == "give":
+            problems += problems_of_gift(store, row)
         elif row.kind == "block":
             problems += problems_of(row, taken)
         elif row.kind == "release":

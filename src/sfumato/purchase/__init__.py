@@ -3,7 +3,7 @@
 ```
 Purchase(loss, fingerprint, answer, write, read_back)
    │ buy
-   ├─► recall ──► on record and good enough: free, unread
+   ├─► recall ──► on record and good enough: free, unread; another's counts toward the reader's limit
    └─► turn ──► recall ──► debit ──► answer(right) ──► record
         │                              └─ one read at a time, each once; or right.steps(filter)
         └─ one thread of one process; the others wait for the record, and pay themselves if none comes
@@ -14,6 +14,6 @@ answers, what it reads once it may, and how its answer is kept. A fit whose next
 makes one debit for the loss of a filter and takes each step from it (`Right.steps`).
 """
 
-from sfumato.purchase.buying import Bought, Purchase, buy, check_access, known
+from sfumato.purchase.buying import Bought, Purchase, buy, check_access, known, on_record
 
-__all__ = ["Bought", "Purchase", "buy", "check_access", "known"]
+__all__ = ["Bought", "Purchase", "buy", "check_access", "known", "on_record"]

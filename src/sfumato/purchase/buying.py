@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Generic, TypeVar
 
-from sfumato.errors import AccessDenied
+from sfumato.errors import AccessDenied, BudgetExceeded
 from sfumato.ledger import Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Bought", "Purchase", "buy", "check_access", "known"]
+__all__ = ["Bought", "Purchase", "buy", "check_access", "known", "on_record"]
 
 T = TypeVar("T")
 
@@ -23,11 +24,13 @@ class Bought(Generic[T]):
         answer: As it was released.
         receipt: Of the debit.
         free: Whether it was paid before, and nothing now.
+        counted: What of the reader's limit it counts now, since somebody else has paid: unit → amount.
     """
 
     answer: T
     receipt: Receipt
     free: bool
+    counted: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 def _newest(kept: Iterable[Bought[T]]) -> Bought[T] | None:
@@ -87,14 +90,42 @@ def check_access(ledger: Counter, dataset: str, analyst: str | None = None) -> N
 
 
 def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
-    """The answer on record, if one will do: free, and nothing is read.
+    """The answer on record, if one will do that is open to the analyst: free, and nothing is read.
 
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
     check_access(ledger, wanted.dataset, analyst)
-    kept = ledger.recall(wanted.dataset, wanted.fingerprint)
+    kept = ledger.recall(wanted.dataset, wanted.fingerprint, analyst)
     return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
+
+
+def on_record(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
+    """The answer on record that will do, whoever paid for it: to plan with, not to be shown or counted."""
+    return known(ledger, wanted, analyst) or wanted.choose(iter(_offers(ledger, wanted, analyst)))
+
+
+def _offers(ledger: Counter, wanted: Purchase[T], analyst: str | None) -> list[Bought[T]]:
+    """The answers that others have paid for, and that do not count for this reader yet."""
+    kept = ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=True)
+    return [Bought(wanted.read_back(payload), paid, True) for paid, payload in kept]
+
+
+def _recalled(
+    ledger: Counter, wanted: Purchase[T], analyst: str | None
+) -> tuple[Bought[T] | None, BudgetExceeded | None]:
+    """The answer on record; another's once it is counted, or why it cannot be."""
+    bought, beyond = known(ledger, wanted, analyst), None
+    if bought is not None:
+        return bought, None
+    offers = _offers(ledger, wanted, analyst)
+    while (bought := wanted.choose(iter(offers))) is not None:
+        try:
+            return replace(bought, counted=ledger.count_read(bought.receipt, analyst)), None
+        except BudgetExceeded as exceeded:
+            beyond = exceeded
+            offers = [offer for offer in offers if offer.receipt.number != bought.receipt.number]
+    return None, beyond
 
 
 def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T]:
@@ -104,34 +135,41 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
         Claim: nothing is read before its debit is durable; of several threads and processes that ask at once
         one pays, and the others are given its answer; whatever is killed at whatever point, what was debited
         stays paid, and is read by nobody but the process that paid. Whoever waits for a process that dies,
-        or that fails, pays itself: a failure must not be a free answer.
+        or that fails, pays itself: a failure must not be a free answer. An answer that somebody else paid
+        for costs the dataset nothing and counts, once and before it is given, toward the reader's own limit
+        (see `Counter.count_read`); where that does not allow it, the reader may pay for one of their own.
 
     Raises:
         BudgetExceeded: if it does not fit; nothing was spent.
         AccessDenied: for a closed budget or a revoked analyst; nothing was spent.
         LedgerMismatch: if the dataset was declared anew since it was priced; nothing was spent.
     """
-    recalled = known(ledger, wanted, analyst)
+    recalled, _ = _recalled(ledger, wanted, analyst)
     if recalled is not None:
         return recalled
     with ledger.turn(wanted.dataset, wanted.fingerprint):
-        recalled = known(ledger, wanted, analyst)  # whoever had the turn before may have paid
+        recalled, beyond = _recalled(ledger, wanted, analyst)  # who had the turn before may have paid
         if recalled is not None:
             return recalled
         begun = ledger.resume(wanted.dataset, wanted.fingerprint, analyst) if wanted.resumable else None
         if begun is not None and begun.receipt.loss != wanted.loss:
             begun = None  # another price is another fit
         wanted.check()
-        right = begun or ledger.debit(
-            wanted.dataset,
-            wanted.loss,
-            fingerprint=wanted.fingerprint,
-            analyst=analyst,
-            memo=wanted.memo,
-            reads=wanted.reads,
-            resumable=wanted.resumable,
-            known=wanted.known,
-        )
+        try:
+            right = begun or ledger.debit(
+                wanted.dataset,
+                wanted.loss,
+                fingerprint=wanted.fingerprint,
+                analyst=analyst,
+                memo=wanted.memo,
+                reads=wanted.reads,
+                resumable=wanted.resumable,
+                known=wanted.known,
+            )
+        except BudgetExceeded:
+            if beyond is not None:
+                raise beyond from None
+            raise
         answer = wanted.answer(right)
         ledger.record(right, wanted.write(answer))
     return Bought(answer, right.receipt, begun is not None)

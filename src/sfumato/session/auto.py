@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import instrument
+from sfumato.plan.prices.words import exact
 from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Report
@@ -27,13 +29,15 @@ from sfumato.plan.questions.unbounded import (
     sizes_of,
     with_groups,
 )
-from sfumato.purchase import Purchase, known
+from sfumato.purchase import Bought, Purchase, known, on_record
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
     from sfumato.session.session import Session
 
-__all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds"]
+__all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds", "others_know_bounds"]
+
+Find: TypeAlias = "Callable[[Session, Purchase[Answer]], Bought[Answer] | None]"
 
 _LARGEST_ROOT = 2**25
 _MOST_ROWS = 2**20
@@ -59,7 +63,12 @@ class Bounds:
 
 def known_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds | None:
     """The plan with bounds that were bought before, if all of them were; free."""
-    return _bounds(session, plan, epsilon, pay=False)
+    return _bounds(session, plan, epsilon, _known)
+
+
+def others_know_bounds(session: Session, plan: Plan, epsilon: Fraction) -> bool:
+    """Whether all bounds that are needed are on record, some of them paid for by others; tells none."""
+    return _bounds(session, plan, epsilon, _on_record) is not None
 
 
 def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
@@ -70,14 +79,14 @@ def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
         plan: The question.
         epsilon: The whole price; `SHARE` of it is for the bounds.
     """
-    bounds = _bounds(session, plan, epsilon, pay=True)
+    bounds = _bounds(session, plan, epsilon, _bought)
     assert bounds is not None
     return bounds
 
 
-def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bounds | None:
+def _bounds(session: Session, plan: Plan, epsilon: Fraction, find: Find) -> Bounds | None:
     report, rows, calls = plan.report, plan.rows, plan.unbounded
-    if not pay and not session.balance(session.dataset_of(report).name).open:
+    if find is not _bought and not session.balance(session.dataset_of(report).name).open:
         return None  # who may no longer ask sees nothing of what was bought before
     arguments = {call: call.argument for call in calls if call.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
@@ -85,10 +94,12 @@ def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bo
     parts = len(distinct) + (counted is not None)
     spent, notes = Fraction(0), []
     if counted is not None:
-        answer, price = _histogram(session, report, counted, epsilon * SHARE / parts, pay=pay)
-        if answer is None:
+        bought = find(session, _purchase(session, report, counted, epsilon * SHARE / parts))
+        if bought is None:
             return None
-        spent += price
+        answer, part = bought.answer, Fraction(0) if bought.free else epsilon * SHARE / parts
+        spent += part
+        notes += _counted(bought)
         left = float(epsilon * (1 - SHARE)) / len(report.child.aggregates)
         many = choose_groups(np.asarray(answer.noisy[0]), answer.noises[0].scale, epsilon=left)
         many = min(many, _MOST_ROWS // rows_in_group(rows.unit))
@@ -96,12 +107,12 @@ def _bounds(session: Session, plan: Plan, epsilon: Fraction, *, pay: bool) -> Bo
         notes.append(f"Each {rows.owner} counts in at most {many} groups, chosen from a noisy histogram.")
     chosen: dict[AggregateCall, tuple[Fraction, Fraction]] = {}
     for argument in distinct:
-        answer, price = _histogram(
-            session, report, sizes_of(argument, rows), epsilon * SHARE / parts, pay=pay
-        )
-        if answer is None:
+        bought = find(session, _purchase(session, report, sizes_of(argument, rows), epsilon * SHARE / parts))
+        if bought is None:
             return None
-        spent += price
+        answer, part = bought.answer, Fraction(0) if bought.free else epsilon * SHARE / parts
+        spent += part
+        notes += _counted(bought)
         histogram, scale = np.asarray(answer.noisy[0]), answer.noises[0].scale
         for aggregate in (call for call in calls if arguments[call] == argument):
             weight = float(rows.unit.max_rows) if rows.unit.column is not None else 1.0
@@ -136,16 +147,24 @@ def _measurable(
     return (low, high) if low < high else (-most, most)
 
 
-def _histogram(
-    session: Session, report: Report, question: Measured, epsilon: Fraction, *, pay: bool
-) -> tuple[Answer | None, Fraction]:
-    """A noisy histogram from the ledger, or bought; and what was paid for it now."""
-    wanted = _purchase(session, report, question, epsilon)
-    if not pay:
-        kept = known(session.ledger, wanted)
-        return (None if kept is None else kept.answer), Fraction(0)
-    bought = session.buy(wanted)
-    return bought.answer, Fraction(0) if bought.free else epsilon
+def _known(session: Session, wanted: Purchase[Answer]) -> Bought[Answer] | None:
+    return known(session.ledger, wanted)
+
+
+def _on_record(session: Session, wanted: Purchase[Answer]) -> Bought[Answer] | None:
+    return on_record(session.ledger, wanted)
+
+
+def _bought(session: Session, wanted: Purchase[Answer]) -> Bought[Answer] | None:
+    return session.buy(wanted)
+
+
+def _counted(bought: Bought[Answer]) -> list[str]:
+    """What to say of bounds that somebody else has bought, the first time."""
+    if not bought.counted:
+        return []
+    figures = ", ".join(f"{unit} {exact(part)}" for unit, part in bought.counted.items())
+    return [f"Bounds were on record, bought by somebody else: {figures} counts toward your limit."]
 
 
 def _purchase(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Purchase[Answer]:

@@ -22,7 +22,7 @@ from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.plan.shaping import first, keep, put_in_order
 from sfumato.purchase import Bought, Purchase, check_access
 from sfumato.render import is_text
-from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds
+from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds, others_know_bounds
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
 from sfumato.session.payload import Answer
 from sfumato.session.profile import limits_of
@@ -290,7 +290,8 @@ class Query:
             price = _price(terms)
             chosen = known_bounds(self._session, plan, price)
             if chosen is None:
-                self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
+                if not others_know_bounds(self._session, plan, price):
+                    self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
                 chosen = buy_bounds(self._session, plan, price)
             plan, terms, more = self._with_bounds(plan, terms, chosen)
             told = (*told, *more)
@@ -303,6 +304,7 @@ class Query:
             free=bought.free,
             bounds=(*filter(None, (self._session.remark,)), *told),
             profile=limits.profile,
+            counted=bought.counted,
         )
 
     def recipe(self) -> Recipe:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,8 @@ class Release:
         quote: What was asked and at which price it would be answered.
         receipt: What paid for it.
         free: Whether it was answered again from the ledger, at no cost.
+        counted: What of the reader's limit it counts, the first time that they read what somebody else paid
+            for: unit → amount.
         bounds: The bounds that were bought for it, now or before, in words.
         profile: What is known about how many rows units have; None: nothing.
     """
@@ -57,9 +61,11 @@ class Release:
         free: bool,
         bounds: tuple[str, ...] = (),
         profile: Profile | None = None,
+        counted: Mapping[str, Fraction] | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
         self.profile = profile
+        self.counted: Mapping[str, Fraction] = counted or {}
         self._answer = answer
 
     @cached_property
@@ -245,10 +251,20 @@ class Release:
         if self._answer.delta:
             price += f", delta {shown(float(self._answer.delta))}"
         paid = "answered again from the ledger, free" if self.free else f"paid {price}"
-        holds = f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number})."
+        holds = (
+            f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number}){self.reading}."
+        )
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
         return "\n".join(filter(None, (self.nothing, holds, self.weighting, cut, *self.bounds)))
+
+    @property
+    def reading(self) -> str:
+        """What reading somebody else's answer counts, to go on with a sentence; empty where nothing does."""
+        if not self.counted:
+            return ""
+        figures = ", ".join(f"{unit} {shown(float(part))}" for unit, part in self.counted.items() if part)
+        return f", which somebody else paid for: {figures} counts toward your limit"
 
     @property
     def nothing(self) -> str:
