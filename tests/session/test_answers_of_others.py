@@ -104,3 +104,22 @@ def test_bounds_and_answer_of_others_are_read_where_the_dataset_has_nothing_left
     bob = steward.as_analyst("bob")
     assert ASKED["bounds"](bob).free
     assert bob.balance().spent == 2
+
+
+def test_a_profile_counts_as_everything_else(tmp_path):
+    rows = pa.table({"user": [i % 50 for i in range(200)], "age": [40] * 200})
+    unit = sf.PrivacyUnit("user", max_rows="auto")
+    table = sf.PrivateTable("people", source=rows, unit=unit, schema={"age": sf.Int(0, 110)})
+    with sf.Session(table, budget=sf.Budget(10), ledger=tmp_path / "people.ledger") as steward:
+        ada, bob, carol = map(steward.as_analyst, ("ada", "bob", "carol"))
+        sf.Steward(steward.ledger).limit("people", "carol", sf.Budget("0.01"), reason="a course")
+        first = ada.sql(COUNT).release(epsilon=2)
+        assert "would be bought first" in str(bob.sql(COUNT).quote(epsilon=2))
+        again = bob.sql(COUNT).release(epsilon=2)
+        assert again.receipt == first.receipt
+        assert any("on record: epsilon" in note for note in again.bounds)
+        spent = [session.balance().spent for session in (steward, ada, bob)]
+        assert spent == [2, 2, 2]
+        with pytest.raises(sf.errors.BudgetExceeded):
+            carol.sql(COUNT).release(epsilon=2)
+        assert carol.balance().spent == 0

@@ -65,12 +65,16 @@ class Limits:
     def bought(self, session: Session) -> Limits:
         """The same once the profile is bought."""
         assert self.table is not None
-        profile = buy_profile(session, self.table, self.first)
+        bought = session.buy(profile_purchase(session, self.table, self.first))
+        profile = _profile(self.table, bought.answer)
         plan, chosen = _limited(self.plan, self.terms, self.table, profile)
-        paid = (
-            f"Epsilon {exact(self.first)} was paid for a profile of how many rows each "
-            f"{self.plan.rows.owner} has, which is kept for later questions."
-        )
+        what = f"a profile of how many rows each {self.plan.rows.owner} has"
+        paid = f"Epsilon {exact(self.first)} was paid for {what}, which is kept for later questions."
+        if bought.free:
+            figures = ", ".join(f"{unit} {exact(part)}" for unit, part in bought.counted.items() if part)
+            paid = f"There was {what} on record" + (
+                f": {figures} counts toward your limit." if figures else "."
+            )
         return replace(self, plan=plan, profile=profile, first=Fraction(0), told=(*chosen, paid))
 
 
