@@ -91,28 +91,29 @@ def functions(
         for function in FUNCTIONS.values()
         if wanted in " ".join((spelling(function), function.name, *function.names, function.doc)).lower()
     ]
+    names = sorted({"COUNT_IF"}.union(*(statistic.spelled for statistic in statistics().values())))
+    aggregates = [name for name in names if wanted in name.lower()]
     if json_:
         emit_json(
             {
                 "functions": [
                     {"sql": sql, "name": function.name, "also": list(function.names), "gives": function.doc}
                     for sql, function in listed
-                ]
+                ],
+                "aggregates": aggregates,
             }
         )
         return
-    if not listed:
+    if not listed and not aggregates:
         paragraph(f"No function has {wanted[:40]!r} in its name or description.")
         return
-    room = max(24, width() - 3 - max(len(sql) for sql, _ in listed))
-    rows = []
-    for sql, function in listed:
-        first, *more = textwrap.wrap(function.doc, room)
-        rows += [(sql, first), *(("", line) for line in more)]
-    table({"in SQL": [sql for sql, _ in rows], "gives": [line for _, line in rows]})
-    if not wanted:
-        aggregates = ", ".join(
-            sorted(statistic.title for statistic in statistics().values() if statistic.spelled)
-        )
+    if listed:
+        room = max(24, width() - 3 - max(len(sql) for sql, _ in listed))
+        rows = []
+        for sql, function in listed:
+            first, *more = textwrap.wrap(function.doc, room)
+            rows += [(sql, first), *(("", line) for line in more)]
+        table({"in SQL": [sql for sql, _ in rows], "gives": [line for _, line in rows]})
+    if aggregates:
         say()
-        paragraph(f"Aggregates: {aggregates} and COUNT_IF, with FILTER too. All about SQL: docs/sql.md")
+        paragraph(f"Aggregates: {', '.join(aggregates)}; with FILTER too. All about SQL: docs/sql.md")

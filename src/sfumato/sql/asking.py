@@ -130,10 +130,15 @@ def _as_google_means(plan: Plan, asked: Asked) -> Plan:
             f"privacy_unit_column names the table {asked.unit_table[:40]!r}, which is not in FROM.",
             "Leave the table's name out.",
         )
-    if asked.group_selection_epsilon is not None or asked.min_units is not None:
+    if asked.min_units is not None:
+        counted = "COUNT(*)" if plan.rows.owner is None else f"COUNT(DISTINCT {in_sql(plan.rows.owner)})"
         raise refuse(
-            "group_selection_epsilon and min_privacy_units_per_group are not supported.",
-            "Leave them out: the price is shared out by itself, and HAVING filters groups.",
+            "min_privacy_units_per_group would judge groups by their exact numbers.",
+            f"Write HAVING {counted} >= {asked.min_units}, which judges the noisy ones.",
+        )
+    if asked.group_selection_epsilon is not None:
+        raise refuse(
+            "group_selection_epsilon is not supported.", "Leave it out: the price is shared out by itself."
         )
     is_open = any(key.values is None for key in plan.report.child.keys)
     if asked.public_groups and is_open:

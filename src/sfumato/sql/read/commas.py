@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sfumato.sql.read.relation import Relation
 
-__all__ = ["with_joins"]
+__all__ = ["factored", "with_joins"]
 
 
 def with_joins(select: exp.Select, item: Callable[[exp.Expr], Relation]) -> exp.Select:
@@ -26,7 +26,11 @@ def with_joins(select: exp.Select, item: Callable[[exp.Expr], Relation]) -> exp.
         return select
     select = select.copy()
     clause, where, joins = select.args["from_"], select.args["where"], select.args["joins"]
-    conditions = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    conditions = [
+        part
+        for term in (where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
+        for part in factored(term)
+    ]
     nodes = [clause.this, *(join.this for join in joins)]
     names = [_names(item(node)) for node in nodes]
     done, ready = {0}, []
@@ -49,6 +53,43 @@ def with_joins(select: exp.Select, item: Callable[[exp.Expr], Relation]) -> exp.
     left = exp.and_(*(condition.copy() for condition in conditions), copy=False) if conditions else None
     select.set("where", None if left is None else exp.Where(this=left))
     return select
+
+
+def factored(condition: exp.Expr) -> list[exp.Expr]:
+    """What an OR repeats in each of its branches, and what is left of it; the condition itself if nothing is.
+
+    (a AND x) OR (a AND y) is a AND (x OR y) on every row, NULL included. Only comparisons of two columns are
+    taken out, which is what joins are made of.
+    """
+    inner = condition.unnest()
+    if not isinstance(inner, exp.Or):
+        return [condition]
+    branches = [_conjuncts(branch) for branch in inner.flatten()]
+    shared = [
+        term
+        for term in branches[0]
+        if _is_link(term) and all(any(term == other for other in branch) for branch in branches[1:])
+    ]
+    if not shared:
+        return [condition]
+    rest = [[term for term in branch if term not in shared] for branch in branches]
+    if not all(rest):  # one branch asks for nothing else, so that the others are in it
+        return [term.copy() for term in shared]
+    left = exp.or_(*(exp.and_(*branch) for branch in rest))
+    return [*(term.copy() for term in shared), exp.Paren(this=left)]
+
+
+def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    inner = tree.unnest()
+    return [part.unnest() for part in inner.flatten()] if isinstance(inner, exp.And) else [inner]
+
+
+def _is_link(term: exp.Expr) -> bool:
+    return (
+        isinstance(term, exp.EQ)
+        and isinstance(term.this, exp.Column)
+        and isinstance(term.expression, exp.Column)
+    )
 
 
 def _is_comma(join: exp.Join) -> bool:

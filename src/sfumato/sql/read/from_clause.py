@@ -11,7 +11,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.schema import PrivateTable, PublicTable
-from sfumato.sql.read.commas import with_joins
+from sfumato.sql.read.commas import factored, with_joins
 from sfumato.sql.read.joins import join
 from sfumato.sql.read.relation import Named, Relation, check_size, table_relation
 from sfumato.sql.refusals import FORM, TABLE_PARTS, refuse, refused, shown
@@ -282,7 +282,7 @@ def _conjuncts(tree: exp.Expr) -> Sequence[exp.Expr]:
         return _conjuncts(tree.this)
     if isinstance(tree, exp.And):
         return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
-    return [tree]
+    return factored(tree)
 
 
 def _gathered(public: _Public, private: Relation, conditions: Sequence[exp.Expr]) -> Relation:

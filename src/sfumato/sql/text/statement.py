@@ -9,6 +9,7 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sfumato.errors import QueryRefused
 from sfumato.render import is_text
 from sfumato.sql.refusals import FORM, refuse, statement
+from sfumato.sql.text.habits import native
 from sfumato.sql.text.slips import check_filled, unreadable
 from sfumato.sql.text.spellings import named
 
@@ -100,6 +101,8 @@ def finished(tree: exp.Select, text: str) -> exp.Select:
     """
     check_size(tree)
     _name(tree, text)
+    tree = native(tree, text)
+    check_size(tree)
     return _balanced(tree)
 
 
