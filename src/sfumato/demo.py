@@ -272,7 +272,7 @@ def _verify(stage: _Stage, session: Session) -> None:
 def _draw(release: Release, path: Path) -> None:
     from sfumato.plots import noise_panels
 
-    table, bounds = release.table, release.interval(0.95)
+    table, bounds = release.table, release.interval(0.95, "noise")
     noise_panels(
         table["city"].to_pylist(),
         {

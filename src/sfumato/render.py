@@ -16,6 +16,7 @@ from sfumato.errors import InvalidParameter
 
 __all__ = [
     "Column",
+    "between",
     "cells_of",
     "definitions",
     "encodable",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _GAP = "  "
-_BAR = re.compile(r"\S+ ± \S+")  # as `with_bar` writes them
+_BAR = re.compile(r"\S+ ± \S+|[≥≤] \S+|\S+ to \S+")  # as `with_bar` and `between` write them
 _LONGEST_NAME = 24  # of what is defined beside it
 _NARROWEST = 8  # a column of text is not cut below this
 _SPELLED = {
@@ -106,6 +107,26 @@ def with_bar(value: object, half_width: object) -> str:
     nearest = _rounded(exact, decimals)
     widened = math.ceil((abs(_exact(half_width)) + abs(exact - nearest)) * scale)
     return f"{_fixed(nearest, decimals)} ± {_fixed(Fraction(widened, scale), decimals)}"
+
+
+def between(low: object, high: object, value: object, half_width: object) -> str:
+    """An interval as text: `≥ 2,455`, `≤ 9.5`, `2,455 to 3,010`; empty where it has no end.
+
+    Ends are rounded outwards, to the decimals that `value ± half_width` is shown with.
+    """
+    low, high = _plain(low), _plain(high)
+    decimals = _justified(_plain(value), _plain(half_width)) or 0
+    lowest = _end(low, decimals, math.floor)
+    highest = _end(high, decimals, math.ceil)
+    if lowest and highest:
+        return f"{lowest} to {highest}"
+    return f"≥ {lowest}" if lowest else f"≤ {highest}" if highest else ""
+
+
+def _end(end: object, decimals: int, rounded: Callable[[Fraction], int]) -> str:
+    if not _is_number(end) or not math.isfinite(end):  # type: ignore[arg-type]
+        return ""
+    return _fixed(Fraction(rounded(_exact(end) * 10**decimals), 10**decimals), decimals)
 
 
 def _justified(value: object, half_width: object) -> int | None:
@@ -282,14 +303,15 @@ def _total(columns: Sequence[Column]) -> int:
 
 def _shrink(columns: list[Column], width: int) -> list[Column]:
     columns = [column if column.right else column.cut(max(width, _NARROWEST)) for column in columns]
+    whole = columns
     while (excess := _total(columns) - width) > 0:
         widest = max(
             (column for column in columns if not column.right and column.width > _NARROWEST),
             key=lambda column: column.width,
             default=None,
         )
-        if widest is None:
-            return columns
+        if widest is None:  # the table has several blocks anyway: nothing need be cut
+            return whole
         # The widest gives way first, until it is no wider than the next.
         others = [column.width for column in columns if not column.right and column.width < widest.width]
         cut = widest.cut(min(max([widest.width - excess, _NARROWEST, *others]), widest.width - 1))

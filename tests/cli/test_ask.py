@@ -33,6 +33,7 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
         "estimands",
         "rows",
         "errors",
+        "covering",
         "confidence",
         "paid",
         "free",

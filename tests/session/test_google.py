@@ -293,7 +293,7 @@ def test_ends_of_intervals_are_columns():
             (0.5, {"half": "n_high"}),
             (0.9, {"a_low": "a_low"}),
         ):
-            ends = release.interval(level)
+            ends = release.interval(level, kind="noise")
             for mine, theirs in columns.items():
                 assert release.table[mine].to_pylist() == ends[theirs].to_pylist()
         assert release.table["low"].to_pylist() <= release.table["n"].to_pylist()

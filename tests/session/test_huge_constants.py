@@ -39,6 +39,9 @@ def test_a_constant_beyond_floats_makes_no_other_error(session, number, scaled):
                 with contextlib.suppress(SfumatoError):
                     query.quote(error={"n": error}, mechanism=mechanism)
         release = query.release(epsilon=1)
-        (low,), (high,) = (column.to_pylist() for column in release.interval(0.9).columns)
+        ends = {kind: release.interval(0.9, kind) for kind in ("noise", "covering")}
+        assert str(release)
     (value,) = release.table["n"].to_pylist()
-    assert math.isnan(value) or low <= value <= high
+    for both in ends.values():
+        (low,), (high,) = (column.to_pylist() for column in both.columns)
+        assert math.isnan(value) or low <= value <= high

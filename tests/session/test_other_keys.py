@@ -400,7 +400,8 @@ def missed(quote: Any, answers: list[tuple[Any, list[float]]], shrunk: float = 1
     outside: list[bool] = []
     for answer, exact_ones in answers:
         noises = tuple(replace(each, scale=each.scale * shrunk) for each in answer.noises)
-        ends = Release(quote, replace(answer, noises=noises), cast(Any, None), free=True).interval(0.9)
+        release = Release(quote, replace(answer, noises=noises), cast(Any, None), free=True)
+        ends = release.interval(0.9, "noise")
         bars = zip(exact_ones, ends["n_low"].to_pylist(), ends["n_high"].to_pylist(), strict=True)
         outside += [not low <= true <= high for true, low, high in bars]
     return float(np.mean(outside))

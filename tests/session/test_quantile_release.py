@@ -151,7 +151,7 @@ def test_extremes_are_seldom_beyond_the_data():
             epsilon=200
         )
         low, high = (release.table[name].to_numpy() for name in ("low", "high"))
-        ends = release.interval(0.9).to_pydict()
+        ends = release.interval(0.9, "noise").to_pydict()
     assert stats.binom.sf((high > 7).sum() - 1, GROUPS, 1 / 32) > 1e-9
     assert stats.binom.sf((low < 3).sum() - 1, GROUPS, 1 / 32) > 1e-9
     assert (high < 6).mean() < 0.01
@@ -181,7 +181,7 @@ def test_strange_tables_give_answers_of_the_same_shape(numbers):
         assert release.table.schema.types == [pa.int64()] * 4
         assert release.table.num_rows == 3
         assert all(0 <= each <= 50 for each in release.table["m"].to_pylist())
-        ends = release.interval(0.9)
+        ends = release.interval(0.9, "noise")
         assert all(each.null_count == 0 for each in ends.columns)
         assert session.balance().spent == 1
 
@@ -223,9 +223,9 @@ def test_intervals_hold_what_would_be_answered_without_noise():
     text = "SELECT k, MEDIAN(x) AS m, QUANTILE_CONT(x, 0.9) AS q FROM t GROUP BY k"
     for seed in range(3):
         with session_of(columns, groups=SOME, upper=50) as session, seeded(f"coverage {seed}"):
-            ends = session.sql(text).release(epsilon=40).interval(0.9).to_pylist()
+            ends = session.sql(text).release(epsilon=40).interval(0.9, "noise").to_pylist()
             distinct = session.sql("SELECT k, COUNT(DISTINCT x) AS d FROM t GROUP BY k").release(epsilon=1)
-            counts = distinct.interval(0.9).to_pylist()
+            counts = distinct.interval(0.9, "noise").to_pylist()
         for row, count in zip(ends, counts, strict=True):
             numbers = truth[row["k"]]
             for name, level in levels.items():

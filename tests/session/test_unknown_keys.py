@@ -375,7 +375,7 @@ def test_intervals_hold_for_the_groups_that_are_shown(sized, confidence):
     unit = sf.PrivacyUnit("u", max_groups=2)
     with session_of(sized, unit, {"g": sf.Int()}) as session, seeded("coverage"):
         release = session.sql(UNITS).release(epsilon=PRICE, delta=DELTA)
-        ends = release.interval(confidence).to_pydict()
+        ends = release.interval(confidence, "noise").to_pydict()
     held = collections.defaultdict(list)
     for key, low, high in zip(ends["g"], ends["n_low"], ends["n_high"], strict=True):
         held[key // 10_000].append(low <= key // 10_000 <= high)

@@ -42,15 +42,18 @@ from sfumato.cli.question import (
     question_of,
 )
 from sfumato.errors import InvalidParameter
-from sfumato.render import definitions, key, shown, with_bar
+from sfumato.render import definitions, shown
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
     from sfumato.ledger import Balance
     from sfumato.plan.prices.quoting import Quote
     from sfumato.session import Query, Release, Session
+    from sfumato.session.shown import Shown
 
 __all__ = ["Format", "FormatOption", "OutputOption", "Writing", "answer_question", "query", "quote"]
+
+_ENDS = ("low", "high")
 
 
 class Format(StrEnum):
@@ -230,15 +233,17 @@ class _Answer:
             for name in self.values
             if name not in public and name in errors.column_names
         }
-
-    def shown(self) -> dict[str, list[str]]:
-        """The columns with error bars, as people read them."""
-        return {
-            self.release.head(name): [with_bar(*pair) for pair in zip(values, self.errors[name], strict=True)]
-            if name in self.errors
-            else [key(value) for value in values]
-            for name, values in self.values.items()
+        ends = release.interval(confidence)
+        self.covering: dict[str, list[Any]] = {
+            name: [
+                list(pair) for pair in zip(*(ends[f"{name}_{end}"].to_pylist() for end in _ENDS), strict=True)
+            ]
+            for name in self.errors
         }
+
+    def shown(self) -> Shown:
+        """The columns with error bars, as people read them."""
+        return self.release.shown(self.confidence)
 
     def flat(self) -> dict[str, list[Any]]:
         """The columns with `name_error` after each value."""
@@ -260,11 +265,9 @@ class _Answer:
             if release.free
             else f"Paid {_price(release.quote.epsilon, release.quote.delta)}"
         )
-        level = f"{float(self.confidence) * 100:.6g}"
         nothing = f"{release.nothing} " if release.nothing else ""
         return (
-            f"{nothing}The error bars hold {level} % of the time. {paid} (receipt {release.receipt.number})"
-            f"{release.reading}. "
+            f"{nothing}{self.shown().holds}. {paid} (receipt {release.receipt.number}){release.reading}. "
             f"Left: {_remainder(self.balance)}. {release.weighting}{_cut(release)}".rstrip()
         )
 
@@ -276,6 +279,7 @@ class _Answer:
             "estimands": release.estimands,
             "rows": [{name: values[row] for name, values in self.values.items()} for row in rows],
             "errors": [{name: values[row] for name, values in self.errors.items()} for row in rows],
+            "covering": [{name: ends[row] for name, ends in self.covering.items()} for row in rows],
             "confidence": float(self.confidence),
             "paid": {
                 "epsilon": 0 if release.free else release.quote.epsilon,
@@ -292,18 +296,18 @@ class _Answer:
 
 
 def _write_table(answer: _Answer, output: Path | None) -> None:
-    estimands = answer.release.estimands
+    seen = answer.shown()
     if output is None:
-        for line in definitions(estimands, width(), spelled):
+        for line in definitions(seen.definitions, width(), spelled):
             say(line)
         say()
-        table(answer.shown())
+        table(seen.columns)
         say()
         paragraph(answer.footer())
         return
     from sfumato.render import text_table
 
-    lines = [*definitions(estimands, 1000), "", text_table(answer.shown(), width=1000), ""]
+    lines = [*definitions(seen.definitions, 1000), "", text_table(seen.columns, width=1000), ""]
     _to_file(output, "\n".join(lines).encode())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -15,17 +15,20 @@ import pyarrow as pa
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational
+from sfumato.plan.answers.boxes import Box
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.intervals.noise import risk_of
+from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
-from sfumato.render import definitions, html_table, key, shown, text_table, with_bar
+from sfumato.render import definitions, html_table, key, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.nothing import why_nothing
+from sfumato.session.shown import Shown
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -83,7 +86,8 @@ class Release:
                 selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
                 outside[-1] = Selected(selection, answer.units)
             recipe = recipe.over(answer.groups)
-        return estimate(recipe, self.quote.report, answer.noises, answer.noisy, outside)
+        known = cuts(self.quote.plan)
+        return estimate(recipe, self.quote.report, answer.noises, answer.noisy, outside, known)
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:
@@ -124,16 +128,38 @@ class Release:
             }
         )
 
-    def interval(self, confidence: Rational = _CONFIDENCE) -> pa.Table:
-        """The same rows with the two ends of each value's interval, `name_low` and `name_high`."""
+    def interval(self, confidence: Rational = _CONFIDENCE, kind: str = "covering") -> pa.Table:
+        """The same rows with the two ends of each value's interval, `name_low` and `name_high`.
+
+        Args:
+            confidence: With which each interval holds, by itself.
+            kind: `covering`: it holds the value over all rows that belong to a unit, pass the condition and
+                have a reported key (numbers held within their bounds), whatever limits left out: an end is
+                infinite where nothing is known on that side. `noise`: it holds what the same query would give
+                without noise, limits and all.
+
+        Raises:
+            InvalidParameter: for another kind.
+        """
+        ends = self._ends(kind)
         columns: dict[str, pa.Array] = {}
         for name in self._estimates.columns:
             if name in self._estimates.intervals:
-                low, high = self._estimates.interval(name, confidence)
+                low, high = ends(name, confidence)
                 columns |= {f"{name}_low": _numbers(low), f"{name}_high": _numbers(high)}
             else:
                 columns[name] = self._column(name)
         return pa.table(columns)
+
+    def _ends(self, kind: str) -> Callable[[str, Rational], Box]:
+        if kind == "fitted":
+            raise InvalidParameter(
+                'There is no kind="fitted" yet: take "covering", which assumes nothing, or "noise".'
+            )
+        kinds = {"covering": self._estimates.covering, "noise": self._estimates.interval}
+        if kind not in kinds:
+            raise InvalidParameter(f'kind is "covering" or "noise", not {str(kind)[:40]!r}.')
+        return kinds[kind]
 
     def _column(self, name: str) -> pa.Array:
         values = self._estimates.columns[name]
@@ -168,25 +194,47 @@ class Release:
         """What the answer cost when it was paid for, exactly."""
         return self._answer.epsilon
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas data frame."""
+    def to_arrow(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> pa.Table:
+        """The table; with `errors`, after each number the half-width of its noise and its covering interval.
+
+        The columns are `name_error`, `name_low` and `name_high`, with `_` added where a name is taken.
+        """
+        if not errors:
+            return self.table
+        columns: dict[str, Any] = {}
+        for name in self.table.column_names:
+            columns[name] = self.table[name]
+            if name in self._estimates.intervals:
+                low, high = self._estimates.covering(name, confidence)
+                half = self._estimates.half_width(name, confidence)
+                for mark, ends in (("error", half), ("low", low), ("high", high)):
+                    columns[self._free(f"{name}_{mark}", columns)] = _numbers(ends)
+        return pa.table(columns)
+
+    def _free(self, name: str, taken: Collection[str]) -> str:
+        while name in self.table.column_names or name in taken:
+            name += "_"
+        return name
+
+    def to_pandas(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> Any:
+        """The table as a pandas data frame; with `errors` as `to_arrow` has it."""
         try:
             import pandas  # noqa: F401
         except ImportError:
             raise MissingExtra(
                 "pandas is not installed: pip install pandas, or use .table (Arrow)."
             ) from None
-        return self.table.to_pandas()
+        return self.to_arrow(errors=errors, confidence=confidence).to_pandas()
 
-    def to_polars(self) -> Any:
-        """The table as a Polars data frame."""
+    def to_polars(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> Any:
+        """The table as a Polars data frame; with `errors` as `to_arrow` has it."""
         try:
             import polars
         except ImportError:
             raise MissingExtra(
                 "Polars is not installed: pip install polars, or use .table (Arrow)."
             ) from None
-        return polars.from_arrow(self.table)
+        return polars.from_arrow(self.to_arrow(errors=errors, confidence=confidence))
 
     def plot(
         self, path: str | Path | None = None, *, column: str | None = None, confidence: float = 0.95
@@ -203,7 +251,7 @@ class Release:
         if name not in values:
             has = f"Columns with error bars: {', '.join(values)}." if values else "No column has error bars."
             raise InvalidParameter(has if name is None else f"There is no {str(name)[:40]!r} to plot. {has}")
-        bounds = self.interval(confidence)
+        bounds = self.interval(confidence, "noise")
         keys = [key_name for key_name in self.table.column_names if key_name not in values]
         labels = [
             ", ".join(key(self.table[key_name][row].as_py()) for key_name in keys) or name
@@ -222,38 +270,24 @@ class Release:
 
     def _bands(self, name: str, confidence: float) -> str:
         """What the bands of a picture are."""
-        what = "for the noise alone" if self.head(name) != name else "error bars"
+        what = "for the noise alone" if self._estimates.cut(name) else "error bars"
         return f"Dots: released values. Bands: {what}, at {confidence * 100:.6g} % confidence."
-
-    def _shown(self) -> dict[str, list[str]]:
-        errors, values = self.error(), set(self._estimates.intervals)
-        columns: dict[str, list[str]] = {}
-        for name in self.table.column_names:
-            if name in values:
-                pairs = zip(self.table[name].to_pylist(), errors[name].to_pylist(), strict=True)
-                columns[self.head(name)] = [with_bar(value, half) for value, half in pairs]
-            else:
-                columns[name] = [key(value) for value in self.table[name].to_pylist()]
-        return columns
 
     @property
     def estimands(self) -> dict[str, str]:
         """What each column estimates, in one phrase; keys estimate nothing."""
         return self.quote.estimands
 
-    def head(self, name: str) -> str:
-        """What a column is called where its bars are shown: they are for the noise alone if limits cut."""
-        cut = any(column.cut for column in self.quote.columns if column.name == name)
-        return f"{name} ± noise" if cut else name
+    def shown(self, confidence: Rational = _CONFIDENCE) -> Shown:
+        """The columns as text, with heads, bars and what is known of all rows."""
+        return Shown(self.table, self._estimates, self.estimands, confidence)
 
     def _footer(self) -> str:
         price = f"epsilon {shown(float(self._answer.epsilon))}"
         if self._answer.delta:
             price += f", delta {shown(float(self._answer.delta))}"
         paid = "answered again from the ledger, free" if self.free else f"paid {price}"
-        holds = (
-            f"± holds {_CONFIDENCE:.0%} of the time; {paid} (receipt {self.receipt.number}){self.reading}."
-        )
+        holds = f"{self.shown().holds}; {paid} (receipt {self.receipt.number}){self.reading}."
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
         return "\n".join(filter(None, (self.nothing, holds, self.weighting, cut, *self.bounds)))
@@ -287,12 +321,14 @@ class Release:
 
     def __str__(self) -> str:
         lines = [textwrap.fill(line, _WIDTH) for line in self._footer().splitlines()]
-        heads = [*definitions(self.estimands, _WIDTH), ""]
-        return "\n".join((*heads, text_table(self._shown()), *lines))
+        seen = self.shown()
+        heads = [*definitions(seen.definitions, _WIDTH), ""]
+        return "\n".join((*heads, text_table(seen.columns), *lines))
 
     def _repr_html_(self) -> str:
-        phrases = {self.head(name): phrase for name, phrase in self.estimands.items()}
-        return html_table(self._shown(), caption=self._footer(), phrases=phrases)
+        seen = self.shown()
+        phrases = {seen.head(name): phrase for name, phrase in seen.definitions.items()}
+        return html_table(seen.columns, caption=self._footer(), phrases=phrases)
 
 
 def _numbers(values: Any) -> pa.Array:

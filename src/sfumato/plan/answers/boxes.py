@@ -19,7 +19,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, col
 from sfumato.plan.intervals.forms import Blend, Floats, quotient
 from sfumato.plan.intervals.noise import Noise
 
-__all__ = ["Affine", "Box", "Solver"]
+__all__ = ["Affine", "Box", "Solver", "plain", "times"]
 
 Box: TypeAlias = tuple[Floats, Floats]
 """Lower and upper ends, one a row; infinite where nothing is known, NaN where there is no value at all."""
@@ -83,17 +83,23 @@ class Solver:
         other expression is split into the largest parts that have one, with k sources of noise: each gets
         risk/k (Bonferroni), and the box they span goes through interval arithmetic.
         """
-        expression = _plain(expression)
+        expression = plain(expression)
         if (expression, risk) not in self._known:  # an answer is shown in several ways
             self._known[expression, risk] = self._interval(expression, risk)
         return self._known[expression, risk]
 
     def _interval(self, expression: Expression, risk: float) -> Box:
         parts = tuple(dict.fromkeys(self._parts(expression)))
-        share = risk / max(1, len({self._source(part) for part in parts}))
+        share = risk / max(1, len({self.source(part) for part in parts}))
         with np.errstate(all="ignore"):
-            solved = {part: self._solved(part, share) for part in parts}
-            return self._walk(expression, solved)
+            solved = {part: self.solved(part, share) for part in parts}
+            return self.walk(expression, solved)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, also where nothing but extra questions was asked."""
+        known = [*self.noisy, *self.keys.values()]
+        return len(known[0]) if known else 1
 
     def noisy_in(self, expression: Expression) -> bool:
         """Whether an aggregate occurs in it."""
@@ -108,7 +114,7 @@ class Solver:
             for argument in expression.arguments:
                 yield from self._parts(argument)
 
-    def _source(self, part: Expression) -> Expression | int:
+    def source(self, part: Expression) -> Expression | int:
         """What its interval can miss by: forms of one measurement all miss together."""
         form = self._affine(part)
         used = [] if form is None else self._used(form)
@@ -119,7 +125,8 @@ class Solver:
             return True
         return self._affine(expression) is not None or self._ratio(expression) is not None
 
-    def _solved(self, expression: Expression, risk: float) -> Box:
+    def solved(self, expression: Expression, risk: float) -> Box:
+        """The interval of a part that has one of its own."""
         if (expression, risk) not in self._known:
             self._known[expression, risk] = self._solve(expression, risk)
         return self._known[expression, risk]
@@ -178,9 +185,10 @@ class Solver:
 
     def _affine(self, expression: Expression) -> Affine | None:
         with np.errstate(all="ignore"):  # a constant may be beyond floats: then the column is infinite
-            return linear_form(expression, self._leaf)
+            return linear_form(expression, self.leaf)
 
-    def _leaf(self, part: Column | Literal) -> Affine | None:
+    def leaf(self, part: Column | Literal) -> Affine | None:
+        """The linear form of a column or a constant, if it has one."""
         if isinstance(part, Literal):
             return self._fixed([part.value]) if part.kind in ("integer", "float") else None
         if part.name in self.keys:
@@ -188,25 +196,33 @@ class Solver:
             return self._fixed(key) if key.dtype.kind in "iuf" else None
         return self.affine.get(part.name)
 
-    def _ratio(self, expression: Expression) -> tuple[Affine, Affine] | None:
+    def sides(self, expression: Expression) -> tuple[Expression, Expression] | None:
+        """What is divided by what; None where nothing is."""
         if not isinstance(expression, Call) or expression.function != "divide":
             return None
         above, below = expression.arguments
         if isinstance(below, Call) and below.function == "nullif" and not self.noisy_in(below.arguments[1]):
             below = below.arguments[0]
-        top, bottom = self._affine(above), self._affine(below)
+        return above, below
+
+    def _ratio(self, expression: Expression) -> tuple[Affine, Affine] | None:
+        sides = self.sides(expression)
+        if sides is None:
+            return None
+        top, bottom = (self._affine(side) for side in sides)
         return None if top is None or bottom is None or bottom.fixed else (top, bottom)
 
-    def _walk(self, expression: Expression, solved: Mapping[Expression, Box]) -> Box:
+    def walk(self, expression: Expression, solved: Mapping[Expression, Box]) -> Box:
+        """The box of an expression whose parts are solved, by interval arithmetic."""
         if expression in solved:
             return solved[expression]
         if not self.noisy_in(expression):
-            return self._exact(expression, self._rows(solved))
+            return self._exact(expression, self.rows)
         assert isinstance(expression, Call)  # a column with noise is solved
         name = expression.function
         if name == "case":
             return self._case(expression, solved)
-        boxes = [self._walk(argument, solved) for argument in expression.arguments]
+        boxes = [self.walk(argument, solved) for argument in expression.arguments]
         if name in _ARITHMETIC:
             # NULL is skipped by these: what may be missing does not hold the result on its side.
             loose = name in ("greatest", "least") and not all(map(_present, expression.arguments))
@@ -214,11 +230,6 @@ class Solver:
         if name in _MONOTONE and not any(self.noisy_in(argument) for argument in expression.arguments[1:]):
             return self._ends(expression, boxes[0])
         return _by_rule(expression, boxes)
-
-    def _rows(self, solved: Mapping[Expression, Box]) -> int:
-        """How many rows there are, also where nothing but extra questions was asked."""
-        known = [*self.noisy, *(low for low, _ in solved.values()), *self.keys.values()]
-        return len(known[0]) if known else 1
 
     def _exact(self, expression: Expression, rows: int) -> Box:
         exact = evaluate(expression, dict(self.keys) or {"": np.zeros(rows)})
@@ -235,12 +246,12 @@ class Solver:
 
     def _case(self, expression: Call, solved: Mapping[Expression, Box]) -> Box:
         """The hull of the branches that could be taken: conditions on keys are known, those on noise not."""
-        rows = self._rows(solved)
+        rows = self.rows
         low, high = np.full(rows, np.nan), np.full(rows, np.nan)
         open_ = np.ones(rows, dtype=bool)
         *pairs, default = expression.arguments
         for condition, result in [*zip(pairs[::2], pairs[1::2], strict=True), (None, default)]:
-            branch = self._walk(result, solved)
+            branch = self.walk(result, solved)
             taken = open_
             if condition is not None and not self.noisy_in(condition):
                 holds = np.asarray(evaluate(condition, self.keys or {"": np.zeros(rows)}).filled(False), bool)
@@ -264,24 +275,25 @@ def _present(expression: Expression) -> bool:
     return expression.function in _TOTAL and all(map(_present, expression.arguments))
 
 
-def _plain(expression: Expression) -> Expression:
+def plain(expression: Expression) -> Expression:
     """The same without COALESCE around what is never NULL."""
     if not isinstance(expression, Call):
         return expression
-    arguments = tuple(_plain(argument) for argument in expression.arguments)
+    arguments = tuple(plain(argument) for argument in expression.arguments)
     if expression.function == "coalesce" and _present(arguments[0]):
         return arguments[0]
     return Call(expression.function, arguments)
 
 
-def _times(first: Floats, second: Floats) -> Floats:
+def times(first: Floats, second: Floats) -> Floats:
     """The product, where 0 times infinity is 0: an end at infinity is never reached."""
     idle = ((first == 0) & np.isinf(second)) | ((second == 0) & np.isinf(first))
-    return np.where(idle, 0.0, first * second)
+    with np.errstate(all="ignore"):
+        return np.where(idle, 0.0, first * second)
 
 
 def _multiply(first: Box, second: Box) -> Box:
-    corners = np.stack([_times(a, b) for a in first for b in second])
+    corners = np.stack([times(a, b) for a in first for b in second])
     return corners.min(axis=0), corners.max(axis=0)
 
 

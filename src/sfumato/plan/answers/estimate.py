@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
+from sfumato.plan.answers.covering import Covering
 from sfumato.plan.answers.outside import Outside
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
 from sfumato.plan.expressions.facts import facts_of
@@ -24,6 +25,7 @@ from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
 from sfumato.plan.questions.others import labels
@@ -60,6 +62,7 @@ class Estimates:
     intervals: tuple[str, ...]
     _expressions: Mapping[str, Expression] = field(repr=False)
     _solver: Solver = field(repr=False)
+    _cover: Covering = field(repr=False)
 
     def value(self, name: str) -> Values:
         """One column."""
@@ -73,21 +76,48 @@ class Estimates:
         Raises:
             InvalidParameter: for keys and for columns that are not numbers, and unless 0 < confidence < 1.
         """
+        shown = self._numbers(name)
+        return _around(shown, self._solver.interval(self._expressions[name], risk_of(confidence)))
+
+    def covering(self, name: str, confidence: Rational = 0.95) -> Box:
+        """Intervals for the values over all rows, what limits left out included; else as `interval`.
+
+        All rows: those that belong to a unit, pass the condition and have a reported key, with numbers held
+        within their bounds. An end is infinite where nothing is known on that side.
+        """
+        shown = self._numbers(name)
+        return _around(shown, self._cover.interval(self._expressions[name], risk_of(confidence)))
+
+    def _numbers(self, name: str) -> Values:
         shown = self.value(name)
         if name not in self.intervals:
             raise InvalidParameter(
                 f"Column {name[:60]!r} has no error bar: it is not a number with noise in it."
             )
-        low, high = self._solver.interval(self._expressions[name], risk_of(confidence))
-        at = np.ma.filled(shown.astype(np.float64), np.nan)
-        missing = np.isnan(at)
-        return np.where(missing, np.nan, np.fmin(low, at)), np.where(missing, np.nan, np.fmax(high, at))
+        return shown
+
+    def cut(self, name: str) -> bool:
+        """Whether limits may leave something out of a column."""
+        return self._cover.cut(self._expressions[name])
+
+    def tells(self, name: str) -> bool:
+        """Whether the covering intervals of a column say more than `certain` does."""
+        return self._cover.tells(self._expressions[name])
+
+    def whole(self, name: str) -> str:
+        """What the values of a column that is cut would be over: `all rows`."""
+        return self._cover.whole(self._expressions[name])
+
+    def certain(self, name: str) -> Box:
+        """Where the values over all rows are, as far as that is public."""
+        return self._cover.interval(self._expressions[name], 0.0)
 
     def half_width(self, name: str, confidence: Rational = 0.95) -> Floats:
         """How far the value before noise may be from the shown one: the longer side of the interval."""
         low, high = self.interval(name, confidence)
         at = np.ma.filled(self.value(name).astype(np.float64), np.nan)
-        return np.maximum(high - at, at - low)
+        with np.errstate(invalid="ignore"):  # an infinite value has no width
+            return np.maximum(high - at, at - low)
 
 
 def estimate(
@@ -96,6 +126,7 @@ def estimate(
     noises: Sequence[Noise],
     noisy: Sequence[ArrayLike],
     outside: Mapping[int, Outside] | None = None,
+    cuts: Sequence[Cut] | None = None,
 ) -> Estimates:
     """The answer to a report from its noisy measurements: post-processing, at no cost.
 
@@ -111,6 +142,7 @@ def estimate(
         noisy: The measurements in natural units, best as they were drawn, before rounding to whole numbers:
             one array each, aligned with `recipe.measured.combinations`.
         outside: The results of the extra questions by number, aligned likewise; −1 is the selection's.
+        cuts: What limits may take from each aggregate; by default anything.
 
     Raises:
         InvalidParameter: if these do not fit together.
@@ -147,7 +179,17 @@ def estimate(
         if facts.numeric and solver.noisy_in(output.expression):
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
-    return Estimates(columns, order[kept], tuple(bars), expressions, solver)
+    named = {f"a{place}": cut for place, cut in enumerate(cuts or [Cut()] * len(recipe.aggregates))}
+    cover = Covering(solver, {name: cut for name, cut in named.items() if name not in solver.keys})
+    return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover)
+
+
+def _around(shown: Values, ends: Box) -> Box:
+    """Intervals with the shown values in them; NaN where those are NULL."""
+    at = np.ma.filled(shown.astype(np.float64), np.nan)
+    missing = np.isnan(at)
+    low, high = ends
+    return np.where(missing, np.nan, np.fmin(low, at)), np.where(missing, np.nan, np.fmax(high, at))
 
 
 def _agreed(recipe: Recipe, arrays: list[NDArray[Any]], *, rounded: bool = True) -> list[NDArray[Any]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sfumato.plan.expressions.tree import Column, Expression, columns_of
 from sfumato.plan.expressions.written import written
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.words import spoken
-from sfumato.plan.questions.aggregates import statistic
+from sfumato.plan.questions.aggregates import Estimator, statistic
 from sfumato.plan.questions.bounding import Scope
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.estimand import Estimand
 from sfumato.plan.questions.relations import substituted
 from sfumato.plan.questions.slots import Slot
 
-__all__ = ["aggregate_estimands", "estimands"]
+__all__ = ["aggregate_estimands", "cuts", "estimands"]
 
 _LONGEST = 72
 
@@ -34,6 +37,20 @@ def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
             what = written(substituted(column.expression, names), _LONGEST)
             phrases.append(Estimand(what, "; ".join(limits)))
     return tuple(phrases)
+
+
+def cuts(plan: Plan) -> tuple[Cut, ...]:
+    """How far each aggregate of the report may be from its value over all rows."""
+    node, known = plan.report.child, []
+    columns = plan.rows.where(node.predicate)
+    phrases = aggregate_estimands(plan)
+    for call, aggregate, phrase in zip(node.aggregates, plan.recipe.aggregates, phrases, strict=True):
+        cut = statistic(call.function).cut(call, columns)
+        if isinstance(aggregate, Estimator) and aggregate.lower is not None:
+            least, most = aggregate.limits
+            cut = replace(cut, least=max(cut.least, least), most=min(cut.most, most))
+        known.append(cut if phrase.cut else cut.uncut)
+    return tuple(known)
 
 
 def aggregate_estimands(plan: Plan) -> tuple[Estimand, ...]:

@@ -25,6 +25,7 @@ from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.bounding import Bounding, Scope
 from sfumato.plan.questions.bounding.base import several
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.estimand import Estimand
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.sums import held
@@ -245,6 +246,11 @@ class Statistic(ABC):
         """What counts of a unit: of its rows, unless something else is counted."""
         del call
         return bounding.rows_limit(scope)
+
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """How far it may be from its value over all rows; by default nothing is known of that."""
+        del call, columns
+        return Cut()
 
     def result(self, argument: Facts | None) -> Facts:
         """What is known about its value before it is measured."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,12 +21,14 @@ from sfumato.plan.questions.aggregates.base import (
     nullable,
 )
 from sfumato.plan.questions.bounding import Bounding, Scope
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.nodes import AggregateCall, Measurement
 from sfumato.plan.questions.terms import Agg, Col, one
 
 __all__ = ["STATISTICS", "count", "count_distinct", "count_if"]
 
 _MOST = 2**40
+_SOME = Cut.of_rows(Fraction(0), Fraction(1), some=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,17 @@ class Count(Statistic):
         if call.argument is not None or not bounding.once(scope):
             return bounding.rows_limit(scope)
         return bounding.units_limit(scope) or "each once in a group"
+
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """Each row that is left out would add 1, or nothing where the argument is missing.
+
+        Bounds for a unit's own number raise it where they begin above what it has: 1, or 0 where the argument
+        may be missing.
+        """
+        some = nullable(argument_of(call, columns), columns)
+        rows = Cut.of_rows(Fraction(1), Fraction(1), some=some)
+        raised = call.bounds is not None and call.bounds[1] > (0 if some else 1)
+        return replace(rows, takes=math.inf) if raised else rows
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""
@@ -111,6 +125,11 @@ class CountUnits(Statistic):
         del call
         return bounding.units_limit(scope)
 
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """Each group of a unit that is left out would add 1."""
+        del call, columns
+        return replace(_SOME, whole="all groups")
+
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""
         del argument
@@ -135,6 +154,11 @@ class CountValues(Statistic):
         """Of the values that a unit vouches for, in all groups together."""
         del call, bounding
         return f"at most {scope.unit.max_rows} of each {scope.whose} counted"
+
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """Each value that nobody vouches for would add 1."""
+        del call, columns
+        return _SOME
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.numeric.exact import Rational
+from sfumato.numeric.exact import Rational, float_down, float_up
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Column
-from sfumato.plan.questions.aggregates.base import Statistic
+from sfumato.plan.questions.aggregates.base import Statistic, argument_of
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.sums import range_of
 from sfumato.plan.questions.terms import Agg, Col, expression_of, level_of, one
 
 __all__ = ["STATISTICS", "Quantile", "max", "median", "min", "quantile"]
@@ -34,6 +37,11 @@ class Quantile(Statistic):
         level = self.level if call.level is None else call.level
         known = {Fraction(0): "minimum", Fraction(1, 2): "median", Fraction(1): "maximum"}
         return known.get(level or Fraction(0)) or f"{float(level or 0):.6g}-quantile"
+
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """Whatever is left out, it is within the bounds."""
+        known = range_of(self.title, argument_of(call, columns), columns)
+        return Cut(least=float_down(known.lower), most=float_up(known.upper))
 
     def result(self, argument: Facts | None) -> Facts:
         """Of the kind of its argument, and within the same bounds."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.sums import bounded_range, range_of
 from sfumato.plan.questions.terms import Agg, Col, one
@@ -53,6 +55,23 @@ class Sum(Statistic):
         known = bounded_range(call.argument, columns, lower, upper)
         total = replace(known.total(_ZERO), per="total")
         return Part((total,), Linear((0,), whole=known.whole, averages=True))
+
+    def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
+        """Each row that is left out would add its own number.
+
+        A unit's own total is held, not its rows: where no number is below 0, only an upper bound cuts, as
+        long as the lower one raises none; where none is above 0, the other way round.
+        """
+        if call.bounds is None or call.bounds[0] == "row":
+            known = range_of(self.title, argument_of(call, columns), columns)
+            return Cut.of_rows(known.lower, known.upper, some=known.nullable)
+        assert call.argument is not None
+        facts, (_, lower, upper) = facts_of(call.argument, columns), call.bounds
+        if facts.lower is not None and facts.lower >= 0 and lower <= 0:
+            return Cut((0.0, math.inf), takes=0.0, least=0.0)
+        if facts.upper is not None and facts.upper <= 0 and upper >= 0:
+            return Cut((-math.inf, 0.0), adds=0.0, most=0.0)
+        return Cut()
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number if the argument is."""

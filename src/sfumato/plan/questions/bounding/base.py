@@ -225,7 +225,7 @@ class Bounding(ABC):
             most = f"in at most {several(unit.max_groups, 'group')}"
         else:
             most = f"as at most {several(unit.max_rows, 'row')}"
-        return f"Each {whose} counts {most}; the bars do not cover that cut."
+        return f"Each {whose} counts {most}: ± noise leaves out what that cuts."
 
 
 def several(number: int, noun: str) -> str:
