@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _GAP = "  "
-_BAR = re.compile(r"\S+ ± \S+|[≥≤] \S+|\S+ to \S+")  # as `with_bar` and `between` write them
+_BAR = re.compile(r"\S+ ± \S+|[≥≤] \S+|-?[\d,.]+ to -?[\d,.]+")  # as `with_bar` and `between` write them
 _LONGEST_NAME = 24  # of what is defined beside it
 _NARROWEST = 8  # a column of text is not cut below this
 _SPELLED = {
