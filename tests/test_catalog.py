@@ -415,8 +415,8 @@ def test_every_identifier_is_suggested_as_a_unit(name):
 
 def test_how_many_rows_count_is_a_decision():
     text = draft([DraftTable("t", "t", VISITS)], unit="patient_id", epsilon="1")
-    assert "DECIDE: as how many rows may one unit count?" in text
-    assert tomllib.loads(text)["tables"]["t"]["max_groups"] == 1
+    assert "As how many rows may one unit count?" in text
+    assert tomllib.loads(text)["tables"]["t"]["max_rows"] == "auto"
 
 
 def test_names_are_split_into_words():

@@ -115,7 +115,7 @@ def test_a_fresh_file_of_several_tables_says_how_they_hang_together(tmp_path):
     for unit in ('unit = "customer_id"', via, "\n".join(public)):  # one table after the other
         text = text.replace('unit = "?"', unit, 1)
     before, regions = text.split("[tables.regions]")
-    text = f"{before}[tables.regions]{regions.replace('max_groups = 1', '')}"
+    text = before + "[tables.regions]" + regions.replace('max_rows = "auto"', "")
     catalog = read(
         tmp_path, text.replace("# order_id =", "order_id =").replace("# region_id =", "region_id =")
     )

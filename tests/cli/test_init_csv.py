@@ -63,16 +63,17 @@ def test_what_is_written_can_be_asked_once_it_is_decided(cli, data, header):
 
 def test_the_suggestions_fit_each_other(cli, data):
     """Each unit that the draft names goes with the limits that it writes."""
-    for unit, limit in itertools.product(["row", "patient_id"], ["max_groups = 1", "max_rows = 1"]):
-        ledger = ("--ledger", f"{unit}.{limit[:8]}.ledger")
+    limits = ["max_groups = 1", "max_rows = 1", 'max_rows = "auto"']
+    for unit, limit in itertools.product(["row", "patient_id"], limits):
+        ledger = ("--ledger", f"{unit}.{limit[:8]}{limit[-2]}.ledger")
         assert cli("init", "visits.parquet", "--force", "--epsilon", "1").code == 0
         file = data / "sfumato.toml"
-        text = file.read_text().replace('unit = "?"', f'unit = "{unit}"').replace("max_groups = 1", limit)
+        text = file.read_text().replace('unit = "?"', f'unit = "{unit}"').replace('max_rows = "auto"', limit)
         file.write_text(text)
         assert Catalog.read(environ={}).tables[0].unit.max_rows == 1
         assert cli("quote", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1", *ledger).code == 0
     file.write_text(
-        text.replace('unit = "patient_id"', 'unit = "row"').replace("max_rows = 1", "max_rows = 2")
+        text.replace('unit = "patient_id"', 'unit = "row"').replace('max_rows = "auto"', "max_rows = 2")
     )
     refused = cli("schema")
     assert refused.code == 2

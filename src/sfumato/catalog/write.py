@@ -106,7 +106,7 @@ _SEVERAL = """\
 #   unit = { via = "orders", on = { order_id = "order_id" } }
 #
 # A table about no one, such as a list of regions, is free to read. Replace its
-# unit and max_groups by:
+# unit and max_rows by:
 #   public = true
 #   key = "region_id"          # if no two rows have the same: joins need it
 """
@@ -228,10 +228,11 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
 
 _LIKELY = 3  # units that are suggested
 _GROUPS = [
-    "# DECIDE: as how many rows may one unit count? Whoever has more is weighted down",
-    "# to that; a larger number weights fewer down and adds more noise. Take what is",
-    "# usual for one unit, from what you know and not from this data.",
-    "max_groups = 1",
+    "# As how many rows may one unit count? Whoever has more is weighted down to that;",
+    '# a larger number weights fewer down and adds more noise. "auto" takes what gives',
+    "# the least error for each question, from a noisy profile that the first question",
+    "# buys with a fifth of its price. Or a number, from what you know of such units.",
+    'max_rows = "auto"',
 ]
 
 
