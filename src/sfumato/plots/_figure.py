@@ -55,12 +55,13 @@ def new_figure(width: float, height: float) -> Figure:
     """An empty figure in inches that belongs to nobody: no window, no global list of figures."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        from sfumato.plots._picture import Picture
     except ImportError:
         raise MissingExtra("Pictures need matplotlib: pip install 'sfumato[plots]'.") from None
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08, wspace=0.05, hspace=0.05)
-    figure = Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout=layout)
+    figure = Picture(figsize=(width, height), dpi=_DPI, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sfumato.numeric.rounding import Floats
 from sfumato.plots._figure import (
     BAND,
     DOT,
+    FAINT,
     GREY,
     INK,
     LABEL,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["noise_bands", "noise_panels"]
 
+Kind: TypeAlias = Literal["dots", "bars", "line"]
 Numbers: TypeAlias = Sequence[float | None] | Floats
 
 _FEW, _SHORT = 8, 12  # so many short labels fit side by side below the values
@@ -57,6 +60,7 @@ def noise_bands(
     ylabel: str = "",
     note: str = "",
     confidence: float | None = None,
+    kind: Kind = "dots",
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Each released value as a dot on the band from `low` to `high`; more than 40 keys as a line with a band.
@@ -72,6 +76,7 @@ def noise_bands(
         ylabel: what the values are.
         note: a footnote instead of the usual one about released values and noise.
         confidence: that of the bands, for the usual footnote.
+        kind: "bars" draws a bar from zero to each value behind its band, and "line" a line for few keys, too.
         path: where to write the picture, .png or .svg.
 
     Returns:
@@ -84,6 +89,7 @@ def noise_bands(
         xlabel=xlabel,
         note=note,
         confidence=confidence,
+        kind=kind,
         path=path,
     )
 
@@ -96,6 +102,7 @@ def noise_panels(
     xlabel: str = "",
     note: str = "",
     confidence: float | None = None,
+    kind: Kind = "dots",
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Several measures of the same keys, one panel each: name → (values, low, high), as in `noise_bands`."""
@@ -105,8 +112,8 @@ def noise_panels(
     if len(panels) > _MOST_PANELS:
         raise InvalidParameter(f"At most {_MOST_PANELS} measures fit in one picture; draw the rest apart.")
     checked = {name: _checked(*columns, count) for name, columns in panels.items()}
-    names = [str(label) for label in labels]
-    if count > _MANY:
+    names = _names(labels)
+    if count > _MANY or (kind == "line" and count > 1):
         figure = new_figure(8.0, 1.2 + 2.9 * len(panels))
         places = _numbers_in_order(labels)
         for axes, (name, columns) in zip(_stacked(figure, len(panels)), checked.items(), strict=True):
@@ -114,15 +121,17 @@ def noise_panels(
     elif count <= _FEW and max(map(len, names)) <= _SHORT:
         figure = new_figure(max(5.3, 1.6 + 0.8 * count), 1.3 + 2.7 * len(panels))
         for axes, (name, columns) in zip(_stacked(figure, len(panels)), checked.items(), strict=True):
-            _upright(axes, names, name, *columns)
+            _upright(axes, names, name, *columns, bars=kind == "bars")
     else:
         figure = new_figure(max(7.0, 2.2 + 3.2 * len(panels)), 1.7 + 0.27 * count)
         grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (name, columns) in zip(grid, checked.items(), strict=True):
-            _lying(axes, names, name, *columns, first=axes is grid[0])
+            _lying(axes, names, name, *columns, first=axes is grid[0], bars=kind == "bars")
     if xlabel:
         _name_keys(figure.axes, wrapped(xlabel, columns=40, lines=2), lying=figure.axes[0].yaxis_inverted())
-    return finish(figure, title=title, note=note or _note(count > _MANY, confidence), path=path)
+    return finish(
+        figure, title=title, note=note or _note(count > _MANY or kind == "line", confidence), path=path
+    )
 
 
 def _name_keys(panels: list[Axes], name: str, *, lying: bool) -> None:
@@ -133,8 +142,22 @@ def _name_keys(panels: list[Axes], name: str, *, lying: bool) -> None:
         panels[-1].set_xlabel(name, fontsize=LABEL, color=INK, parse_math=False)
 
 
+def _names(labels: Sequence[object]) -> list[str]:
+    """The keys as text; days without what all of them share."""
+    days = [label for label in labels if isinstance(label, datetime.date)]
+    if len(days) < len(labels) or not days:
+        return [_plain(label) for label in labels]
+    length = 4 if all((day.month, day.day) == (1, 1) for day in days) else 7
+    return [day.isoformat()[: length if all(one.day == 1 for one in days) else 10] for day in days]
+
+
+def _plain(label: object) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def _numbers_in_order(labels: Sequence[object]) -> Floats | None:
-    """The keys as places on an axis, if they are numbers that rise."""
+    """The keys as places on an axis, if they are numbers or days that rise."""
+    labels = [label.toordinal() if isinstance(label, datetime.date) else label for label in labels]
     if not all(isinstance(label, Real) and not isinstance(label, bool) for label in labels):
         return None
     places = np.array([float(label) for label in labels], dtype=np.float64)  # type: ignore[arg-type]
@@ -162,9 +185,9 @@ def _checked(values: Numbers, low: Numbers, high: Numbers, count: int) -> tuple[
     return middle, np.where(np.isnan(middle), np.nan, lower), np.where(np.isnan(middle), np.nan, upper)
 
 
-def _span(values: Floats, low: Floats, high: Floats) -> tuple[float, float]:
-    """The ends of the axis of values: all finite ends with room around, and zero where it is near."""
-    known = np.concatenate([values, low, high])
+def _span(values: Floats, low: Floats, high: Floats, *, zero: bool = False) -> tuple[float, float]:
+    """The ends of the axis of values: all finite ends with room around, and zero if near or asked for."""
+    known = np.concatenate([values, low, high, [0.0] if zero else []])
     known = known[np.isfinite(known)]
     if not len(known):
         return -1.0, 1.0
@@ -183,10 +206,14 @@ def _clipped(low: Floats, high: Floats, span: tuple[float, float]) -> tuple[Floa
     return np.where(np.isneginf(low), span[0], low), np.where(np.isposinf(high), span[1], high)
 
 
-def _upright(axes: Axes, labels: list[str], name: str, values: Floats, low: Floats, high: Floats) -> None:
-    span = _span(values, low, high)
+def _upright(
+    axes: Axes, labels: list[str], name: str, values: Floats, low: Floats, high: Floats, *, bars: bool
+) -> None:
+    span = _span(values, low, high, zero=bars)
     below, above = _clipped(low, high, span)
     at = np.arange(len(labels), dtype=np.float64)
+    if bars:
+        axes.bar(at, np.nan_to_num(values), 0.7, color=FAINT)
     axes.bar(at, above - below, 0.44, below, color=BAND, label="band")
     # A band thinner than a pixel is still seen at its ends.
     axes.hlines(
@@ -207,11 +234,21 @@ def _upright(axes: Axes, labels: list[str], name: str, values: Floats, low: Floa
 
 
 def _lying(
-    axes: Axes, labels: list[str], name: str, values: Floats, low: Floats, high: Floats, *, first: bool
+    axes: Axes,
+    labels: list[str],
+    name: str,
+    values: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    first: bool,
+    bars: bool,
 ) -> None:
-    span = _span(values, low, high)
+    span = _span(values, low, high, zero=bars)
     left, right = _clipped(low, high, span)
     at = np.arange(len(labels), dtype=np.float64)
+    if bars:
+        axes.barh(at, np.nan_to_num(values), 0.78, color=FAINT)
     axes.barh(at, right - left, 0.52, left, color=BAND, label="band")
     axes.vlines(
         np.concatenate([low, high]), np.tile(at - 0.26, 2), np.tile(at + 0.26, 2), color=DOT, linewidth=0.9
@@ -258,7 +295,10 @@ def _line(
             ecolor=BAND,
             markersize=3,
         )
-    ticks, texts = _some(labels, at) if places is None else _round_ticks(at)
+    if len(at) <= _MANY:
+        axes.plot(at, values, "o", markersize=5, markeredgewidth=0.7, **_DOT)
+    by_name = places is None or labels != [_plain(place) for place in at.tolist()]
+    ticks, texts = _some(labels, at) if by_name else _round_ticks(at)
     axes.set_xticks(ticks, texts, parse_math=False)
     if max(map(len, texts)) > 6:
         axes.tick_params(axis="x", rotation=30)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -25,9 +25,10 @@ from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
-from sfumato.render import definitions, html_table, key, shown, text_table
+from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.nothing import why_nothing
+from sfumato.session.picture import draw
 from sfumato.session.shown import Shown
 
 if TYPE_CHECKING:
@@ -237,41 +238,26 @@ class Release:
         return polars.from_arrow(self.to_arrow(errors=errors, confidence=confidence))
 
     def plot(
-        self, path: str | Path | None = None, *, column: str | None = None, confidence: float = 0.95
+        self,
+        path: str | Path | None = None,
+        *,
+        column: str | Sequence[str] | None = None,
+        confidence: float = 0.95,
     ) -> Any:
-        """A picture of one released column with its error bars; written to `path` if one is given.
+        """A picture of the released columns with their error bars; it draws itself in a notebook.
+
+        Categories are bars, the greatest first unless the question has an order; days, months and years are a
+        line; several columns are panels.
+
+        Args:
+            path: Where to write it, .png or .svg; nowhere by default.
+            column: Which column, or columns; by default all that have error bars.
+            confidence: Of the error bars.
 
         Raises:
             InvalidParameter: if there is no such column, or it was not released with an error bar.
         """
-        from sfumato.plots import noise_bands
-
-        values = list(self._estimates.intervals)
-        name = column if column is not None else next(iter(values), None)
-        if name not in values:
-            has = f"Columns with error bars: {', '.join(values)}." if values else "No column has error bars."
-            raise InvalidParameter(has if name is None else f"There is no {str(name)[:40]!r} to plot. {has}")
-        bounds = self.interval(confidence, "noise")
-        keys = [key_name for key_name in self.table.column_names if key_name not in values]
-        labels = [
-            ", ".join(key(self.table[key_name][row].as_py()) for key_name in keys) or name
-            for row in range(self.table.num_rows)
-        ]
-        return noise_bands(
-            labels,
-            self.table[name].to_pylist(),
-            bounds[f"{name}_low"].to_pylist(),
-            bounds[f"{name}_high"].to_pylist(),
-            title=f"{name}: {self.estimands[name]}",
-            note=self._bands(name, confidence),
-            ylabel=name,
-            path=path,
-        )
-
-    def _bands(self, name: str, confidence: float) -> str:
-        """What the bands of a picture are."""
-        what = "for the noise alone" if self._estimates.cut(name) else "error bars"
-        return f"Dots: released values. Bands: {what}, at {confidence * 100:.6g} % confidence."
+        return draw(self, path, column, confidence, self._estimates.cut)
 
     @property
     def estimands(self) -> dict[str, str]:
