@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.engines.dialect import DUCKDB
+from sfumato.plan.answers.outside import outside_of
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.intervals.cdf import quantile_intervals
 from sfumato.plan.prices.extras import Distinct, QuantileSet
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.prices.touched import Touched
@@ -109,6 +111,32 @@ def test_two_levels_at_the_same_price_are_noisier_than_one():
     one = found("SELECT MEDIAN(x) AS m FROM t").extras[0].priced(Fraction(1)).selection
     two = found("SELECT MEDIAN(x) AS m, MAX(x) AS l FROM t").extras[0].priced(Fraction(1)).selection
     assert two.rate(Fraction(1, 2)) == one.rate(Fraction(1, 2)) / 2
+
+
+def test_extremes_say_what_they_aim_at():
+    priced = (
+        found("SELECT MIN(x) AS l, MEDIAN(x) AS m, MAX(x) AS h FROM t", ROW).extras[0].priced(Fraction(2))
+    )
+    least, greatest = priced.notes
+    rows = priced.selection.guard(51)
+    assert least.startswith(
+        f"MIN is the value that about {rows} rows fall below, and its bar is for that value;"
+    )
+    assert greatest.endswith("the very greatest lies between the bar's lower end and the declared bound.")
+    assert found("SELECT MEDIAN(x) AS m FROM t").extras[0].priced(Fraction(2)).notes == []
+    assert [aim.guard for aim in priced.aims] == [rows, None, rows]
+
+
+def test_answers_on_record_keep_the_bars_of_their_tree():
+    priced = found("SELECT MEDIAN(x) AS m FROM t", ROW).extras[0].priced(Fraction(4))
+    tree, noise = priced.former
+    assert noise.scale == tree.levels  # a quarter of the price for each row's weight on every level
+    weights = [100] * 51
+    nodes = np.array([tree.counts(weights)], dtype=float)
+    kept = outside_of(priced, (np.array([[25]]), nodes))
+    low, high = kept.interval(0, 0.05)
+    assert kept.value(0).tolist() == [25]
+    assert (low[0], high[0]) == tuple(ends[0] for ends in quantile_intervals(tree, nodes, noise, "1/2", 0.05))
 
 
 # Places.

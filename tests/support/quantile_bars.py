@@ -83,13 +83,13 @@ class Drawn:
 
     def held(self, place: int, risk: float) -> np.ndarray:
         """Which intervals hold the first and the last cell with the quantile, two rows."""
-        low, high = self.rings.intervals(self.aims[place], risk)
+        low, high = self.rings.intervals(self.aims[place], risk, place)
         ends = self.truth(place)[[0, -1], None]
         return (low <= ends) & (ends <= high)
 
     def ratio(self, place: int, risk: float) -> float:
         """The mean half-width over the error that is exceeded as seldom, both with half of a cell."""
-        low, high = self.rings.intervals(self.aims[place], risk)
+        low, high = self.rings.intervals(self.aims[place], risk, place)
         cells, truth = self.cells(place), self.truth(place)
         off = np.maximum(0, np.maximum(truth[0] - cells, cells - truth[-1]))
         wide = np.maximum(high - cells, cells - low) + 0.5

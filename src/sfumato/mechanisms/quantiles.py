@@ -96,6 +96,7 @@ class Quantiles(Mechanism):
     exchange: bool
     together: bool
     _distinct: tuple[Fraction, ...] = field(compare=False)
+    _prices: Fraction = field(compare=False)
 
     def __init__(
         self,
@@ -116,6 +117,7 @@ class Quantiles(Mechanism):
         freeze(self, epsilon=positive(epsilon, "epsilon"), levels=exact)
         freeze(self, exchange=bool(exchange), together=bool(together))
         freeze(self, sensitivity=as_integer(sensitivity, "sensitivity"), _distinct=tuple(sorted(set(exact))))
+        freeze(self, _prices=_together(self._distinct) if together else Fraction(len(self._distinct)))
 
     def __repr__(self) -> str:
         levels = tuple(map(str, self.levels))
@@ -132,14 +134,6 @@ class Quantiles(Mechanism):
         """The rate r of the coins exp(−r·distance) for a level, per unit of weight: ε/(2S·m·Δ)."""
         moved = self.sensitivity * (2 if self.exchange else 1) * _move(as_fraction(level, "level"))
         return self.epsilon / (2 * self._prices * moved)
-
-    @property
-    def _prices(self) -> Fraction:
-        """How many levels at their worst all of them cost: S, or L apart."""
-        if not self.together:
-            return Fraction(len(self._distinct))
-        parts = [[cost / (2 * _move(level)) for cost in _costs(level)] for level in self._distinct]
-        return max(sum(above, Fraction(0)) for above in zip(*parts, strict=True))
 
     @staticmethod
     def is_outer(level: Rational) -> bool:
@@ -270,6 +264,12 @@ def _costs(level: Fraction) -> tuple[Fraction, Fraction]:
     if _is_outer(level):
         return Fraction(2), Fraction(2)
     return max(Fraction(1), 2 * (1 - level)), max(Fraction(1), 2 * level)
+
+
+def _together(levels: tuple[Fraction, ...]) -> Fraction:
+    """How many levels at their worst all of them cost: S."""
+    parts = [[cost / (2 * _move(level)) for cost in _costs(level)] for level in levels]
+    return max(sum(above, Fraction(0)) for above in zip(*parts, strict=True))
 
 
 def _unit(level: Fraction) -> int:

@@ -153,9 +153,8 @@ def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
     wide = np.int64 if sum(weights) < _LIMIT else object
     width = measured.measurements[0].upper + 1
     counts = np.zeros((len(measured.combinations), width), dtype=wide)
-    for row, cell, weight in zip(
-        _rows(answer, measured), answer.column(CELL).to_pylist(), weights, strict=True
-    ):
-        if row is not None:
-            counts[row, int(cell)] += weight
+    rows = np.array([-1 if row is None else row for row in _rows(answer, measured)], dtype=np.int64)
+    known = rows >= 0
+    places = rows[known], answer.column(CELL).to_numpy().astype(np.int64)[known]
+    np.add.at(counts, places, np.array(weights, dtype=wide)[known])
     return counts

@@ -50,7 +50,7 @@ class _Quantiles:
         return np.rint(values).astype(np.int64) if self.extra.whole else values
 
     def interval(self, place: int, risk: float) -> Box:
-        return self.extra.grid.ends(*self.rings.intervals(self.aims[place], risk))
+        return self.extra.grid.ends(*self.rings.intervals(self.aims[place], risk, place))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

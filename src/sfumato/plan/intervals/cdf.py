@@ -375,15 +375,19 @@ def _solved(t: Floats, phi: Floats, half: Floats, risk: float, high: Floats) -> 
         values: Floats = 0.5 - (phi * np.sin(t * x) / half).sum(axis=0)
         return values
 
-    low = np.zeros_like(high)
-    at_low, at_high = np.full_like(high, 0.5), np.minimum(tail(high), risk)
+    start = high / 2
+    at_start, at_high = tail(start), np.minimum(tail(high), risk)
+    above = at_start > risk  # a tangent from there is better than one from 0, where the tail is a half
+    low, at_low = np.where(above, start, 0.0), np.where(above, at_start, 0.5)
     for _ in range(_TURNS):
         if (high - low <= _CLOSE * high).all():
             break
         density = (phi * np.cos(t * low) * (t / half)).sum(axis=0)
+        fall = at_low - at_high  # nothing, once both are there
+        part = np.clip((at_low - risk) / np.where(fall > 0, fall, 1.0), 0.0, 1.0)
         low, high = (
             np.minimum(low + np.maximum(at_low - risk, 0) / density, high),
-            low + (high - low) * np.clip((at_low - risk) / (at_low - at_high), 0.0, 1.0),
+            low + (high - low) * np.where(fall > 0, part, 1.0),
         )
         at_low, at_high = np.maximum(tail(low), risk), np.minimum(tail(high), risk)
     return high

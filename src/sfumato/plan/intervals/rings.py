@@ -22,6 +22,7 @@ from sfumato.plan.intervals.noise import Noise
 __all__ = ["Aim", "Rings", "cuts_around", "weights_between"]
 
 _EXACT = 16  # so many noises are counted one by one; more are rounded up
+_FEW_LEVELS = 4  # up to so many, each looks at all cuts
 _HALF = 32  # bits for each number of a pair
 _ROUNDING = 2.0**-44  # of the largest number in a group: what adding up in floats can take off
 
@@ -110,7 +111,7 @@ class Rings:
     noisy: Floats
     noise: Noise
 
-    def intervals(self, aim: Aim, risk: float) -> tuple[Cells, Cells]:
+    def intervals(self, aim: Aim, risk: float, place: int | None = None) -> tuple[Cells, Cells]:
         """For each group the first and the last cell that the noise cannot rule out as its quantile.
 
         A quantile is a cell with (weight before it) ≤ T ≤ (weight up to it). At each cut, the weight before
@@ -118,21 +119,42 @@ class Rings:
         after it if it is above 0, by more than its noise is with probability risk/2. Any quantile cell
         therefore lies in the interval with probability at least 1 − risk, whatever the data: the cuts do not
         depend on this noise. The interval is never empty.
+
+        Args:
+            aim: The rank.
+            risk: The probability that an interval may miss.
+            place: Of the level among several, ascending: cuts far from its own are then left out in part,
+                which only widens. None tries all cuts.
         """
         if 2 * aim.level < 1 and aim.guard is not None:
-            low, high = self._mirrored.intervals(aim.mirrored, risk)
+            other = None if place is None else self._levels - 1 - place
+            low, high = self._mirrored.intervals(aim.mirrored, risk, other)
             return self.cells - 1 - high, self.cells - 1 - low
-        above, below = self._refuted(aim, risk / 2)
+        tried = self._tried(place)
+        above, below = self._refuted(aim, risk / 2, tried)
         ends = np.ones((len(self.cuts), 1), np.bool_)
         reached = np.concatenate([ends, ~above], axis=1)  # at the lower cut of a piece
         passed = np.concatenate([~below, ends], axis=1)  # at its upper cut
         last = reached.shape[1] - 1 - np.argmax(reached[:, ::-1], axis=1)
-        first = np.argmax(passed, axis=1)
-        rows = np.arange(len(self.cuts))
-        low = np.minimum(
-            self.cuts[rows, first], self.cells - 1
-        )  # where less than nothing is left, the last cell
-        return low, np.maximum(self.cuts[rows, last + 1] - 1, low)
+        cuts = self.cuts[:, [0, *tried, -1]]
+        rows = np.arange(len(cuts))
+        # Where there seems to be less than nothing, the last cell is left.
+        low = np.minimum(cuts[rows, np.argmax(passed, axis=1)], self.cells - 1)
+        return low, np.maximum(cuts[rows, last + 1] - 1, low)
+
+    @property
+    def _levels(self) -> int:
+        """How many cells there are cuts around."""
+        return int(self.cuts.shape[1] - 2) // (2 * len(_steps(self.cells)))
+
+    def _tried(self, place: int | None) -> list[int]:
+        """The inner cuts at which the rank of a level is looked at: its own, and one of some others each."""
+        if place is None or self._levels <= _FEW_LEVELS:
+            return list(range(1, self.cuts.shape[1] - 1))
+        size = 2 * len(_steps(self.cells))
+        away = {place + side * step for step in _steps(self._levels).tolist() for side in (-1, 1)}
+        starts = [1 + size * other for other in away if 0 <= other < self._levels]
+        return sorted({*starts, *range(1 + size * place, 1 + size * (place + 1))})
 
     def estimates(self, aim: Aim, selected: Cells) -> Cells:
         """A cell for each group: the selected one, or another that the counts speak for.
@@ -178,29 +200,31 @@ class Rings:
             rank = np.minimum(rank, np.maximum(total / 2, total - aim.guard))
         return before - rank
 
-    def _refuted(self, aim: Aim, risk: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """At which inner cuts weight before − T is surely above 0, and surely below 0.
+    def _refuted(
+        self, aim: Aim, risk: float, tried: list[int]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """At which cuts weight before − T is surely above 0, and surely below 0.
 
         For an outer level it is max(before − qn, min(before − n/2, before − n + guard)). Where one of two
         forms is enough to be sure, each has half of the risk.
         """
         if aim.guard is None:
-            plain, width = self._form(aim.level, 0.0, risk)
+            plain, width = self._form(aim.level, 0.0, risk, tried)
             return plain > width, plain < -width
-        plain, width = self._form(aim.level, 0.0, risk)
-        half, half_width = self._form(Fraction(1, 2), 0.0, risk / 2)
-        inside, inside_width = self._form(Fraction(1), aim.guard, risk / 2)
-        _, wider = self._form(aim.level, 0.0, risk / 2)
+        plain, width = self._form(aim.level, 0.0, risk, tried)
+        half, half_width = self._form(Fraction(1, 2), 0.0, risk / 2, tried)
+        inside, inside_width = self._form(Fraction(1), aim.guard, risk / 2, tried)
+        _, wider = self._form(aim.level, 0.0, risk / 2, tried)
         above = (plain > wider) | ((half > half_width) & (inside > inside_width))
         below = (plain < -width) & ((half < -half_width) | (inside < -inside_width))
         return above, below
 
-    def _form(self, level: Fraction, shift: float, risk: float) -> tuple[Floats, Floats]:
-        """(1 − q)·before − q·after + shift at each inner cut, and what its noise exceeds at the risk."""
+    def _form(self, level: Fraction, shift: float, risk: float, tried: list[int]) -> tuple[Floats, Floats]:
+        """(1 − q)·before − q·after + shift at each of these cuts, and what its noise exceeds at the risk."""
         before = self._before
         q = float(level)
-        form = before[:, 1:-1] - q * before[:, -1:] + shift
-        left, right = (_rounded_up(pieces[:, 1:-1]) for pieces in self._pieces)
+        form = before[:, tried] - q * before[:, -1:] + shift
+        left, right = (_rounded_up(pieces[:, tried]) for pieces in self._pieces)
         pairs, place = np.unique((left << _HALF) + right, return_inverse=True)
         widths = _widths(level, self.noise, risk, pairs)[place.reshape(form.shape)]
         return form, widths + _ROUNDING * np.abs(self.noisy).max(axis=1, initial=0.0)[:, None]
