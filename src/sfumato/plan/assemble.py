@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, resolve
+from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, resolve, size_of
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.names import unused
 from sfumato.plan.expressions.normal import conjunction, normal
@@ -159,6 +159,8 @@ class Assembly:
             values = _listed(key, self.predicate)
         if values is None and facts.kind == "float":
             raise _endless(key, facts)
+        if values is None and (many := size_of(facts)) is not None:
+            raise _too_long(key, facts, many)
         return values
 
 
@@ -179,6 +181,29 @@ def _listed(key: Expression, predicate: Expression | None) -> tuple[Any, ...] | 
             if len(constants) == len(term.arguments) - 1 and all(one.kind != "float" for one in constants):
                 return tuple(dict.fromkeys(one.value for one in constants if one.value is not None))
     return None
+
+
+_FOUND = "CAST({column} AS VARCHAR) asks for the groups that are found in the data."
+_SHORTER = {
+    "text": "Narrow it in WHERE {column} IN ('a', 'b'), or name the values in Keys; a column that is "
+    "declared as Text has the groups that are found in the data.",
+    "date": "Narrow it in WHERE, name the values in Keys, or group by something coarser, such as "
+    "DATE_TRUNC('month', {column}); " + _FOUND,
+    "integer": "Narrow it in WHERE {column} BETWEEN 1 AND 100, name the values in Keys, or group by "
+    "something coarser, such as FLOOR({column} / 1000) * 1000; " + _FOUND,
+}
+
+
+def _too_long(key: Expression, facts: Facts, many: int) -> QueryRefused:
+    """The refusal of a key whose values are public, and too many: they are never taken for unknown ones."""
+    return QueryRefused(
+        "GROUP BY {what} has {many:,} possible values, more than the {most:,} groups that a result can have.",
+        _SHORTER[str(facts.kind)],
+        what=key if isinstance(key, Column) else "this expression",
+        many=many,
+        most=_MOST_GROUPS,
+        column=only_column(key) or "x",
+    )
 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:

@@ -21,7 +21,15 @@ from sfumato.plan.expressions.size import check_size, check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
 from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
 
-__all__ = ["column_facts", "domain_of", "facts_by_name", "facts_of", "resolve", "resolve_with_facts"]
+__all__ = [
+    "column_facts",
+    "domain_of",
+    "facts_by_name",
+    "facts_of",
+    "resolve",
+    "resolve_with_facts",
+    "size_of",
+]
 
 LIMIT = 100_000
 _PRODUCT = 4096  # how many combinations of listed values are tried out
@@ -253,6 +261,15 @@ def _python(value: Any, facts: Facts) -> Any:
     return value
 
 
+def size_of(facts: Facts) -> int | None:
+    """How many values there are, public and finite; None where that is not known."""
+    if facts.values is not None:
+        return len(facts.values)
+    if facts.lower is None or facts.upper is None or facts.step is None:
+        return None
+    return int((facts.upper - facts.lower) / facts.step) + 1
+
+
 def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
     """The finite list of values in the order of reports; None if there is none, or it is longer.
 
@@ -266,11 +283,11 @@ def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
         raise QueryRefused("A key is a whole number beyond 64 bits.", "Divide it by a constant.")
     if facts.values is not None:
         return facts.values if len(facts.values) <= limit else None
-    if facts.lower is None or facts.upper is None or facts.step is None:
+    count = size_of(facts)
+    if count is None or count > limit:
         return None
-    count = int((facts.upper - facts.lower) / facts.step) + 1
-    if count > limit:
-        return None
+    assert facts.lower is not None
+    assert facts.step is not None
     places = (facts.lower + i * facts.step for i in range(count))
     match facts.kind:
         case "date":
