@@ -257,3 +257,49 @@ def test_functions_are_listed_as_in_the_guide_and_as_they_are_parsed(cli):
     assert "LOG2(a)" in only
     assert "LOG10(a)" not in only
     assert "No function" in cli("functions", "nonsense").out
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ('timeout = "5m"', "engine.timeout must be a positive number of seconds"),
+        ("timeout = 0", "engine.timeout must be"),
+        ('threads = "2"', "engine.threads must be a whole number"),
+        ("threads = 1.5", "engine.threads must be"),
+        ("threads = true", "engine.threads must be"),
+        ("memory = 2", "engine.memory must be a text"),
+    ],
+)
+def test_an_engines_setting_is_named(cli, hospital, setting, told):
+    with (hospital / "sfumato.toml").open("a") as file:
+        file.write(f"\n[engine]\n{setting}\n")
+    refused = cli("quote", ALL, "--epsilon", "0.1")
+    assert refused.code == 2
+    assert told in flat(refused.err)
+
+
+def test_settings_as_they_should_be(cli, hospital):
+    with (hospital / "sfumato.toml").open("a") as file:
+        file.write('\n[engine]\ntimeout = 59.5\nthreads = 2\nmemory = "2GB"\n')
+    assert cli("query", ALL, "--epsilon", "0.1").code == 0
+
+
+def test_an_empty_variable_names_no_ledger(cli, hospital, monkeypatch):
+    monkeypatch.setenv("SFUMATO_LEDGER", " ")
+    assert cli("query", ALL, "--epsilon", "0.1").code == 0
+    assert cli("ledger", "show").code == 0
+    assert (hospital / "sfumato.ledger").exists()
+
+
+def test_acts_say_which_line_and_which_delta(cli, hospital):
+    assert cli("query", ALL, "--epsilon", "0.1").code == 0
+    raised = flat(
+        cli("ledger", "raise", "visits", "--epsilon", "2", "--delta", "1e-5", "--reason", "more").out
+    )
+    assert "epsilon = 2, delta = 1e-05 in [datasets.visits], line 3 of sfumato.toml." in raised
+    limited = flat(cli("ledger", "limit", "visits", "carol", "--epsilon", "0.1", "--reason", "new").out)
+    assert "Its delta is all that visits has, 1e-05, as none was given: --delta." in limited
+    given = flat(
+        cli("ledger", "limit", "visits", "dan", "--epsilon", "0.1", "--delta", "0", "--reason", "n").out
+    )
+    assert "Its delta" not in given

@@ -328,7 +328,10 @@ class GaussianFilter(_Admits):
         if loss.pure == 0:
             return _ZERO
         if loss.mu is None or (rho := loss.rho) is None:
-            raise UnsupportedLoss(f"{type(loss).__name__} has no μ, so a Gaussian budget cannot admit it.")
+            raise UnsupportedLoss(
+                f"A budget kept by 'gaussian' admits Gaussian noise alone, and {type(loss).__name__} has no "
+                "μ: ask with mechanism='gaussian', or open a budget kept by 'zcdp', which admits more."
+            )
         return rho
 
     def epsilon(self, delta: Rational) -> float:

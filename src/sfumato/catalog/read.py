@@ -17,7 +17,6 @@ from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.names import spelled
-from sfumato.numeric.exact import as_fraction
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.schema.classify import Role
 
@@ -143,7 +142,7 @@ class Catalog:
                 fix = nearest(table.dataset, budgets) or f" Add [datasets.{table.dataset}] with its epsilon."
                 raise CatalogUnusable(f"tables.{table.name}: there is no dataset {table.dataset!r}.{fix}")
         place, state = _ledger(section_of(data, "ledger"), file.parent.absolute())
-        override = ledger or environment.get("SFUMATO_LEDGER")
+        override = ledger or environment.get("SFUMATO_LEDGER", "").strip() or None
         moved = override is not None and not _same_place(override, place)
         # An address of the same ledger may bring a password; a path is the file's, however it is written.
         chosen = override if override is not None and (moved or "://" in override) else place
@@ -303,18 +302,16 @@ def _limits(section: Mapping[str, Any]) -> EngineLimits:
         so that the read ends if and only if somebody is not there; so no argument or environment does.
     """
     threads, memory, timeout = section.get("threads"), section.get("memory"), section.get("timeout")
-    try:
-        limits = EngineLimits(
-            threads=None if threads is None else int(as_fraction(threads, "threads")),
-            memory=None if memory is None else str(memory),
-            timeout=None if timeout is None else float(as_fraction(timeout, "timeout")),
-            name=text_of(section, "name", "engine") if "name" in section else None,
-            url=text_of(section, "url", "engine") if "url" in section else None,
-        )
-    except (InvalidParameter, ValueError, TypeError):
-        raise CatalogUnusable('engine takes threads = 2, memory = "2GB", timeout = 60.') from None
-    if (limits.threads is not None and limits.threads < 1) or (
-        limits.timeout is not None and limits.timeout <= 0
-    ):
-        raise CatalogUnusable("engine: threads and timeout must be positive.")
-    return limits
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise CatalogUnusable("engine.threads must be a whole number of at least 1, such as threads = 2.")
+    if memory is not None and not isinstance(memory, str):
+        raise CatalogUnusable('engine.memory must be a text, such as memory = "2GB".')
+    if timeout is not None and (type(timeout) not in (int, float, Decimal) or not 0 < timeout < 10**9):
+        raise CatalogUnusable("engine.timeout must be a positive number of seconds, such as timeout = 60.")
+    return EngineLimits(
+        threads=threads,
+        memory=memory,
+        timeout=None if timeout is None else float(timeout),
+        name=text_of(section, "name", "engine") if "name" in section else None,
+        url=text_of(section, "url", "engine") if "url" in section else None,
+    )

@@ -103,6 +103,9 @@ def allot(
         )
         return
     _show(planned, requests, written=write)
+    deltas = {exactly(limit.delta) for limit in planned.limits.values() if limit is not None and limit.delta}
+    if deltas:
+        paragraph(f"Each of these limits has its own delta, too: {', '.join(sorted(deltas))}.")
     if write:
         given = {team: limit for team, limit in planned.limits.items() if limit is not None}
         _to_the_toml(name, given, listed)

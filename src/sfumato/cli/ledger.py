@@ -16,6 +16,7 @@ from sfumato.cli.opening import (
     exactly,
     ledger_place,
     limit_in_toml,
+    line_of_budget,
     listed_as,
     open_ledger,
     read_catalog,
@@ -209,10 +210,11 @@ def raise_(
     if declared is not None and declared != budget and not json_:
         from sfumato.catalog.write import toml_number
 
-        paragraph(
-            f"Now write it into the toml, too: epsilon = {toml_number(exactly(budget.epsilon))} in "
-            f"[datasets.{dataset}]."
-        )
+        figures = f"epsilon = {toml_number(exactly(budget.epsilon))}"
+        if budget.delta != declared.delta:
+            figures += f", delta = {toml_number(exactly(budget.delta))}"
+        place = line_of_budget(read_catalog(config).path, dataset)
+        paragraph(f"Now write it into the toml, too: {figures} in [datasets.{dataset}]{place}.")
 
 
 @app.command("close")
@@ -257,6 +259,10 @@ def limit(
         _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
     if json_:
         return
+    if delta is None and declared is None and budget.delta:
+        paragraph(
+            f"Its delta is all that {dataset} has, {exactly(budget.delta)}, as none was given: --delta."
+        )
     entry = unbroken(limit_in_toml(analyst, budget.epsilon, budget.delta))
     if declared is not None and declared != budget:
         paragraph(

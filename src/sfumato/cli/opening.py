@@ -36,6 +36,7 @@ __all__ = [
     "ledger_if_begun",
     "ledger_place",
     "limit_in_toml",
+    "line_of_budget",
     "listed_as",
     "open_ledger",
     "open_session",
@@ -185,6 +186,19 @@ def limit_in_toml(analyst: str, epsilon: Fraction, delta: Fraction) -> str:
     return f"{toml_key(analyst)} = {{ {figures} }}"
 
 
+def line_of_budget(path: Path, dataset: str) -> str:
+    """Where the toml has a dataset's epsilon: `, line 3 of sfumato.toml`; empty where it is not found."""
+    with suppress(OSError, UnicodeDecodeError):
+        section = ""
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            text = line.strip()
+            if text.startswith("["):
+                section = text.partition("]")[0].lstrip("[").replace('"', "").strip()
+            elif section == f"datasets.{dataset}" and text.partition("=")[0].strip() == "epsilon":
+                return f", line {number} of {path.name}"
+    return ""
+
+
 def listed_as(analyst: str, listed: Iterable[str]) -> str | None:
     """An analyst's name as a list spells it; None if it is not there."""
     from sfumato.ledger.names import spelled
@@ -290,7 +304,7 @@ def ledger_if_begun(where: str, state: Path | None) -> Ledger | None:
 
 def ledger_place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:
     """Where the ledger is that flag, environment or catalog name, and where its state is kept."""
-    named = ledger or os.environ.get("SFUMATO_LEDGER")
+    named = ledger or os.environ.get("SFUMATO_LEDGER", "").strip()
     try:
         catalog = read_catalog(config, ledger)
     except CatalogUnusable:

@@ -21,7 +21,7 @@ _FOUR = Context(prec=4, rounding=ROUND_CEILING)
 _FEW = 200  # losses whose hindsight figure is quick enough to be printed unasked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Balance:
     """What is spent of a budget and what is left of it.
 
@@ -88,6 +88,21 @@ class Balance:
             return min(gate, _composed(losses, self.delta))
         return gate
 
+    def __repr__(self) -> str:
+        """A sentence, such as `visits: epsilon 0.5 of 2 spent in 1 debit, 1.5 left; delta 0 of 0 spent`."""
+        whose = self.dataset if self.analyst is None else f"{self.analyst} on {self.dataset}"
+        left = f"{amount(self.remaining)} left"
+        if not self.open:
+            left = "nothing left, since " + ("the budget is closed" if self.closed else "they are revoked")
+        spent = f"epsilon {amount(self.spent)} of {amount(self.epsilon)} spent in {self._times}"
+        return f"{whose}: {spent}, {left}; delta {amount(self.spent_delta)} of {amount(self.delta)} spent"
+
+    @property
+    def _times(self) -> str:
+        debits = f"{self.entries} debit{'' if self.entries == 1 else 's'}"
+        others = f"{self.reads} answer{'' if self.reads == 1 else 's'} of others"
+        return f"{debits} and {others}" if self.reads else debits
+
     def __str__(self) -> str:
         """A few lines of at most 80 columns."""
         whose = f"{self.analyst[:24]} on " if self.analyst else ""
@@ -100,9 +115,7 @@ class Balance:
         lines = [
             f"{whose}{self.dataset[:32]} ({self.accountant}{state})",
             f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}",
-            f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)}"
-            f" in {self.entries} debit{'' if self.entries == 1 else 's'}"
-            + (f" and {self.reads} answer{'' if self.reads == 1 else 's'} of others" if self.reads else ""),
+            f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)} in {self._times}",
             f"  left    {left}",
         ]
         if (self.entries or self.reads) and (self._found or self.entries + self.reads <= _FEW):

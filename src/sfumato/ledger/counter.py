@@ -15,6 +15,7 @@ from sfumato.errors import (
     LedgerMismatch,
     LedgerTampered,
     LedgerUnusable,
+    SfumatoError,
     Spent,
 )
 from sfumato.ledger.balance import Balance, balance_of, may_ask
@@ -119,6 +120,13 @@ class Counter:
             account = account_of(book, dataset)
             return may_ask(account, analyst_of(payer, account))
 
+    def _refuse_closed(self, dataset: str, analyst: str | None) -> None:
+        """Refuses whoever may no longer ask, and says why."""
+        payer = self.whose(analyst)
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            account.refuse_closed(analyst_of(payer, account))
+
     def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
         """All receipts in order, or those of one dataset; an analyst's counter leaves out others' limits."""
         wanted = None if dataset is None else text(dataset, "dataset")
@@ -176,8 +184,8 @@ class Counter:
     ) -> list[tuple[Receipt, bytes]]:
         """The answers that are open to a reader, or those that are not."""
         reader = self.whose(analyst)
-        if self._analyst is not None and not self.is_open(dataset):
-            raise AccessDenied("This budget is closed, or you may no longer ask. Ask the steward.")
+        if self._analyst is not None:
+            self._refuse_closed(dataset, None)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
             name, question = account.name, text(fingerprint, "fingerprint")
@@ -365,6 +373,15 @@ class Counter:
         )
 
     # ── how it is done
+
+    def __repr__(self) -> str:
+        """Such as `<Ledger visits.ledger: visits, sales>`, or `<Counter visits.ledger, of 'ada': visits>`."""
+        whose = "" if self._analyst is None else f", of {self._analyst!r}"
+        try:
+            holds = ", ".join(dataset.name for dataset in self.datasets()) or "nothing on record"
+        except SfumatoError:
+            holds = "closed, or not to be read"
+        return f"<{type(self).__name__} {self._held.store.name.removeprefix('The ledger ')}{whose}: {holds}>"
 
     def close(self) -> None:
         """Ends this counter, and lets go of the database where nobody else has it; safe to call twice."""

@@ -88,8 +88,12 @@ class SQLite(Store):
 
     def _create(self, path: Path) -> None:
         """An empty file for its owner alone, if there is none."""
+        if not path.parent.is_dir():
+            # A slip in the path would begin another ledger, with the whole budget to spend again.
+            raise LedgerUnusable(
+                f"There is no folder {path.parent} for a ledger: make it, or check the path."
+            )
         with contextlib.suppress(FileExistsError):
-            path.parent.mkdir(parents=True, exist_ok=True)
             # Exclusive, so that never a file is opened here on which SQLite holds locks: closing it would
             # drop them.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
@@ -49,6 +50,9 @@ class Steward:
                 "Only the steward can do this; this session belongs to an analyst. Ask the steward."
             )
         self._ledger = ledger
+
+    def __repr__(self) -> str:
+        return repr(self._ledger).replace("<Ledger", "<Steward of the ledger", 1)
 
     def raise_budget(self, dataset: str, budget: Budget, *, reason: str) -> Receipt:
         """Puts a larger budget of the same accountant in force; what was spent stays spent.
@@ -118,11 +122,27 @@ class Steward:
             take_back(draft, account, latest(self._ledger._journal.store, account.name), why)
         return [Receipt.of(row) for row in draft.rows]
 
-    def revoke(self, dataset: str, analyst: str, *, reason: str) -> Receipt:
-        """Lets an analyst ask nothing more, until a new limit is set."""
+    def revoke(self, dataset: str, analyst: str, *, reason: str, force: bool = False) -> Receipt:
+        """Lets an analyst ask nothing more, until a new limit is set.
+
+        Args:
+            dataset: its name.
+            analyst: whom.
+            reason: why.
+            force: also for a name that the ledger has never seen and that may be a slip for another.
+
+        Raises:
+            InvalidParameter: for such a name.
+        """
         with self._ledger._journal.writing() as draft:
             account = account_of(draft.book, dataset)
             who = account.spelling(text(analyst, "analyst"))
+            near = [] if who in account.seats or force else get_close_matches(who, account.seats, n=1)
+            if near:
+                raise InvalidParameter(
+                    f"{dataset!r} has never seen {who[:40]!r}. Did you mean {near[0]!r}? To shut that name "
+                    "out all the same, add force=True."
+                )
             draft.add("revoke", account.name, analyst=who, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 

@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Callable[..., Agg]:
     return functions()[name]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Selection(Generic[Q]):
     """Rows of one table on their way to an aggregate: `s.table("visits").filter(…).group_by(…).agg(…)`.
 
@@ -61,6 +61,15 @@ class Selection(Generic[Q]):
     defined: tuple[tuple[str, Expression], ...] = ()
     joins: tuple[Join, ...] = ()
     related: Callable[[tuple[Join, ...]], View] | None = None
+
+    def __repr__(self) -> str:
+        """Such as `<visits: columns age, city; grouped by city>`."""
+        said = [f"columns {', '.join(self.table.schema)}"]
+        if self.predicates:
+            said.append("filtered")
+        if self.groupings:
+            said.append(f"grouped by {', '.join(name for name, _ in self.groupings)}")
+        return f"<{self.table.name}: {'; '.join(said)}>"
 
     def __getattr__(self, name: str) -> Any:
         raise no_method(self, "A table", name, TABLE_HABITS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from sfumato.errors import AccessDenied, BudgetExceeded
+from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
@@ -83,10 +83,7 @@ def check_access(ledger: Counter, dataset: str, analyst: str | None = None) -> N
     Raises:
         AccessDenied: for a closed budget or a revoked analyst.
     """
-    if not ledger.is_open(dataset, analyst):
-        raise AccessDenied(
-            "This budget is closed, or you may no longer ask; nothing was spent. Ask the steward."
-        )
+    ledger._refuse_closed(dataset, analyst)
 
 
 def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:

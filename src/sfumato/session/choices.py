@@ -16,14 +16,17 @@ from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import AboveThreshold, Exponential, PermuteAndFlip
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, show
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.expressions.written import written
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.questions.aggregates import Linear
 from sfumato.plan.questions.aggregates.count import count as rows
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.sensitivity import in_one_group
+from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase
-from sfumato.schema import Keys, PrivateTable
+from sfumato.schema import PrivateTable
+from sfumato.session.candidates import check_kinds, listed_values, not_public
 from sfumato.session.release import Release
 
 T = TypeVar("T")
@@ -140,7 +143,7 @@ class Crossing:
 
 def most_common(
     session: Session,
-    column: str,
+    column: str | Col,
     epsilon: Rational,
     *,
     table: str | None = None,
@@ -159,7 +162,7 @@ def most_common(
 
     Args:
         session: Whose ledger pays.
-        column: Its name.
+        column: Its name, or an expression over columns: `col("age") // 10`.
         epsilon: The price of all choices together.
         table: Which table; may be left out where there is one.
         among: The values to choose from: a list that anyone may know, or a release with the column in it,
@@ -183,7 +186,7 @@ def most_common(
 
 def choosing(
     session: Session,
-    column: str,
+    column: str | Col,
     epsilon: Rational,
     *,
     table: str | None = None,
@@ -193,15 +196,19 @@ def choosing(
     """What `most_common` buys."""
     price, many = positive(epsilon, "epsilon"), as_integer(count, "count")
     chosen = session.table(_only_table(session) if table is None else table)
-    query = chosen.group_by(column if among is None else _listed(column, among)).agg(n=rows())
-    measured = query.recipe().measured
-    if measured.is_open:
-        raise QueryRefused(
-            f"The values of {column} are not public, and to choose among those that the data have would show "
-            "who is in it.",
-            f"List them: among=['a', 'b'], or buy them first: among=s.sql('SELECT {column}, COUNT(*) …')"
-            ".release(…).",
+    if not isinstance(column, str | Col) or (isinstance(column, Col) and among is not None):
+        raise InvalidParameter(
+            "column must be a column's name, or without among an expression such as col(…)."
         )
+    listed = column if isinstance(column, Col) or among is None else listed_values(column, among)
+    try:
+        query = chosen.group_by(listed).agg(n=rows())
+        measured = query.recipe().measured
+    except QueryRefused:
+        check_kinds(chosen.table, column, listed)
+        raise
+    if measured.is_open:
+        raise not_public(column)
     places = [place for place, key in enumerate(measured.combinations) if key[0] is not None]
     if many > len(places):
         raise InvalidParameter(f"count must be at most {len(places)}, the number of values to choose from.")
@@ -233,7 +240,8 @@ def choosing(
             values, candidates, bought.answer.epsilon, bought.receipt, bought.free, mechanism, tool.unit
         )
 
-    words = f"{column} of {measured.table}" + (f", the first {many}" if many > 1 else "")
+    name = column if isinstance(column, str) else written(column.expression, 30)
+    words = f"{name} of {measured.table}" + (f", the first {many}" if many > 1 else "")
     law = "permute-and-flip" if adds else "exponential"
     wanted = _purchase(
         dataset=dataset.name,
@@ -369,17 +377,6 @@ def _only_table(session: Session) -> str:
     if len(private) > 1:
         raise InvalidParameter(f"Say which table: table={private[0]!r}, for one.")
     return private[0]
-
-
-def _listed(column: str, among: Iterable[Any] | Release) -> Keys:
-    """The candidates: a public list, or what a release shows."""
-    if isinstance(among, Release):
-        if column not in among.table.column_names:
-            raise InvalidParameter(f"This release has no column {column!r} to choose from.")
-        among = among.table[column].to_pylist()
-    if isinstance(among, str | bytes) or not isinstance(among, Iterable):
-        raise InvalidParameter("among must be a list of values, or a release with the column in it.")
-    return Keys(**{column: [value for value in among if value is not None]})
 
 
 def _queries(session: Session, questions: Sequence[Query | str]) -> list[Query]:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import engine as open_engine
 from sfumato.engines.dialect import EARLIER
-from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, QueryRefused
+from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, QueryRefused, SfumatoError
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
+from sfumato.ledger.budget import amount
 from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.builder import Selection
 from sfumato.plan.expressions.names import nearest
+from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
@@ -65,7 +67,7 @@ class Session:
         *tables: PrivateTable | PublicTable,
         budget: Budget | None = None,
         ledger: str | Path | Counter | None = None,
-        engine: Engine | None = None,
+        engine: Engine | str | None = None,
         analyst: str | None = None,
     ) -> None:
         """Attach the sources, open the ledger, and find or open the budget of each table's dataset.
@@ -78,7 +80,7 @@ class Session:
                 something is spent the last one given holds.
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
-            engine: What runs the reads; by default the one inside this process.
+            engine: What runs the reads, or its name; by default the one inside this process.
             analyst: In whose name to ask, where the steward has set limits; see also `as_analyst`.
 
         Raises:
@@ -96,8 +98,8 @@ class Session:
             raise InvalidParameter("Two tables of a session have the same name.")
         whose = ledger.analyst if analyst is None and isinstance(ledger, Counter) else analyst
         self._own_ledger = not isinstance(ledger, Counter)
-        self._own_engine, self._owner = engine is None, True
-        self._engine = engine if engine is not None else open_engine()
+        self._own_engine, self._owner = engine is None or isinstance(engine, str), True
+        self._engine = _opened(engine)
         try:
             attached = attach(self._engine, tables, whole=whose is None)
             self.ledger: Counter = ledger if isinstance(ledger, Counter) else Ledger.open(ledger)
@@ -209,7 +211,7 @@ class Session:
 
     def most_common(
         self,
-        column: str,
+        column: str | Col,
         epsilon: Rational,
         *,
         table: str | None = None,
@@ -274,6 +276,8 @@ class Session:
 
     def buy(self, wanted: Purchase[T]) -> Bought[T]:
         """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
+        if not isinstance(wanted, Purchase):
+            raise InvalidParameter(f"buy takes a Purchase, not {type(wanted).__name__}; to ask: s.sql(…).")
 
         def check() -> None:
             self._check_open()
@@ -294,6 +298,19 @@ class Session:
         if self._own_ledger and hasattr(self, "ledger"):
             self.ledger.close()
 
+    def __repr__(self) -> str:
+        """Such as `<Session of visits, as 'ada': epsilon 1.5 of 2 left>`."""
+        if not hasattr(self, "_attached"):
+            return "<Session that could not be opened>"
+        who = "" if self.analyst is None else f", as {self.analyst!r}"
+        try:
+            self._check_open()
+            balances = [self.balance(name) for name in self._datasets]
+        except SfumatoError:
+            return f"<Session of {', '.join(self.tables)}{who}: closed>"
+        left = ", ".join(f"epsilon {amount(one.remaining)} of {amount(one.epsilon)}" for one in balances)
+        return f"<Session of {', '.join(self.tables)}{who}: {left} left>"
+
     def __enter__(self) -> Session:
         return self
 
@@ -301,6 +318,15 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _opened(engine: Engine | str | None) -> Engine:
+    """The engine that was handed in, or the one of that name."""
+    if engine is None or isinstance(engine, str):
+        return open_engine() if engine is None else open_engine(engine)
+    if not hasattr(engine, "attach"):
+        raise InvalidParameter(f"engine must be an Engine or its name, not {type(engine).__name__}.")
+    return engine
 
 
 def _unambiguous(ledger: Counter, names: set[str]) -> None:
