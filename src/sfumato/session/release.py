@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Box
+from sfumato.plan.answers.covering import LeftOut
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
 from sfumato.plan.expressions.facts import facts_of
@@ -24,6 +25,7 @@ from sfumato.plan.intervals.noise import risk_of
 from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
+from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.nodes import Key
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
@@ -88,7 +90,25 @@ class Release:
                 outside[-1] = Selected(selection, answer.units)
             recipe = recipe.over(answer.groups)
         known = cuts(self.quote.plan)
-        return estimate(recipe, self.quote.report, answer.noises, answer.noisy, outside, known)
+        return estimate(
+            recipe, self.quote.report, answer.noises, answer.noisy, outside, known, self._left_out()
+        )
+
+    def _left_out(self) -> LeftOut | None:
+        """What limits left out at most, by the profile; None where there is none, or more than limits cut."""
+        measured, profile = self.quote.measured, self.profile
+        if profile is None or measured.levels or any(each.per != "row" for each in measured.measurements):
+            return None
+        rows = measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
+        return LeftOut(
+            partial(profile.most_cut, rows),
+            partial(profile.most_cut, measured.unit.max_groups),
+            frozenset(
+                f"a{place}"
+                for place, aggregate in enumerate(self.quote.recipe.aggregates)
+                if isinstance(aggregate, Estimator) or aggregate.extra < 0
+            ),
+        )
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:
@@ -266,7 +286,10 @@ class Release:
 
     def shown(self, confidence: Rational = _CONFIDENCE) -> Shown:
         """The columns as text, with heads, bars and what is known of all rows."""
-        return Shown(self.table, self._estimates, self.estimands, confidence)
+        within = ""
+        if self.profile is not None:
+            within = f" where no {self.quote.rows.owner} has more than {self.profile.ceiling:,} rows"
+        return Shown(self.table, self._estimates, self.estimands, confidence, within)
 
     def _footer(self) -> str:
         price = f"epsilon {shown(float(self._answer.epsilon))}"

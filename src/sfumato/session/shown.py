@@ -25,12 +25,14 @@ class Shown:
         estimates: With their intervals.
         estimands: What each column estimates.
         confidence: That of bars and bounds.
+        within: For which tables bounds hold that rest on a profile.
     """
 
     table: pa.Table
     estimates: Estimates
     estimands: Mapping[str, str]
     confidence: Rational
+    within: str = ""
 
     @property
     def columns(self) -> dict[str, list[str]]:
@@ -83,4 +85,4 @@ class Shown:
             return f"± holds {often}"
         if not any(self.bounded(name) for name in numbers):
             return f"± noise holds {often}"
-        return f"± noise holds {often}, and so does each bound over all rows"
+        return f"± noise holds {often}, and so does each bound over all rows{self.within}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,19 +17,31 @@ from sfumato.plan.questions.cut import Cut
 __all__ = ["Covering", "LeftOut"]
 
 _ALMOST_1 = 1 - 2.0**-40
+_WIDER = 1 + 2.0**-28
+_TRIED = 0.05  # a risk at which it is seen whether a bound is there at all
+_CUT, _MOVED = 0.4, 0.2  # of a risk: for a bound on what was left out; of the noise where that moves an end
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """An upper bound on how many rows limits left out of any one group; without one, any number may be.
+    """Upper bounds on what limits left out of any one group; without one, it may be any number.
 
     Attributes:
-        rows: The bound.
-        risk: The probability that it does not hold, which the intervals that rely on it pay for.
+        rows: More rows than were left out, but for a probability of so much.
+        groups: The same for the groups of units, where units are counted.
+        names: The aggregates (`a0`, …) that limits on rows or groups cut, and nothing else does.
     """
 
-    rows: float = math.inf
-    risk: float = 0.0
+    rows: Callable[[float], float]
+    groups: Callable[[float], float]
+    names: frozenset[str]
+
+    def of(self, name: str, cut: Cut, risk: float) -> float:
+        """How many parts of an aggregate were left out at most."""
+        if name not in self.names or not risk:
+            return math.inf
+        bound = (self.groups if cut.by_groups else self.rows)(risk)
+        return bound * _WIDER  # weights are rounded down, by less than one part in 2**29
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +51,45 @@ class Covering:
     Limits leave rows out or weigh them down, so a count, or a sum of numbers that are not below 0, is at most
     what it is over all rows: "at least x" holds, with all of the risk on one side. Where a row that is left
     out could move the value either way (averages, quantiles, sums of both signs) nothing holds but what is
-    public: the declared range, or from 0 to 1 for the share of a condition.
+    public: the declared range, or from 0 to 1 for the share of a condition. A bound on how many rows were
+    left out makes counts, sums and averages two-sided.
 
     Attributes:
         solver: Intervals for the noise alone.
         cuts: By aggregate (`a0`, …), what limits may take from it.
-        left_out: How many rows they took at most.
+        counts: Of each average, the form that counts its rows.
+        left_out: What they took at most; None: nothing is known of it.
     """
 
     solver: Solver
     cuts: Mapping[str, Cut]
-    left_out: LeftOut = LeftOut()
+    counts: Mapping[str, Affine] = field(default_factory=dict)
+    left_out: LeftOut | None = None
 
     def interval(self, expression: Expression, risk: float) -> Box:
         """Ends that hold the value over all rows with probability at least 1 − risk, a row.
 
         As `Solver.interval`: the largest parts that have an interval of their own share the risk, and the box
         they span goes through interval arithmetic. At risk 0, what is certain beforehand.
+
+        An end that nothing moves has half of its part's risk. One that is moved has a tenth, and the bound of
+        what was left out, one event for all parts, has four tenths of the whole: together at most all of it.
         """
         expression = plain(expression)
         if not self.cut(expression):
             return self.solver.interval(expression, risk)
         parts = tuple(dict.fromkeys(self._parts(expression)))
-        relies = any(self._relies(part) for part in parts)
-        share = max(0.0, risk - (self.left_out.risk if relies else 0.0))
-        share /= max(1, len({self.solver.source(part) for part in parts}))
+        share = risk / max(1, len({self.solver.source(part) for part in parts}))
+        moved = self._most(risk * _CUT)
         with np.errstate(all="ignore"):
-            solved = {part: self._solved(part, share) for part in parts}
+            solved = {part: self._solved(part, share, moved) for part in parts}
             return self.solver.walk(expression, solved)
+
+    def _most(self, risk: float) -> dict[str, float]:
+        """Of each aggregate, how many parts were left out at most."""
+        if self.left_out is None:
+            return dict.fromkeys(self.cuts, math.inf)
+        return {name: self.left_out.of(name, cut, risk) for name, cut in self.cuts.items()}
 
     def cut(self, expression: Expression) -> bool:
         """Whether limits may leave something out of it."""
@@ -80,7 +103,8 @@ class Covering:
 
     def tells(self, expression: Expression) -> bool:
         """Whether an interval says more than what is certain beforehand."""
-        return any(self._tells(part) for part in self._parts(plain(expression)))
+        most = self._most(_TRIED)
+        return any(self._tells(part, most) for part in self._parts(plain(expression)))
 
     def _open(self, name: str) -> bool:
         cut = self.cuts[name]
@@ -98,49 +122,77 @@ class Covering:
     def _solvable(self, expression: Expression) -> bool:
         return self._mix(expression) is not None or self._quotient(expression) is not None
 
-    def _tells(self, part: Expression) -> bool:
-        adds, takes = self._moves(part)
+    def _tells(self, part: Expression, most: Mapping[str, float]) -> bool:
+        if (
+            isinstance(part, Column)
+            and math.isfinite(most.get(part.name, math.inf))
+            and part.name in self.counts
+        ):
+            return True
+        adds, takes = self._moves(part, most)
         return bool(np.isfinite(adds).any() or np.isfinite(takes).any())
 
-    def _relies(self, part: Expression) -> bool:
-        return bool(self.left_out.risk) and self._tells(part)
-
-    def _moves(self, part: Expression) -> tuple[Floats, Floats]:
+    def _moves(self, part: Expression, most: Mapping[str, float]) -> tuple[Floats, Floats]:
         """How far above and below what was measured the value over all rows can be."""
         if self._quotient(part) is not None:
             return np.array([math.inf]), np.array([math.inf])
         mix = self._mix(part)
+        up = {name: _product(cut.adds, most[name]) for name, cut in self.cuts.items()}
+        down = {name: _product(cut.takes, most[name]) for name, cut in self.cuts.items()}
         if mix is None:
             assert isinstance(part, Column)
-            adds, takes = np.array([self.cuts[part.name].adds]), np.array([self.cuts[part.name].takes])
-        else:
-            adds = self._summed(mix, [(cut.takes, cut.adds) for cut in self.cuts.values()])
-            takes = self._summed(mix, [(cut.adds, cut.takes) for cut in self.cuts.values()])
-        most = np.array([self.left_out.rows])
-        return times(adds, most), times(takes, most)
+            return np.array([up[part.name]]), np.array([down[part.name]])
+        adds = self._summed(mix, [*zip(down.values(), up.values(), strict=True)])
+        return adds, self._summed(mix, [*zip(up.values(), down.values(), strict=True)])
 
-    def _solved(self, part: Expression, risk: float) -> Box:
+    def _solved(self, part: Expression, risk: float, most: Mapping[str, float]) -> Box:
         quotient = self._quotient(part)
         if quotient is not None:
             return quotient
-        adds, takes = self._moves(part)
         mix = self._mix(part)
         if mix is None:
             assert isinstance(part, Column)
+            if risk > 0 and part.name in self.counts and math.isfinite(most[part.name]):
+                return self._average(part, risk, most[part.name])
             cut = self.cuts[part.name]
-            least, most = np.array([cut.least]), np.array([cut.most])
+            ends = np.array([cut.least]), np.array([cut.most])
         else:
-            least, most = self._range(mix)
-        # The noise is symmetric, and intervals for groups that were selected have half of the risk on either
-        # side: an end that is the only one may fail twice as often.
-        one_sided = bool((np.isinf(adds) | np.isinf(takes)).all())
-        low, high = self._noise(part, min(2 * risk, _ALMOST_1) if one_sided else risk)
-        return self._over_rows(np.clip(low - takes, least, most), np.clip(high + adds, least, most))
+            ends = self._range(mix)
+        adds, takes = self._moves(part, most)
+        if risk <= 0 or not self._tells(part, most):
+            return self._over_rows(*ends)
+        low = self._end_of_noise(0, part, risk, takes, adds)
+        high = self._end_of_noise(1, part, risk, adds, takes)
+        return self._over_rows(np.clip(low - takes, *ends), np.clip(high + adds, *ends))
 
-    def _noise(self, part: Expression, risk: float) -> Box:
-        if risk <= 0 or not self._tells(part):
-            return np.array([-math.inf]), np.array([math.inf])
-        return self.solver.solved(part, risk)
+    def _end_of_noise(self, side: int, part: Expression, risk: float, moved: Floats, other: Floats) -> Floats:
+        """Where the noise leaves one end, which is then moved; the other end may be open.
+
+        The noise is symmetric, and intervals for groups that were selected have half of the risk on either
+        side: an end that is the only one and stays may fail twice as often.
+        """
+        cases = [(moved > 0, risk * _MOVED), (np.isinf(other), min(2 * risk, _ALMOST_1))]
+        end, done = np.zeros(1), np.zeros(1, dtype=bool)
+        for holds, share in (*cases, (np.ones(1, dtype=bool), risk)):
+            here = holds & ~done
+            if here.any():
+                end = np.where(here, self.solver.solved(part, share)[side], end)
+            done = done | holds
+        return end
+
+    def _average(self, part: Column, risk: float, most: float) -> Box:
+        """An average over n rows between a and b, to which up to m rows within the range are added.
+
+        It is between (n·a + m·lower)/(n + m) and (n·b + m·upper)/(n + m), furthest out for the least n.
+        """
+        cut = self.cuts[part.name]
+        low, high = self.solver.solved(part, risk * _MOVED)
+        rows = np.maximum(self.solver.spread(self.counts[part.name], risk * _MOVED)[0], 0.0)
+        added = most / np.maximum(rows + most, 1e-300)
+        return self._over_rows(
+            np.clip(low + added * (cut.least - low), cut.least, cut.most),
+            np.clip(high + added * (cut.most - high), cut.least, cut.most),
+        )
 
     def _mix(self, expression: Expression) -> Affine | None:
         """A linear form of aggregates, which are linear in the measurements themselves."""
@@ -198,3 +250,7 @@ class Covering:
             return None
         low, high = self._ends(top, [cut.row for cut in self.cuts.values()])
         return self._over_rows(low / bottom.form[used[0]], high / bottom.form[used[0]])
+
+
+def _product(each: float, many: float) -> float:
+    return 0.0 if not each or not many else each * many

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
-from sfumato.plan.answers.covering import Covering
+from sfumato.plan.answers.covering import Covering, LeftOut
 from sfumato.plan.answers.outside import Outside
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
 from sfumato.plan.expressions.facts import facts_of
@@ -25,6 +25,7 @@ from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
+from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
@@ -127,6 +128,7 @@ def estimate(
     noisy: Sequence[ArrayLike],
     outside: Mapping[int, Outside] | None = None,
     cuts: Sequence[Cut] | None = None,
+    left_out: LeftOut | None = None,
 ) -> Estimates:
     """The answer to a report from its noisy measurements: post-processing, at no cost.
 
@@ -143,6 +145,7 @@ def estimate(
             one array each, aligned with `recipe.measured.combinations`.
         outside: The results of the extra questions by number, aligned likewise; −1 is the selection's.
         cuts: What limits may take from each aggregate; by default anything.
+        left_out: What they took at most, where that is known.
 
     Raises:
         InvalidParameter: if these do not fit together.
@@ -180,7 +183,13 @@ def estimate(
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
     named = {f"a{place}": cut for place, cut in enumerate(cuts or [Cut()] * len(recipe.aggregates))}
-    cover = Covering(solver, {name: cut for name, cut in named.items() if name not in solver.keys})
+    counts = {
+        f"a{place}": _single(aggregate.parts[1], len(arrays))
+        for place, aggregate in enumerate(recipe.aggregates)
+        if isinstance(aggregate, Average)
+    }
+    uncertain = {name: cut for name, cut in named.items() if name not in solver.keys}
+    cover = Covering(solver, uncertain, counts, left_out)
     return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover)
 
 
@@ -363,6 +372,13 @@ def _solver(
 def _law(noise: Noise, array: Floats) -> Noise:
     """The noise of what was handed over: with the slack of rounding only where numbers were rounded."""
     return noise if noise.rounding and bool((array == np.rint(array)).all()) else noise.unrounded
+
+
+def _single(part: int, count: int) -> Affine:
+    """One measurement as it is."""
+    form = np.zeros((count, 1))
+    form[part] = 1.0
+    return Affine(np.zeros(1), form)
 
 
 def _form(estimator: Linear, count: int) -> Affine:

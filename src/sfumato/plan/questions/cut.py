@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.numeric.exact import float_down, float_up
@@ -26,6 +26,7 @@ class Cut:
         least: The least that the value over all rows can be.
         most: The greatest.
         whole: What it is over that is not cut: `all rows`.
+        by_groups: Whether groups of units are left out, rather than rows.
     """
 
     row: tuple[float, float] = (-math.inf, math.inf)
@@ -34,6 +35,7 @@ class Cut:
     least: float = -math.inf
     most: float = math.inf
     whole: str = "all rows"
+    by_groups: bool = False
 
     @classmethod
     def of_rows(cls, lower: Fraction, upper: Fraction, *, some: bool) -> Cut:
@@ -50,4 +52,4 @@ class Cut:
     @property
     def uncut(self) -> Cut:
         """The same where nothing can be left out."""
-        return Cut(self.row, 0.0, 0.0, self.least, self.most, self.whole)
+        return replace(self, adds=0.0, takes=0.0)

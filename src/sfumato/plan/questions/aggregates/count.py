@@ -128,7 +128,7 @@ class CountUnits(Statistic):
     def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
         """Each group of a unit that is left out would add 1."""
         del call, columns
-        return replace(_SOME, whole="all groups")
+        return replace(_SOME, whole="all groups", by_groups=True)
 
     def result(self, argument: Facts | None) -> Facts:
         """A whole number, never missing."""

@@ -170,6 +170,17 @@ class Bounding(ABC):
         most, least = self.ends(vector)
         return anywhere((most * terms, least * terms), vector)
 
+    def surely(self, unit: PrivacyUnit, *, keyed: bool) -> int:
+        """So many rows of each unit count at least, or all of them if it has fewer, whatever its groups.
+
+        Rows that are weighed or ranked over all groups: max_rows in all. Where few groups are kept with few
+        rows of each, a unit with n rows has either all of its groups kept, and so min(n, rows in a group) of
+        them at least, or max_groups of them with a row each.
+        """
+        if self.few_groups and keyed:
+            return min(rows_in_group(unit), unit.max_groups)
+        return unit.max_rows
+
     def check(self, vector: Vector) -> None:
         """Refuses what nothing is claimed for.
 
