@@ -219,6 +219,11 @@ def _answer(stage: _Stage, session: Session) -> Release:
         "came the noise and the answer."
     )
     stage.figure(release, "")
+    most = release.quote.measured.unit.max_rows
+    stage.words(
+        f"A patient with more than {most} visits counts for {most}, and the bar says nothing of that: it is "
+        "for the noise. What holds for all visits, whatever was cut, stands beside it."
+    )
     stage.figure(session.balance())
     return release
 
@@ -238,7 +243,7 @@ def _accuracy(stage: _Stage, session: Session) -> None:
     stage.part("5  Or name the error bar and let the price follow")
     stage.question(SQL_WARDS)
     release = session.sql(SQL_WARDS).release(error={"visits": WANTED})
-    stage.words(f"Wanted: every count within {WANTED}, 95 times in 100.")
+    stage.words(f"Wanted: noise of at most {WANTED} in every count, 95 times in 100.")
     stage.figure(release, "")
 
 
