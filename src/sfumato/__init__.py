@@ -41,6 +41,7 @@ _HOMES = {
     ),
     "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text",
     "session": "Session",
+    "validation": "Validation validate",
 }
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
         Text,
     )
     from sfumato.session import Session
+    from sfumato.validation import Validation, validate
 
 __all__ = [
     "AboveThreshold",
@@ -151,6 +153,7 @@ __all__ = [
     "TopK",
     "TreeCounter",
     "TruncatedLaplace",
+    "Validation",
     "__version__",
     "accounting",
     "anonymity",
@@ -185,6 +188,7 @@ __all__ = [
     "random",
     "std",
     "sum",
+    "validate",
     "var",
 ]
 

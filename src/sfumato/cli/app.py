@@ -25,6 +25,7 @@ from sfumato.cli import (
     prepare,
     story,
     tables,
+    validate,
     words,
 )
 from sfumato.cli.failures import tell
@@ -91,6 +92,7 @@ app = typer.Typer(
 app.command("demo")(story.demo)
 app.command("init")(tables.init)
 app.command("schema")(tables.schema)
+app.command("validate")(validate.validate)
 app.command("prepare")(prepare.prepare)
 app.command("quote")(ask.quote)
 app.command("query")(ask.query)

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
@@ -26,6 +26,7 @@ __all__ = [
     "note",
     "paragraph",
     "plain_json",
+    "progress_bar",
     "say",
     "spelled",
     "spinner",
@@ -144,6 +145,33 @@ def emit_json(value: Any, *, stream: TextIO | None = None) -> None:
     target = sys.stdout if stream is None else stream
     target.write(json.dumps(plain_json(value), indent=2, ensure_ascii=True, allow_nan=False) + "\n")
     target.flush()
+
+
+@contextmanager
+def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[float, str], None]]:
+    """What shows in a terminal how much of a long work is done, from 0 to 1, and what comes now."""
+    if quiet or not is_terminal(sys.stderr):
+        yield lambda _done, _what: None
+        return
+    start, stream, shown = time.monotonic(), sys.stderr, False
+
+    def tell(done: float, what: str) -> None:
+        nonlocal shown
+        elapsed = time.monotonic() - start
+        if elapsed < 1.0:
+            return
+        filled = round(24 * min(max(done, 0.0), 1.0))
+        line = f"{'█' * filled}{'·' * (24 - filled)} {100 * done:3.0f} %  {what}, {elapsed:.0f} s"
+        stream.write("\r\x1b[2K" + encodable(line, stream.encoding)[: width() - 1])
+        stream.flush()
+        shown = True
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            stream.write("\r\x1b[2K")
+            stream.flush()
 
 
 @contextmanager

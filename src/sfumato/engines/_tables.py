@@ -22,7 +22,7 @@ from sfumato.engines.sources import Database, Files, Located, Stamp, stamps_of
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
-__all__ = ["Slice", "Table", "plan_table"]
+__all__ = ["Slice", "Table", "plan_table", "raw_column"]
 
 _KEPT = {
     UNIT_COLUMN: "the unit",
@@ -113,8 +113,19 @@ def plan_table(
     *,
     unit: str | None,
     pointers: Sequence[str] = (),
+    raw: bool = False,
 ) -> Table:
     """How `name` is made from the source.
+
+    Args:
+        connection: An instance of DuckDB.
+        name: What statements call it.
+        located: The source.
+        columns: What is declared, each with its kind.
+        unit: The column of ids.
+        pointers: Columns that are shown as the source has them, too.
+        raw: Whether to show each column as `raw_column` too: its text, or '' for what is not text and not
+            NULL. Text is then taken as a number, whatever the metadata say: for the steward to be told.
 
     Raises:
         SourceUnusable: if it cannot be opened, a column is missing or cannot have its kind, ids or pointers
@@ -123,7 +134,8 @@ def plan_table(
     _check_names(columns, located.shown)
     ids = [*([] if unit is None else [unit]), *pointers]
     origins = origins_of(connection, located, list(columns), ids, columns)
-    _check_numbers(origins, columns, located)
+    if not raw:
+        _check_numbers(origins, columns, located)
     note = origins[0].scan.note if unit is not None else None
     forms = [
         _form(
@@ -152,6 +164,11 @@ def plan_table(
             for public, form, column in zip(shown_ids, forms, origin.ids, strict=True)
         ]
         select += map(quoted, ranks)
+        if raw:
+            select += [
+                f"{_raw(column, collated=collated)} AS {quoted(raw_column(public))}"
+                for public, column in zip(columns, origin.values, strict=True)
+            ]
         present = [column for column in (*origin.values, *origin.ids) if column is not None]
         inner = dict.fromkeys(quoted(column.inner) for column in present)
         parts.append(Slice(origin.scan, tuple(select) or ("NULL AS nothing",), tuple(inner)))
@@ -163,6 +180,22 @@ def plan_table(
         )
     )
     return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact)
+
+
+def raw_column(name: str) -> str:
+    """The name under which a table that is planned with `raw` shows a column as its source has it."""
+    return f"{_RAW}{name}"
+
+
+_RAW = "sfumato raw "
+
+
+def _raw(column: Column | None, *, collated: bool) -> str:
+    if column is None:
+        return "CAST(NULL AS VARCHAR)"
+    inner = _inner(column, collated=collated)
+    is_text = kind_of(column.native) == "text"
+    return f"CAST({inner} AS VARCHAR)" if is_text else f"CASE WHEN {inner} IS NOT NULL THEN '' END"
 
 
 def _check_names(columns: Mapping[str, Kind], shown: str) -> None:

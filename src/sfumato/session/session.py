@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.plan.questions.nodes import Measured, Report
     from sfumato.plan.questions.profile import Profile
+    from sfumato.validation import Validation
 
 __all__ = ["Session"]
 
@@ -180,6 +181,22 @@ class Session:
         """
         budgets = {name: dataset.budget for name, dataset in self._datasets.items()}
         return rehearsal(self.tables.values(), budgets, seed=seed)
+
+    def validate(self) -> Validation:
+        """Hold what is declared about its tables against their rows: exact, for the steward alone.
+
+        Privacy:
+            None, see `validation.validate`: it pays nothing, keeps nothing, and no question depends on it.
+
+        Raises:
+            AccessDenied: if this session is an analyst's.
+            SourceUnusable: if a source cannot be read to its end.
+        """
+        from sfumato.validation.run import refuse_analysts, validate
+
+        self._check_open()
+        refuse_analysts(self.analyst)
+        return validate(*self.tables.values())
 
     def sql(self, text: str, parameters: Values = None) -> Query:
         """A question in SQL, also in GoogleSQL's or Snowflake's words.

@@ -1,0 +1,67 @@
+"""What cells that do not fit look like, as SQL conditions that no cell can make fail."""
+
+from __future__ import annotations
+
+from sfumato.engines._paths import literal
+from sfumato.schema import ColumnType, Enum
+
+__all__ = ["DATES", "DECIMAL_COMMAS", "MISSING", "PADDED", "outside", "unread"]
+
+DATES = (
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%d.%m.%y",
+    "%Y/%m/%d",
+    "%Y%m%d",
+    "%d %b %Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
+)
+DECIMAL_COMMAS = "decimal commas, as in 3,5"
+MISSING = "words for nothing, such as NA"
+PADDED = "fit without the blanks around them"
+_THOUSANDS = r"[-+]?\d{1,3}([ .'_]\d{3})+(,\d+)?|[-+]?\d{1,3}(,\d{3})+(\.\d+)?"
+_WITH_UNIT = r"[^\d\s]{1,4} ?[-+]?\d+([.,]\d+)?|[-+]?\d+([.,]\d+)? ?[^\d\s]{1,4}"
+_NOTHING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "unknown", "missing")
+
+
+def unread(raw: str, kind: str) -> dict[str, str]:
+    """Conditions on cells that cannot be read as the kind, by what they mean."""
+    patterns = {MISSING: f"lower(trim({raw})) IN ({', '.join(map(literal, _NOTHING))})"}
+    if kind in ("integer", "float"):
+        patterns[DECIMAL_COMMAS] = rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
+        patterns["thousands apart, as in 1 000 or 1.000,5"] = (
+            f"regexp_full_match(trim({raw}), {literal(_THOUSANDS)}) "
+            rf"AND NOT regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
+        )
+        patterns["numbers with a unit, as in 5 kg or € 3"] = (
+            f"regexp_full_match(trim({raw}), {literal(_WITH_UNIT)})"
+        )
+    if kind == "date":
+        for form in DATES:
+            year = f"year(try_strptime({raw}, {literal(form)}))"
+            patterns[f"days written {form}"] = (
+                f"{year} BETWEEN 1000 AND 9999 AND regexp_matches({raw}, '[0-9]')"
+            )
+    if kind == "boolean":
+        patterns["other words for yes and no"] = (
+            f"lower(trim({raw})) IN ('ja', 'nein', 'oui', 'non', 'si', 'sí', 'x', 'on', 'off', 'j')"
+        )
+    return patterns
+
+
+def outside(value: str, column: ColumnType) -> dict[str, str]:
+    """Conditions on values that are read and are not among the declared ones."""
+    if not isinstance(column, Enum) or column.kind != "text":
+        return {}
+    words = [str(word) for word in column.values]
+    listed = ", ".join(map(literal, words))
+    folded = ", ".join(map(literal, sorted({word.lower() for word in words})))
+    return {
+        PADDED: f"trim({value}) IN ({listed})",
+        "fit in another case": f"trim({value}) NOT IN ({listed}) AND lower(trim({value})) IN ({folded})",
+        MISSING: f"lower(trim({value})) IN ({', '.join(map(literal, _NOTHING))})",
+    }
