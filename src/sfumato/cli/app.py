@@ -23,6 +23,7 @@ from sfumato.cli import (
     listing,
     local,
     prepare,
+    rehearse,
     story,
     tables,
     validate,
@@ -96,6 +97,7 @@ app.command("validate")(validate.validate)
 app.command("prepare")(prepare.prepare)
 app.command("quote")(ask.quote)
 app.command("query")(ask.query)
+app.command("rehearse")(rehearse.rehearse)
 app.command("histogram")(counts.histogram)
 app.command("crosstab")(counts.crosstab)
 app.command("explain")(words.explain)

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +38,7 @@ from sfumato.cli.question import (
     EpsilonOption,
     ErrorOption,
     ParameterOption,
+    ProfileOption,
     SqlArgument,
     TouchedOption,
     question_of,
@@ -84,6 +86,7 @@ def quote(
     bounds: BoundsOption = None,
     bounding: BoundingOption = None,
     touched: TouchedOption = False,
+    profile: ProfileOption = None,
     param: ParameterOption = None,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
@@ -101,6 +104,7 @@ def quote(
         bounds=bounds,
         bounding=bounding,
         touched=touched,
+        profile=profile,
     )
     catalog = read_catalog(config, ledger, analyst)
     with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
@@ -128,6 +132,7 @@ def query(
     bounds: BoundsOption = None,
     bounding: BoundingOption = None,
     touched: TouchedOption = False,
+    profile: ProfileOption = None,
     param: ParameterOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
@@ -147,6 +152,7 @@ def query(
         bounds=bounds,
         bounding=bounding,
         touched=touched,
+        profile=profile,
     )
     catalog = read_catalog(config, ledger, analyst)
     answer_question(
@@ -173,6 +179,7 @@ def answer_question(
     catalog: Catalog,
     pricing: Mapping[str, Any],
     writing: Writing,
+    opened: Callable[[Catalog, str], AbstractContextManager[Session]] = open_session,
 ) -> None:
     """Pay for a question, release it and write the answer.
 
@@ -182,6 +189,7 @@ def answer_question(
         catalog: The steward's file.
         pricing: What `release` takes.
         writing: How to write it.
+        opened: Opens the session that is asked.
     """
     output, json_ = writing.output, writing.json_
     wanted = _format(writing.format_, output, json_)
@@ -189,7 +197,7 @@ def answer_question(
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
     if output is not None:
         _check_writable(output)  # before anything is paid
-    with spinner("asking", quiet=json_), open_session(catalog, dataset()) as session:
+    with spinner("asking", quiet=json_), opened(catalog, dataset()) as session:
         query = make(session)
         balance = session.balance(session.dataset_of(query.report).name)
         if query.explain:

@@ -18,6 +18,7 @@ from sfumato.cli.question import (
     DeltaOption,
     EpsilonOption,
     ErrorOption,
+    ProfileOption,
     TouchedOption,
     check_priced,
     pricing_of,
@@ -52,6 +53,7 @@ def histogram(
     bounds: BoundsOption = None,
     bounding: BoundingOption = None,
     touched: TouchedOption = False,
+    profile: ProfileOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
     config: ConfigOption = None,
@@ -69,6 +71,7 @@ def histogram(
         bounds=bounds,
         bounding=bounding,
         touched=touched,
+        profile=profile,
     )
     catalog = read_catalog(config, ledger, analyst)
     writing = Writing(format_, output, json_)
@@ -87,6 +90,7 @@ def crosstab(
     bounds: BoundsOption = None,
     bounding: BoundingOption = None,
     touched: TouchedOption = False,
+    profile: ProfileOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
     config: ConfigOption = None,
@@ -103,6 +107,7 @@ def crosstab(
         bounds=bounds,
         bounding=bounding,
         touched=touched,
+        profile=profile,
     )
     catalog = read_catalog(config, ledger, analyst)
     writing = Writing(format_, output, json_)
