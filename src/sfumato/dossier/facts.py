@@ -134,9 +134,9 @@ def facts(
             "a dossier tells what was promised; put the file back, or run `sfumato ledger redeclare`."
         )
     # A session would put a new version or, before the first debit, another budget on record; this only looks.
-    same = wanted == on_record and catalog.budgets.get(dataset) == known[dataset].budget
-    asked = session() if session is not None and same else None
     tables, balance = catalog.members(dataset), ledger.balance(dataset)
+    kept_as_is = balance.entries > 0 or catalog.budgets.get(dataset) == known[dataset].budget
+    asked = session() if session is not None and wanted == on_record and kept_as_is else None
     receipts = list(ledger.entries(dataset))
     kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
     debits = [receipt for receipt in receipts if receipt.kind == "debit"]
