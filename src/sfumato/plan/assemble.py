@@ -26,6 +26,7 @@ from sfumato.plan.questions.nodes import (
     Report,
     Where,
 )
+from sfumato.plan.questions.over import Over
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
 
 __all__ = ["Assembly", "settled"]
@@ -68,6 +69,7 @@ class Assembly:
         bit = Facts("integer", False, Fraction(0), Fraction(1), Fraction(1))
         self.known |= {f"g{i}": bit for i in range(len(keys))}
         self._calls: dict[AggregateCall, str] = {}
+        self._windows: dict[Over, str] = {}
 
     def values(self, name: str) -> tuple[Any, ...]:
         """The public values of a key; none where they are not public."""
@@ -80,6 +82,15 @@ class Assembly:
             self._calls[call] = name
             self.known[name] = self._result(call)
         return self._calls[call]
+
+    def window(self, over: Over) -> str:
+        """The name of a window function over groups, the same for the same one."""
+        if over not in self._windows:
+            name = f"w{len(self._windows)}"
+            self._windows[over] = name
+            whole = over.function != "sum" or facts_of(over.value, self.known).kind == "integer"
+            self.known[name] = Facts("integer" if whole else "float", nullable=over.function == "sum")
+        return self._windows[over]
 
     def _result(self, call: AggregateCall) -> Facts:
         """What is known about an aggregate before it is measured."""
@@ -149,7 +160,13 @@ class Assembly:
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
             name = unused(LEVEL, {output.name.lower() for output in outputs})
             outputs = (*outputs, Output(name, Column(LEVEL)))
-        return Plan(Report(aggregate, outputs, having, order, limit, offset), self.rows)
+        if self._windows and levels:
+            raise QueryRefused(
+                "Ranks and shares over several levels are not supported.",
+                "Leave ROLLUP, CUBE and GROUPING SETS out, or ask for the groups alone.",
+            )
+        windows = tuple(self._windows)
+        return Plan(Report(aggregate, outputs, having, order, limit, offset, windows=windows), self.rows)
 
     def _values(self, key: Expression) -> tuple[Any, ...] | None:
         """The public values of a key; None: they are in the data, and groups of enough units are reported."""

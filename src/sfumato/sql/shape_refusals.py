@@ -119,8 +119,8 @@ WINDOWS: dict[str, tuple[str, str]] = {
         "Have the column that names people declared as the privacy unit.",
     ),
     "results": (
-        "Window functions over groups are not supported.",
-        "Ask for the groups alone: ranks and shares follow from the released numbers, at no cost.",
+        "Over groups, RANK, DENSE_RANK, ROW_NUMBER, NTILE and SUM are supported, without a frame.",
+        "Ask for the groups alone: everything else follows from the released numbers, at no cost.",
     ),
     "named": ("Named windows are not supported.", "Write OVER (PARTITION BY {unit} …) out each time."),
     "nested": ("A window function is inside another.", "Put the inner one into a subquery."),

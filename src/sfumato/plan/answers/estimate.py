@@ -15,9 +15,9 @@ from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
 from sfumato.plan.answers.covering import Covering, LeftOut
 from sfumato.plan.answers.outside import Outside
+from sfumato.plan.answers.over import Groups, over_rows
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
 from sfumato.plan.expressions.facts import facts_of
-from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.ranges import Facts
 from sfumato.plan.expressions.tree import Column, Expression, columns_of, literal
 from sfumato.plan.expressions.written import written
@@ -103,7 +103,8 @@ class Estimates:
 
     def tells(self, name: str) -> bool:
         """Whether the covering intervals of a column say more than `certain` does."""
-        return self._cover.tells(self._expressions[name])
+        over = any(used[0] == "w" for used in columns_of(self._expressions[name]))
+        return not over and self._cover.tells(self._expressions[name])
 
     def whole(self, name: str) -> str:
         """What the values of a column that is cut would be over: `all rows`."""
@@ -170,11 +171,23 @@ def estimate(
     results |= _left_out(recipe, report, len(order))
     if recipe.lines:
         results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
-    kept = _kept(report, results, _arranged(recipe, results, len(order)))
+    held = _held(report, results, _arranged(recipe, results, len(order)))
+    groups = Groups(report.windows, dict(results), held)
+    results |= groups.columns(len(order))
+    kept = _kept(report, results, held)
+    if report.windows:
+        inside = {name: column[held] for name, column in results.items()}
+        chosen = [array[held] for array in arrays]
+        groups.solver = _solver(recipe, chosen, tuple(noises), inside, others, order[held])
+        groups.places = np.array([np.flatnonzero(held == row)[0] for row in kept], dtype=np.int64)
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
-    solver = _solver(recipe, chosen, tuple(noises), results, others, order[kept])
-    kinds = {name: _facts(name, recipe) for name in results}
+    solver = _solver(recipe, chosen, tuple(noises), results, others, order[kept], groups)
+    kinds = {name: _facts(name, recipe) for name in results if name[0] != "w"}
+    kinds |= {
+        f"w{place}": Facts("integer" if window.function != "sum" else facts_of(window.value, kinds).kind)
+        for place, window in enumerate(report.windows)
+    }
     columns, bars = {}, []
     for output in report.columns:
         facts = facts_of(output.expression, kinds)
@@ -183,6 +196,8 @@ def estimate(
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
     named = {f"a{place}": cut for place, cut in enumerate(cuts or [Cut()] * len(recipe.aggregates))}
+    open_ = {name for name, cut in named.items() if cut.adds > 0 or cut.takes > 0}
+    named |= {f"w{place}": Cut() for place in range(len(report.windows)) if groups.names(place) & open_}
     counts = {
         f"a{place}": _single(aggregate.parts[1], len(arrays))
         for place, aggregate in enumerate(recipe.aggregates)
@@ -282,14 +297,20 @@ def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
     return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
 
 
+def _held(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that HAVING leaves."""
+    if report.having is None:
+        return rows
+    holds = np.ma.filled(over_rows(report.having, results, len(rows)), False)
+    kept: NDArray[np.int64] = rows[np.asarray(holds, dtype=bool)[rows]]
+    return kept
+
+
 def _kept(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows that are shown, in order."""
-    size = len(rows)
-    if report.having is not None:
-        holds = np.ma.filled(_over(report.having, results, size), False)
-        rows = rows[np.asarray(holds, dtype=bool)[rows]]
+    """Those of them that are shown, in order."""
+    size = len(next(iter(results.values()))) if results else len(rows)
     if report.order:
-        codes = [_code(_over(item.expression, results, size), item)[rows] for item in report.order]
+        codes = [_code(over_rows(item.expression, results, size), item)[rows] for item in report.order]
         rows = rows[np.lexsort(codes[::-1])]
     end = None if report.limit is None else report.offset + report.limit
     return rows[report.offset : end]
@@ -302,12 +323,6 @@ def _code(values: Values, item: OrderItem) -> Floats:
     ranks = np.unique(values.data[~mask], return_inverse=True)[1].reshape(-1).astype(np.float64)
     code[~mask] = -ranks if item.descending else ranks
     return code
-
-
-def _over(expression: Expression, results: Mapping[str, Values], size: int) -> Values:
-    """The expression on every row, also where it names no column."""
-    values = evaluate(expression, results or {"": np.zeros(size)})
-    return values if len(values) == size else np.ma.MaskedArray(np.broadcast_to(values, (size,)))
 
 
 def _facts(name: str, recipe: Recipe) -> Facts:
@@ -328,7 +343,7 @@ def _facts(name: str, recipe: Recipe) -> Facts:
 def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:
     if isinstance(expression, Column):
         return results[expression.name]
-    values = _over(expression, results, size)
+    values = over_rows(expression, results, size)
     if facts.kind == "integer" and values.dtype.kind == "f":
         return np.ma.MaskedArray(as_whole(np.ma.filled(values, 0.0)), mask=np.ma.getmaskarray(values))
     return values
@@ -341,6 +356,7 @@ def _solver(
     results: Mapping[str, Values],
     outside: Mapping[int, Outside],
     rows: NDArray[np.int64],
+    groups: Groups | None = None,
 ) -> Solver:
     """What intervals are computed from."""
     floats = tuple(array.astype(np.float64) for array in arrays)
@@ -352,6 +368,8 @@ def _solver(
     }
 
     def solve(name: str, risk: float) -> Box:
+        if groups is not None and name[0] == "w":
+            return groups.interval(int(name[1:]), risk)
         estimator = recipe.aggregates[int(name[1:])]
         if isinstance(estimator, Slot):
             low, high = outside[estimator.extra].interval(estimator.place, risk)
@@ -363,7 +381,11 @@ def _solver(
         for i, aggregate in enumerate(recipe.aggregates)
         if isinstance(aggregate, Linear) and not aggregate.parts
     }
-    public = {name: column for name, column in results.items() if name[0] != "a" or name in known}
+    if groups is not None:
+        known |= {
+            f"w{i}" for i in range(len(groups.windows)) if not any(n[0] == "a" for n in groups.names(i))
+        }
+    public = {name: column for name, column in results.items() if name[0] not in "aw" or name in known}
     keys = {name: _key_array(column) for name, column in public.items()}
     solver = Solver(floats, noises, laws, keys, forms, solve)
     return solver

@@ -70,7 +70,10 @@ class Form:
 
 def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:
     """What is known about a column's noise from its expression over keys and aggregates."""
-    used = {name for name in columns_of(output.expression) if name.startswith("a")}
+    names = set(columns_of(output.expression))
+    if any(name.startswith("w") for name in names):
+        return Form(output.name, None)  # over other groups, which are not known yet
+    used = {name for name in names if name.startswith("a")}
     if not used:
         return Form(output.name, ())
     if isinstance(output.expression, Column):

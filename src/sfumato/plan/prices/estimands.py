@@ -25,6 +25,15 @@ def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
     parts = {f"a{place}": estimand for place, estimand in enumerate(aggregate_estimands(plan))}
     names: dict[str, Expression] = {name: Column(estimand.what) for name, estimand in parts.items()}
     names |= {f"k{place}": key.expression for place, key in enumerate(plan.report.child.keys)}
+    for place, window in enumerate(plan.report.windows):
+        of = [parts[name] for one in window.expressions for name in columns_of(one) if name in parts]
+        word = "total" if window.function == "sum" else window.function.replace("_", " ")
+        over = f"{word} of {written(substituted(window.value, names), _LONGEST)}"
+        names[f"w{place}"] = Column(over)
+        if of:
+            parts[f"w{place}"] = Estimand(
+                over, "; ".join(dict.fromkeys(one.limit for one in of if one.limit))
+            )
     phrases: list[Estimand | None] = []
     for column in plan.report.columns:
         used = [parts[name] for name in dict.fromkeys(columns_of(column.expression)) if name in parts]

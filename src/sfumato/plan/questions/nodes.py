@@ -21,6 +21,7 @@ from sfumato.plan.expressions.tree import Expression, to_wire
 from sfumato.plan.questions.bounding import Bounding
 from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.plan.questions.measurement import Measurement
+from sfumato.plan.questions.over import Over
 from sfumato.plan.questions.sources import (
     AggregateCall,
     AggregateName,
@@ -165,7 +166,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the analyst sees: post-processing of the aggregates, at no cost."""
+    """What the analyst sees: post-processing of the aggregates, at no cost.
+
+    Columns and order may name the window functions over groups that HAVING leaves, `w0`, … in their order.
+    """
 
     child: Aggregate
     columns: tuple[Output, ...]
@@ -174,6 +178,7 @@ class Report:
     limit: int | None = None
     offset: int = 0
     bars: tuple[Bar, ...] = ()
+    windows: tuple[Over, ...] = ()
 
 
 @dataclass(frozen=True)

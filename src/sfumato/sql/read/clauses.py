@@ -9,6 +9,7 @@ from sqlglot import exp
 from sfumato.plan.expressions.names import unused
 from sfumato.plan.expressions.tree import Expression
 from sfumato.sql.read.aggregates import is_aggregate
+from sfumato.sql.read.over import is_over_groups
 from sfumato.sql.read.rewrites import inside
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import CLAUSES, FORM, NODES, refuse, refused
@@ -20,13 +21,14 @@ __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_
 _FROM = {"from_", "joins", "with_"}
 
 
-def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -> None:
+def check(select: exp.Select, read: Collection[str], *, windows: bool = False, groups: bool = False) -> None:
     """Refuse all clauses and kinds of nodes that are not read further on; FROM is checked where it is read.
 
     Args:
         select: The query or subquery.
         read: The clauses that it may have, by sqlglot's names.
         windows: Whether it may hold window functions.
+        groups: Whether it may hold those over released groups.
     """
     for name, value in select.args.items():
         if value and name not in read:
@@ -38,16 +40,18 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False) -
     for part in (*parts, joins):
         for node in part if isinstance(part, list) else [part]:
             if isinstance(node, exp.Expr):
-                _check_nodes(node, windows=windows)
+                _check_nodes(node, windows=windows, groups=groups)
 
 
-def _check_nodes(tree: exp.Expr, *, windows: bool) -> None:
+def _check_nodes(tree: exp.Expr, *, windows: bool, groups: bool) -> None:
     for node in tree.walk():
         if (refusal := inside(node)) is not None:
             raise refusal
         if isinstance(node, exp.EQ | exp.NEQ) and exp.Null in map(type, (node.this, node.expression)):
             raise refuse("A comparison with NULL is never true.", "Write IS NULL, or IS NOT NULL.")
         if not windows and isinstance(node, exp.Window) and _over_results(node):
+            if groups and is_over_groups(node):
+                continue
             raise refused(WINDOWS["results"])
         for kind, sentences in NODES.items():
             if isinstance(node, kind) and not (windows and kind is exp.Window):
@@ -156,7 +160,7 @@ def key_trees(group: exp.Expr | None, columns: list[exp.Expr], scope: Scope) -> 
     if not group.args.get("all") and not group.expressions:
         raise refuse("GROUP BY names nothing.", "Name columns, or write GROUP BY ALL.")
     if group.args.get("all"):
-        trees = [tree for tree in columns if not has_aggregate(tree)]
+        trees = [tree for tree in columns if not has_aggregate(tree) and not tree.find(exp.Window)]
     else:
         listed = [part for item in group.expressions for part in _parts(item)]
         trees = [_key(node, columns, scope) for node in listed]

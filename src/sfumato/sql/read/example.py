@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sfumato.sql.read.aggregates import is_aggregate
 from sfumato.sql.read.clauses import has_aggregate
 from sfumato.sql.read.expressions import unknown_function
 from sfumato.sql.read.scope import Scope
@@ -34,7 +35,8 @@ def check_aggregated(select: exp.Select, columns: Sequence[tuple[str, exp.Expr]]
     asked = [tree for _, tree in columns] + [
         scope.resolved(clause, alias_first=True) for clause in clauses if clause
     ]
-    if any(map(has_aggregate, asked)):
+    windows = [window for tree in asked for window in tree.find_all(exp.Window)]
+    if any(map(has_aggregate, asked)) or any(map(_ranks_aggregate, windows)):
         return
     trees = [tree for _, tree in columns]
     for node in (column for tree in trees for column in tree.find_all(exp.Column)):
@@ -49,6 +51,12 @@ def check_aggregated(select: exp.Select, columns: Sequence[tuple[str, exp.Expr]]
         "The query has no aggregate, and single rows are never shown.",
         f"Write {example}." if fits else "Add one, such as COUNT(*) or AVG(x), with GROUP BY where needed.",
     )
+
+
+def _ranks_aggregate(window: exp.Window) -> bool:
+    """Whether an aggregate is inside a window function: what it sums, or its order."""
+    inner = [node for node in window.walk() if node is not window.this]
+    return any(is_aggregate(node) for node in inner)
 
 
 def _example(select: exp.Select, trees: Sequence[exp.Expr], scope: Scope) -> str:

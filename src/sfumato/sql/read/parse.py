@@ -67,7 +67,7 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Pla
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Plan:
     levels, select = take_levels(select)
-    check(select, _READ)
+    check(select, _READ, groups=True)
     names = with_views(select, names_of(tables))
     select, relation = read_from(select, names)
     scope = Scope(relation)

@@ -8,11 +8,13 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.assemble import Assembly
+from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.relations import Rows
 from sfumato.sql.read.aggregates import is_aggregate, parse_aggregate
 from sfumato.sql.read.expressions import parse_expression, unknown_function
+from sfumato.sql.read.over import read_over
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import refuse, shown
 
@@ -58,12 +60,25 @@ class Results:
         if isinstance(node, exp.Grouping | exp.GroupingId):
             node.replace(self._left_out(node))
             return
+        if isinstance(node, exp.Window):
+            node.replace(exp.column(exp.to_identifier(self._window(node), quoted=True)))
+            return
         name = self._meaning(node)
         if name is not None:
             node.replace(exp.column(exp.to_identifier(name, quoted=True)))
             return
         for child in list(node.iter_expressions()):
             self._name_parts(child)
+
+    def _window(self, node: exp.Window) -> str:
+        """The name of a window function over the groups that HAVING leaves."""
+        if self._clause == "having":
+            raise refuse("HAVING comes before window functions.", "Rank or share what is released.")
+        over = read_over(node, self.expression)
+        facts = facts_of(over.value, self.assembly.known)
+        if facts.kind not in ("integer", "float", "boolean"):
+            raise refuse("Released groups are summed and ranked by numbers.", "Name an aggregate.")
+        return self.assembly.window(over)
 
     def _left_out(self, node: exp.Expr) -> exp.Expr:
         """GROUPING(a, b): a bit for each key, 1 where a row's level leaves it out; the last counts one."""
