@@ -134,6 +134,7 @@ def init(
     flag = config_flag(output)
     say(f"Edit {output}, then:")
     say()
+    say(f"  sfumato validate{flag}")
     say(f"  sfumato schema{flag}")
     say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
 

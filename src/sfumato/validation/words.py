@@ -62,9 +62,7 @@ def _units(units: Units) -> list[str]:
     drawn = {step for step in LADDER if step <= min(_above(most), _LAST)}
     steps = sorted(drawn | ({limit} if limit else set()))
     average = f"{total / units.count:.1f} rows on average, {most:,} at most"
-    head = (
-        f"{'rows':>16}  {'units that have so many':<22}  {'limit':>6}  {'rows beyond it: cut':<20}".rstrip()
-    )
+    head = f"{'rows':>16}  {'units with so many':<22}  {'limit':>6}  {'rows beyond it: cut':<20}".rstrip()
     lines = [
         *textwrap.wrap(f"Rows of a unit ({units.column}): {units.count:,} units, {average}.", _WIDE),
         "",
