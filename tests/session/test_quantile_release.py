@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
+from sfumato.plan.intervals.rings import cuts_around
 from sfumato.session import query as asking
 from sfumato.testing import assert_bernoulli, assert_continuous, assert_discrete, seeded
 
@@ -40,13 +41,13 @@ def extra_of(columns, text, seed, **more):
 
 
 def check_counts(unit=USERS, moved=1):
-    """The pieces around a cell move by a unit's whole weight; three quarters of the price are for them."""
+    """The pieces around a cell move by a unit's whole weight; five sixths of the price are for them."""
     _, cuts, noisy = extra_of(
         NONE, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "counts", unit=unit, upper=30, groups=200
     )
     weight = 1 if unit.column is None else unit.max_rows
     assert noisy.shape == (200, cuts.shape[1] - 1)
-    scale = moved * weight / (float(EPSILON) * 3 / 4)
+    scale = moved * weight / (float(EPSILON) * 5 / 6)
     assert_continuous(noisy.reshape(-1), stats.laplace(scale=scale).cdf)
 
 
@@ -54,10 +55,11 @@ def check_cells(unit=USERS, moved=1):
     """Six rows in two cells, four and two: the lesser is taken if its coin shows heads before the other's."""
     keys = np.repeat(np.arange(GROUPS), 6)
     columns = {"u": np.arange(keys.size), "k": keys, "x": np.tile([0, 0, 1, 0, 0, 1], GROUPS)}
-    cells, *_ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
+    cells, cuts, _ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
+    assert (cuts == cuts_around(cells, 2)).all()  # they follow from what was selected, and from nothing else
     weight = 1 if unit.column is None else unit.max_rows
     # The scores of a median move by half of a unit's weight, and permute-and-flip costs twice its rate.
-    rate = float(EPSILON) / 4 / (moved * weight)
+    rate = float(EPSILON) / 6 / (moved * weight)
     assert_bernoulli(int((cells[:, 0] == 1).sum()), GROUPS, math.exp(-rate) / 2)
 
 

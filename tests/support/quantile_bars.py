@@ -99,10 +99,12 @@ class Drawn:
 def drawn(
     weights: np.ndarray, levels: tuple[str, ...], epsilon: float, answers: int, *, exchange: bool = False
 ) -> Drawn:
-    """Answers about a table at a price: a quarter selects, three quarters count."""
+    """Answers about a table at a price: a quarter selects, a sixth for one inner level; the rest counts."""
     price, moved = Fraction(epsilon), 2 if exchange else 1
-    mechanism = Quantiles(price / 4, levels, sensitivity=1, exchange=exchange)
-    laplace = Laplace(price * 3 / 4, moved)
+    alone = len(levels) == 1 and not Quantiles.is_outer(levels[0])
+    part = price / 6 if alone else price / 4
+    mechanism = Quantiles(part, levels, sensitivity=1, exchange=exchange)
+    laplace = Laplace(price - part, moved)
     with seeded(f"bars {weights.sum()} {levels} {epsilon} {answers}"):
         many = np.broadcast_to(weights, (answers, weights.size))
         selected = mechanism.select_many(many)

@@ -34,9 +34,7 @@ from sfumato.plan.questions.sums import Range, range_of
 __all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
 
 _MANY = 2**14  # groups that may be found: their cells must fit together
-_COUNTED = Fraction(
-    3, 4
-)  # of a price goes into counts around the selected cells: bars and estimates need them most
+_COUNTED, _COUNTED_ALONE = Fraction(3, 4), Fraction(5, 6)  # of a price; bars are then twice their errors
 
 _EXTREMES = (
     (0, "MIN", "fall below", "least", "upper"),
@@ -76,7 +74,7 @@ class PricedQuantiles:
 
     Privacy:
         Claim: the selected cells and the noisy weights around them together carry `loss`, a pure ε. The cells
-        are selected at a quarter of it (`mechanisms.Quantiles`). They say where the grid of each group is
+        are selected at a small part of it (`mechanisms.Quantiles`). They say where the grid of each group is
         cut; the weights between cuts are then released at the rest by Laplace noise for their L1 sensitivity:
         they are a partition of the cells, so a unit of weight R moves them by at most R, or 2R under
         exchange, whatever was selected (`intervals.rings.weights_between`). Both prices are fixed beforehand:
@@ -98,13 +96,13 @@ class PricedQuantiles:
         """What selects the cells of all groups."""
         exchange = is_exchange(self.extra.measured.unit)
         weight = self._weight // (2 if exchange else 1)
-        price = self.epsilon * (1 - _COUNTED)
+        price = self.epsilon * (1 - self._counted)
         return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)
 
     @property
     def bars(self) -> Laplace:
         """The noise of the weights between cuts, on their integers."""
-        return Laplace(self.epsilon * _COUNTED, self._weight)
+        return Laplace(self.epsilon * self._counted, self._weight)
 
     @property
     def noise(self) -> Noise:
@@ -157,6 +155,12 @@ class PricedQuantiles:
             for level, name, side, most, end in _EXTREMES
             if level in self.extra.levels
         ]
+
+    @property
+    def _counted(self) -> Fraction:
+        """The part of the price for counts: more for one inner level, which is selected well at little."""
+        alone = len(self.extra.levels) == 1 and not Quantiles.is_outer(self.extra.levels[0])
+        return _COUNTED_ALONE if alone else _COUNTED
 
     @property
     def _weight(self) -> int:
