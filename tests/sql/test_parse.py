@@ -236,9 +236,9 @@ def outcome(text: str) -> str:
     return "a plan"
 
 
-def refusal(sql, table):
+def refusal(sql, *tables):
     with pytest.raises(QueryRefused) as caught:
-        parse(sql, {table.name: table})
+        parse(sql, {table.name: table for table in tables})
     return str(caught.value)
 
 
@@ -284,3 +284,7 @@ def test_examples_name_the_declared_unit():
         "SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", table
     )
     assert "user_id" in refusal("SELECT COUNT(*) FROM stays WHERE EXISTS (SELECT 1)", BY_ROW)
+    shops = PrivateTable("shops", source=None, unit=PrivacyUnit("owner"), schema={"age": Int(0, 99)})
+    assert "PARTITION BY owner" in refusal(
+        "SELECT AVG(age) FROM (SELECT age FROM shops LIMIT 3)", table, shops
+    )

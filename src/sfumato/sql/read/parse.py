@@ -58,11 +58,23 @@ def parse_tree(select: exp.Select, tables: Known, *, strict: bool = True) -> Pla
     except RecursionError:
         raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
     except QueryRefused as refusal:
-        private = [table.unit for table in tables.values() if isinstance(table, PrivateTable)]
-        units = {unit.column for unit in private if not unit.is_via and unit.column}
-        if refusal.slots.get("unit") is ANY_UNIT and len(units) == 1:
-            refusal.slots["unit"] = in_sql(units.pop())
+        if refusal.slots.get("unit") is ANY_UNIT and (unit := _own_unit(select, tables)) is not None:
+            refusal.slots["unit"] = in_sql(unit)
         raise
+
+
+def _own_unit(select: exp.Select, tables: Known) -> str | None:
+    """What the unit is called in the first table that the query names, or in all tables."""
+    units = {
+        table.name.lower(): table.unit.column
+        for table in tables.values()
+        if isinstance(table, PrivateTable) and not table.unit.is_via and table.unit.column
+    }
+    named = [
+        units[source.name.lower()] for source in select.find_all(exp.Table) if source.name.lower() in units
+    ]
+    every = set(units.values())
+    return named[0] if named else every.pop() if len(every) == 1 else None
 
 
 def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Plan:
