@@ -89,7 +89,7 @@ _ODD = {
     "null": {"spend": pa.array([1.0] * 9 + [None])},
     "unknown city": {"city": pa.array(["a", "b"] * 4 + ["a", "zz\x00é"])},
     "no id": {"id": pa.array([*range(9), None])},
-    "text": {"spend": pa.array(["1"] * 9 + ["forty\ud7ff"])},
+    "text": {"city": pa.array(["a", "b"] * 4 + ["a", "forty\ud7ff"])},
 }
 
 
