@@ -11,7 +11,8 @@ from fractions import Fraction
 import pyarrow as pa
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.facts import Facts, column_facts, domain_of, facts_of, resolve
+from sfumato.plan.expressions.deduce import resolve_with_facts
+from sfumato.plan.expressions.facts import Facts, column_facts, domain_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 
@@ -254,7 +255,7 @@ def accepted(
         assert tried < (3 if only is None else 60) * count + 100, f"{name}: most calls are refused"
         expression = random_call(name, draw)
         try:
-            made = resolve(expression, FACTS), facts_of(expression, FACTS)
+            made = resolve_with_facts(expression, FACTS)
         except QueryRefused:
             continue
         if only is None or only(made[0]):

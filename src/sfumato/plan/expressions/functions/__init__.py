@@ -27,7 +27,7 @@ from sfumato.plan.expressions.functions.dates import DATES
 from sfumato.plan.expressions.functions.logic import LOGIC
 from sfumato.plan.expressions.functions.powers import POWERS
 from sfumato.plan.expressions.functions.text import TEXT
-from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.schema import Kind
 
 __all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "guard_of", "overload"]
@@ -76,8 +76,9 @@ def evaluate(expression: Expression, columns: Mapping[str, Array]) -> np.ma.Mask
     Raises:
         QueryRefused: for a function that has no form over results, or an unknown one.
     """
-    vectors = {name: _vector(np.ma.asanyarray(column)) for name, column in columns.items()}
-    count = len(next(iter(vectors.values())).valid) if vectors else 1
+    used = {name: columns[name] for name in columns_of(expression) if name in columns}
+    vectors = {name: _vector(np.ma.asanyarray(column)) for name, column in used.items()}
+    count = len(next(iter(columns.values()))) if columns else 1
     result = _evaluate(expression, vectors, count)
     return np.ma.MaskedArray(result.values, mask=~result.valid)
 

@@ -5,6 +5,7 @@ What makes a text reads the first 10,000 characters of others, so that no row ne
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -154,8 +155,9 @@ def each(operation: Callable[..., Any], dtype: Any = object) -> Callable[..., Ve
     def compute(*vectors: Vector) -> Vector:
         valid = np.logical_and.reduce([vector.valid for vector in vectors])
         values: Array = np.full(len(valid), "" if dtype is object else 0, dtype=dtype)
-        for i in np.flatnonzero(valid):
-            values[i] = operation(*(vector.values[i] for vector in vectors))
+        rows = zip(*(vector.values[valid] for vector in vectors), strict=True)
+        for i, row in zip(np.flatnonzero(valid), rows, strict=True):
+            values[i] = operation(*row)
         return Vector(values, valid)
 
     return compute
@@ -182,13 +184,18 @@ def _one_by_one(change: Callable[[str], str]) -> Callable[[str], str]:
 
 def _matcher(flags: int) -> Callable[..., bool]:
     def matches(text: str, pattern: str, escape: str | None = None) -> bool:
-        parts = (
-            {"%": ".*", "_": "."}[character] if wild else re.escape(character)
-            for character, wild in _read(pattern, escape) or ()
-        )
-        return re.fullmatch("".join(parts), text, re.DOTALL | flags) is not None
+        return _compiled(pattern, escape, flags).fullmatch(text) is not None
 
     return matches
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(pattern: str, escape: str | None, flags: int) -> re.Pattern[str]:
+    parts = (
+        {"%": ".*", "_": "."}[character] if wild else re.escape(character)
+        for character, wild in _read(pattern, escape) or ()
+    )
+    return re.compile("".join(parts), re.DOTALL | flags)
 
 
 def _stripped(side: Callable[[str, str], str]) -> Callable[..., str]:
