@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.csv import write_csv
 
 import sfumato as sf
 from random_queries import Asked
 from random_shapes import FORMS
 from random_tables import Side, World
-from replayed import Outcome, replay_form, replay_queries, seen_of, sessions
+from replayed import Outcome, replay_forms, replay_queries, seen_of, sessions
 from sfumato.audit.session import query_pair
 from sfumato.games import DailyReserve, ReservePrice
 from sfumato.ledger import Ledger
@@ -36,11 +37,12 @@ def test_random_queries_show_nothing_but_noise():
     assert outcome.answered >= 12
 
 
-@pytest.mark.parametrize("form", sorted(FORMS))
-def test_every_form_shows_nothing_but_noise(form):
-    outcome = replay_form(form, "quick", worlds=1, queries=1)
+@pytest.mark.parametrize("start", range(5))
+def test_every_form_shows_nothing_but_noise(start):
+    forms = sorted(FORMS)[start::5]
+    outcome = replay_forms(forms, "quick", worlds=1, queries=1)
     _clean(outcome)
-    assert outcome.answered
+    assert outcome.answered == len(forms)
 
 
 @pytest.mark.stats
@@ -54,7 +56,7 @@ def test_many_random_queries_show_nothing_but_noise(part):
 @pytest.mark.stats
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_many_questions_of_every_form_show_nothing_but_noise(form):
-    outcome = replay_form(form, "long", worlds=10, queries=15)
+    outcome = replay_forms([form], "long", worlds=10, queries=15)
     _clean(outcome)
     assert outcome.answered >= 80
 
@@ -89,13 +91,27 @@ _ODD = {
     "null": {"spend": pa.array([1.0] * 9 + [None])},
     "unknown city": {"city": pa.array(["a", "b"] * 4 + ["a", "zz\x00é"])},
     "no id": {"id": pa.array([*range(9), None])},
-    "text": {"city": pa.array(["a", "b"] * 4 + ["a", "forty\ud7ff"])},
+    "text": {"spend": pa.array(["1"] * 9 + ["forty\ud7ff"])},
 }
 
 
+@pytest.fixture
+def odd_world(odd, tmp_path):
+    """A world with one odd row; text among numbers is in files of text, since a typed column has none."""
+    world = _world(**_ODD[odd])
+    if odd != "text":
+        return world
+    paths = []
+    for name, rows in {"base": world.base, "side": world.sides[0].rows}.items():
+        (tmp_path / name).mkdir()
+        paths.append(str(tmp_path / name / "visits.csv"))
+        write_csv(rows["visits"], paths[-1])
+    return World(world.tables, {"visits": paths[0]}, (Side("without", {"visits": paths[1]}),))
+
+
 @pytest.mark.parametrize("odd", sorted(_ODD))
-def test_one_odd_row_shows_in_nothing(odd):
-    assert _findings(_world(**_ODD[odd])) == []
+def test_one_odd_row_shows_in_nothing(odd_world):
+    assert _findings(odd_world) == []
 
 
 def _by_size(values, mechanism, unit):
@@ -201,9 +217,8 @@ def _chosen(session: sf.Session) -> list[object]:
 
 
 @pytest.mark.parametrize("odd", _ODD)
-def test_a_choice_shows_nothing_but_its_noise(odd):
-    world = _world(**_ODD[odd])
-    with sessions(world, world.sides[0]) as (left, right):
+def test_a_choice_shows_nothing_but_its_noise(odd_world):
+    with sessions(odd_world, odd_world.sides[0]) as (left, right):
         assert compare(lambda: _chosen(left), lambda: _chosen(right)) == []
 
 

@@ -21,7 +21,7 @@ from sfumato.errors import SfumatoError
 from sfumato.testing import seeded
 from sfumato.testing.replaying import record, replay
 
-__all__ = ["Outcome", "replay_form", "replay_queries", "seen_of", "sessions"]
+__all__ = ["Outcome", "replay_forms", "replay_queries", "seen_of", "sessions"]
 
 _BUDGET = sf.Budget(10**9, "0.9")
 _ADJACENT = ("add-remove", "exchange")
@@ -152,16 +152,18 @@ def replay_queries(seed: int | str, worlds: int, queries: int) -> Outcome:
     return outcome
 
 
-def replay_form(form: str, seed: int | str, worlds: int, queries: int) -> Outcome:
-    """Random questions of one form over random shops of linked tables."""
+def replay_forms(forms: Sequence[str], seed: int | str, worlds: int, queries: int) -> Outcome:
+    """Random questions of each form over random shops of linked tables, which the forms share."""
     outcome = Outcome()
     for part in range(worlds):
-        draw = random.Random(f"replay {form}/{seed}/{part}")
-        world = make_shop(f"replay {form}/{seed}/{part}", adjacency=_ADJACENT[part % 2])
-        asked = [make_shape(draw, form) for _ in range(queries)]
-        prepared = [name for name in world.prepared if any(name in each.text for each in asked)]
-        with sessions(world, draw.choice([each for each in world.sides if each.moves]), prepared) as pair:
-            for each in asked:
-                if not _replayed(outcome, pair, each, _price(draw, each), form):
+        name = f"replay {' '.join(forms)}/{seed}/{part}"
+        world = make_shop(name, adjacency=_ADJACENT[part % 2])
+        draws = {form: random.Random(f"replay {form}/{seed}/{part}") for form in forms}
+        asked = [(form, make_shape(draw, form)) for form, draw in draws.items() for _ in range(queries)]
+        prepared = [name for name in world.prepared if any(name in each.text for _, each in asked)]
+        side = draws[forms[0]].choice([each for each in world.sides if each.moves])
+        with sessions(world, side, prepared) as pair:
+            for form, each in asked:
+                if not _replayed(outcome, pair, each, _price(draws[form], each), form):
                     break
     return outcome
