@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -78,6 +79,9 @@ class _Answer:
 
     def to_pylist(self) -> list[Any]:
         return [row[0] for row in self.rows]
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        return np.array(self.to_pylist())
 
 
 def _identity(rows: pa.Table, column: str) -> str:
