@@ -369,7 +369,8 @@ def test_functions_from_elsewhere_have_advice_of_their_own(shop, name):
     two = re.match("ADD|DATE|DIV|REGEXP|RLIKE|SAFE|STRF|SUB", name)
     with pytest.raises(QueryRefused) as refusal:
         shop.sql(f"SELECT COUNT(*) FROM visits WHERE {name}({'day, 1' if two else 'day'}) = 1")
-    assert refusal.value.reason.upper().startswith(name)
+    subset = name in ("REGEXP_CONTAINS", "REGEXP_LIKE", "REGEXP_MATCHES")  # read where the pattern is plain
+    assert refusal.value.reason.upper().startswith("A REGULAR EXPRESSION" if subset else name)
 
 
 @pytest.mark.parametrize(
