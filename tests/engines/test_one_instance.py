@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -72,6 +73,45 @@ def test_a_name_that_is_attached_again_is_the_new_table(made):
         engine.attach("T", rows(3), {"a": "integer"})
         assert [numbers(engine, name) for name in "ts"] == [[3], [2]]
         assert len(made) == 2
+
+
+def held(connection: object) -> list[tuple[str, ...]]:
+    """All that an instance has been given."""
+    query = "SELECT database_name FROM duckdb_databases() UNION ALL SELECT view_name FROM duckdb_views()"
+    return sorted(connection.execute(f"{query} UNION ALL SELECT table_name FROM duckdb_tables()").fetchall())
+
+
+def test_a_refused_file_or_frame_leaves_nothing_in_the_instance(made, tmp_path):
+    pq.write_table(pa.table({"u": [1.5], "a": ["x"]}), tmp_path / "p.parquet")
+    feather.write_feather(pa.table({"u": [[1]]}), str(tmp_path / "f.feather"))
+    (tmp_path / "c.csv").write_text("u\n1\n", encoding="utf-8")
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        before = held(made[0])
+        for source in (rows(1), *(tmp_path / name for name in ("p.parquet", "f.feather", "c.csv"))):
+            for columns, unit in (({"b": "integer"}, None), ({}, "b")):
+                with pytest.raises(SourceUnusable):
+                    engine.attach("s", source, columns, unit=unit)
+        assert held(made[0]) == before
+        with pytest.raises(SourceUnusable):
+            engine.attach("s", tmp_path / "p.parquet", {"a": "integer"})
+        assert held(made[0]) == before
+        engine.attach("r", rows(2), {"a": "integer"})
+        assert [numbers(engine, name) for name in "tr"] == [[1], [2]]
+        assert len(made) == 1
+
+
+def test_a_refused_database_does_not_stay_attached(made, tmp_path):
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
+        connection.execute("CREATE TABLE d AS SELECT 1 AS a")
+    with DuckDB() as engine:
+        engine.attach("t", rows(1), {"a": "integer"})
+        before = held(made[0])
+        with pytest.raises(SourceUnusable):
+            engine.attach("s", tmp_path / "d.duckdb", {"b": "integer"})
+        engine.attach("r", rows(2), {"a": "integer"})
+        assert ("d",) not in held(made[-1])
+        assert len(held(made[-1])) == len(before) + 1 + 1  # the view and the frame below it
 
 
 @pytest.mark.parametrize("read_before", [False, True])

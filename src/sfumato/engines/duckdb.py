@@ -27,7 +27,7 @@ from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
 from sfumato.engines.kinds import kind_of
 from sfumato.engines.public import in_order, repeated, some_values
 from sfumato.engines.running import run
-from sfumato.engines.sources import Stamp, locate
+from sfumato.engines.sources import Database, Stamp, locate
 from sfumato.engines.whole import check_whole
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
@@ -180,8 +180,11 @@ class DuckDB:
                 planned = plan_table(connection, name, located, columns, unit=unit, pointers=pointers)
                 new = [planned] if goes_on else [*others.values(), planned]
                 built = _succeeds(lambda: _create(connection, new))
-            except BaseException:
-                self._drop(connection)
+            except BaseException as error:
+                # To look at files and frames leaves nothing in an instance; a database stays attached to it.
+                is_clean = isinstance(error, SourceUnusable) and not isinstance(located, Database)
+                if not (goes_on and is_clean):
+                    self._drop(connection)
                 raise
             if not built:
                 self._drop(connection)
