@@ -62,7 +62,13 @@ CLAMP = (
     "WHEN x < 0 THEN 0 WHEN x > 4 AND NOT isnan(x) THEN 64 END"
 )
 WHOLE = "CASE WHEN n BETWEEN 0 AND 4 THEN n WHEN n < 0 THEN 0 WHEN n > 4 THEN 4 END"
-SUMS = (f"COALESCE(SUM({CLAMP}), 0)", f"COALESCE(SUM({WHOLE}), 0)", "COUNT(x)", "COUNT(*)")
+SUMS = {
+    f"COALESCE(SUM({CLAMP}), 0)": f"COALESCE({CLAMP}, 0)",
+    f"COALESCE(SUM({WHOLE}), 0)": f"COALESCE({WHOLE}, 0)",
+    "COUNT(x)": "CASE WHEN x IS NULL THEN 0 ELSE 1 END",
+    "COUNT(*)": "1",
+}
+"""Sums, and what each is of one row."""
 GROUPS = ("FLOOR(LEAST(x, 3))", "x > 5", "n", "n % 3", "CASE WHEN x > 5 THEN 1 WHEN isnan(x) THEN 2 END")
 JOINED = """
     SELECT COUNT(*) FROM (SELECT {0} AS u FROM "{1}" WHERE NOT {0} IS NULL) AS r
@@ -140,6 +146,26 @@ def _questions(engine):
     return list(asked), *(parse_one(" UNION ALL ".join(each), dialect="duckdb") for each in (numbers, groups))
 
 
+@functools.cache
+def _question_alone(engine):
+    """The same questions about a table of one row, which nothing but that row decides: a column each."""
+    names = _questions(engine)[0]
+    columns = [f"CASE WHEN {each} THEN 1 ELSE 0 END" for each in names if each in FILTERS]
+    columns += [*SUMS.values(), *(f"CASE WHEN x IS NULL THEN 0 ELSE {each} END" for each in SUMS.values())]
+    columns += [f"CAST({each} AS DOUBLE)" for each in GROUPS]
+    shown = ", ".join(f"{each} AS c{i}" for i, each in enumerate(columns))
+    return parse_one(f"SELECT {shown} FROM t", dialect="duckdb")
+
+
+def _alone(one, table):
+    """The answers over an attached table of one row."""
+    names = _questions(one.dialect.name)[0]
+    ((*numbers,),) = _rows(one, _question_alone(one.dialect.name), table)
+    made = dict(zip(names, numbers, strict=False))
+    keys = zip(GROUPS, numbers[len(names) :], strict=True)
+    return made | {(group, "NaN" if key != key else key): 1 for group, key in keys}
+
+
 def _rows(one, statement, table):
     """The rows of a statement about another table."""
     moved = statement.copy()
@@ -182,8 +208,9 @@ def one_by_one(make_shared):
     tables = [*map(_table, CASES.values()), LYING]
     for name, row in dict(itertools.chain(*map(_single, tables))).items():
         one.attach(name, row, COLUMNS)  # all of them before the first read, in one instance
-    answers = functools.cache(lambda name: _answers(one, name))
-    answers(_single(LYING)[0][0])
+    answers = functools.cache(lambda name: _alone(one, name))
+    first = _single(LYING)[0][0]
+    assert _sum([answers(first)]) == _sum([_answers(one, first)])
     return lambda table: _sum([answers(name) for name, _ in _single(table)])
 
 

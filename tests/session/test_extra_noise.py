@@ -41,6 +41,13 @@ def table():
     return make(rows(300, 80))
 
 
+@pytest.fixture(scope="module")
+def unspent(table):
+    """A session in which nothing is bought."""
+    with sf.Session(table, budget=sf.Budget(5, "1e-5")) as session:
+        yield session
+
+
 def selects(name):
     return "city" in FORMS[name]
 
@@ -61,11 +68,9 @@ def parts_of(quote):
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("touched", [False, True])
-def test_the_parts_of_a_pure_price_add_up_to_it(table, name, touched):
-    with sf.Session(table, budget=sf.Budget(5, "1e-5")) as session:
-        quote = session.sql(FORMS[name]).quote(
-            epsilon="0.7", delta=DELTA, mechanism="laplace", touched=touched
-        )
+def test_the_parts_of_a_pure_price_add_up_to_it(unspent, name, touched):
+    asked = unspent.sql(FORMS[name])
+    quote = asked.quote(epsilon="0.7", delta=DELTA, mechanism="laplace", touched=touched)
     delta = DELTA if selects(name) else 0
     assert (quote.epsilon, quote.delta) == (Fraction("0.7"), delta)
     gate = sf.Budget(1, "1e-3").filter()
@@ -79,11 +84,9 @@ def test_the_parts_of_a_pure_price_add_up_to_it(table, name, touched):
 
 @pytest.mark.parametrize("name", ["found groups and sums", "everything", "public groups"])
 @pytest.mark.parametrize("touched", [False, True])
-def test_the_parts_of_a_gaussian_price_add_up_to_it(table, name, touched):
-    with sf.Session(table, budget=sf.Budget(5, "1e-5")) as session:
-        quote = session.sql(FORMS[name]).quote(
-            epsilon="0.7", delta=DELTA, mechanism="gaussian", touched=touched
-        )
+def test_the_parts_of_a_gaussian_price_add_up_to_it(unspent, name, touched):
+    asked = unspent.sql(FORMS[name])
+    quote = asked.quote(epsilon="0.7", delta=DELTA, mechanism="gaussian", touched=touched)
     assert (quote.epsilon, quote.delta) == (Fraction("0.7"), DELTA)
     assert sf.Budget(1, "1e-3").filter().price(quote.loss) == (Fraction("0.7"), DELTA)
     rest = sum((each.epsilon for each in quote.extras), Fraction(0))

@@ -1,7 +1,9 @@
 """Tables prepared for a grouping, asked through a session: answers, quotes, and what they fall back to."""
 
+import functools
 import random
 from collections import Counter, defaultdict
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -44,8 +46,8 @@ def rows(users=200, seed=3):
 DATA = rows()
 
 
-def table(source, unit=UNIT):
-    return sf.PrivateTable("visits", source=source, unit=unit, schema=SCHEMA)
+def table(source, unit=UNIT, name="visits"):
+    return sf.PrivateTable(name, source=source, unit=unit, schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +60,16 @@ def files(tmp_path_factory):
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opened(files):
-    made = []
+    """Sessions about the files, one for each grouping and unit: the tests share them."""
+    with ExitStack() as stack:
 
-    def session(*by, unit=UNIT, budget=None):
-        made.append(sf.Session(table(files[by], unit), budget=budget or sf.Budget(10**6, "0.01")))
-        return made[-1]
+        @functools.cache
+        def session(*by, unit=UNIT):
+            return stack.enter_context(sf.Session(table(files[by], unit), budget=sf.Budget(10**6, "0.01")))
 
-    yield session
-    for each in made:
-        each.close()
+        yield session
 
 
 def most(key, k, r):
@@ -194,7 +195,7 @@ def test_ranks_that_are_not_there_are_not_taken_on_trust(opened, way):
 
 
 def test_an_answer_is_never_given_for_one_that_was_held_otherwise(opened):
-    session = opened("country")
+    session = opened("country", unit=sf.PrivacyUnit("user", max_groups=2, max_rows=10))  # nobody else's
     assert not session.sql(BY_COUNTRY).release(epsilon=1).free
     assert not session.sql(BY_COUNTRY).release(epsilon=1, bounding="choose").free
     assert session.sql(BY_COUNTRY).release(epsilon=1).free
@@ -246,16 +247,18 @@ def test_one_unit_moves_what_is_read_by_no_more_than_is_claimed(tmp_path, by, ad
     few = [row for row in DATA if row["user"] < 8]
     unit = sf.PrivacyUnit("user", max_groups=2, max_rows=6, adjacency=adjacency)
     text = {"country": BY_COUNTRY, "city": BY_CITY}[by]
-    answers, measured = {}, None
+    answers, measured, tables = {}, None, {}
     for place, other in enumerate((None, *range(8))):
         left = [row for row in few if row["user"] != other]
         if adjacency == "exchange" and other is not None:
             left += [{**row, "user": 99, "country": "FR", "city": "z"} for row in DATA[:30]]
-        source = prepare(
-            table(pa.Table.from_pylist(left), unit), tmp_path / f"{place}.duckdb", group_by=by, salt=b"same"
-        ).path
-        with sf.Session(table(source, unit), budget=sf.Budget(10**6, "0.01")) as session:
-            measured = session.sql(text).quote(epsilon=1, delta="1e-6").measured
+        path, name = tmp_path / f"{place}.duckdb", f"visits{place}"
+        prepare(table(pa.Table.from_pylist(left), unit), path, group_by=by, salt=b"same")
+        tables[other] = table(path, unit, name)
+    with sf.Session(*tables.values(), budget=sf.Budget(10**6, "0.01")) as session:
+        for other, held in tables.items():
+            asked = text.replace("visits", held.name)
+            measured = session.sql(asked).quote(epsilon=1, delta="1e-6").measured
             assert measured.bounding.name == "grouped"
             found = session.vault._read(measured, 0)
             lists = [*found.columns, *([found.units] if by == "city" else [])]

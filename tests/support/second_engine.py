@@ -98,16 +98,21 @@ def plain(tree: exp.Expression, tables: Collection[str]) -> exp.Expression | Non
 
     sqlglot puts names in quotes and texts in others; a bare word may hold anything.
     """
-    if any(not re.fullmatch(r"\w+", each.name) for each in tree.find_all(exp.Var)):
+    nodes = list(tree.walk())
+
+    def of(*kinds: type[exp.Expression]) -> list[exp.Expression]:
+        return [node for node in nodes if isinstance(node, kinds)]
+
+    if any(not re.fullmatch(r"\w+", each.name) for each in of(exp.Var)):
         return None
-    if tree.find(exp.TableSample, exp.Command, *_CHANGING):
+    if of(exp.TableSample, exp.Command, *_CHANGING):
         return None
-    if any(each.args.get("recursive") for each in tree.find_all(exp.With)):
+    if any(each.args.get("recursive") for each in of(exp.With)):
         return None
-    if not {each.name.upper() for each in tree.find_all(exp.Anonymous)} <= _CALLS:
+    if not {each.name.upper() for each in of(exp.Anonymous)} <= _CALLS:
         return None
-    named = {each.alias_or_name.lower() for each in tree.find_all(exp.CTE)}
-    read = list(tree.find_all(exp.Table))
+    named = {each.alias_or_name.lower() for each in of(exp.CTE)}
+    read = of(exp.Table)
     if any(not isinstance(each.this, exp.Identifier) or each.db for each in read):
         return None
     if not {each.name.lower() for each in read} <= {*named, *tables}:
