@@ -30,8 +30,8 @@ _HOMES = {
     "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
     "mechanisms": (
-        "AboveThreshold BoundedLaplace DiscreteGaussian Exponential Gaussian Geometric Laplace "
-        "Mechanism NoisyMax NumericSparseVector PartitionSelection PermuteAndFlip ProposeTestRelease "
+        "AboveThreshold BoundedLaplace DiscreteGaussian Exponential Gaussian GaussianSelection Geometric "
+        "Laplace Mechanism NoisyMax NumericSparseVector PartitionSelection PermuteAndFlip ProposeTestRelease "
         "RandomizedResponse SampleAndAggregate SmoothSensitivity SparseVector Staircase TopK "
         "TreeCounter TruncatedLaplace"
     ),
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         DiscreteGaussian,
         Exponential,
         Gaussian,
+        GaussianSelection,
         Geometric,
         Laplace,
         Mechanism,
@@ -127,6 +128,7 @@ __all__ = [
     "Exponential",
     "Float",
     "Gaussian",
+    "GaussianSelection",
     "Geometric",
     "Int",
     "Keys",

@@ -148,10 +148,11 @@ def test_a_unit_counts_once_in_each_of_few_groups_of_every_level() -> None:
     ]
     assert len(moved) == 7
     assert all(max(level) == 1 and sum(level) == 2 for level in moved)
-    parts = [2, 3 * 2, 3 * 2]
-    per_group = [each.per_group for each in quote.selections]
-    for part, whole in enumerate(quote.selection_price or ()):
-        assert sum(count * each[part] for count, each in zip(parts, per_group, strict=True)) == whole
+    assert quote.selection_price == (Fraction(1, 2), quote.delta)
+    assert (sum(each.epsilon for each in quote.selections), sum(each.delta for each in quote.selections)) == (
+        Fraction(1, 2),
+        quote.delta,
+    )
 
 
 def test_questions_of_one_such_level_are_what_they_were() -> None:

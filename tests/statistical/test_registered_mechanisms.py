@@ -44,6 +44,7 @@ def run(name, samples):
 # Fewer samples than these would not show enough of their claims.
 MANY = {
     "above-threshold: monotone",
+    "gaussian selection: exchange",
     "partition selection: few units",
     "quantiles: first quartile",
     "quantiles: maximum",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
     from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.gaussian_selection import GaussianSelection
     from sfumato.mechanisms.geometric import Geometric
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.noisy_max import NoisyMax
@@ -43,6 +44,7 @@ __all__ = [
     "Example",
     "Exponential",
     "Gaussian",
+    "GaussianSelection",
     "Geometric",
     "Laplace",
     "Mechanism",
@@ -73,6 +75,7 @@ _HOMES = {
     "discrete_gaussian": "DiscreteGaussian",
     "exponential": "Exponential",
     "gaussian": "Gaussian",
+    "gaussian_selection": "GaussianSelection",
     "geometric": "Geometric",
     "laplace": "Laplace",
     "noisy_max": "NoisyMax",

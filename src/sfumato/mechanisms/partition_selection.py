@@ -162,6 +162,15 @@ class PartitionSelection(Mechanism):
         with ctx.workprec(self._law.precision):
             return max(0.0, float_down(-upper(-self._law.kept(units))))
 
+    def least(self, chance: Rational) -> int:
+        """The least count that survives with at least this probability."""
+        wanted, low, high = ball(probability(chance, "chance")), 0, self.certain
+        with ctx.workprec(self._law.precision):
+            while high - low > 1:
+                count = (low + high) // 2
+                low, high = (low, count) if self._law.kept(count) >= wanted else (count, high)
+        return high
+
     def release(self, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which groups survive, and their noisy counts (0 for the others), in the shape of `counts`.
 

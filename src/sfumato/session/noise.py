@@ -16,9 +16,9 @@ from sfumato.plan.questions.others import Pick, lines_of, searched_of
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms import PartitionSelection
     from sfumato.plan.prices.price import AnyNoise
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.plan.prices.selecting import Selection
 
 __all__ = ["privatise", "privatise_extra", "select", "select_on_levels"]
 
@@ -36,7 +36,7 @@ def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any
     )
 
 
-def select(reading: Reading, selection: PartitionSelection) -> tuple[Reading, NDArray[np.int64]]:
+def select(reading: Reading, selection: Selection) -> tuple[Reading, NDArray[np.int64]]:
     """The groups that survive the selection, with their exact integers, and their noisy numbers of units.
 
     Privacy:

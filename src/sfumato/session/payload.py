@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer"]
 
-_FORMAT, _PLAIN = 2, 1  # an answer of the main question alone is written as it always was
+# What could be answered before a format came is written in the one before it.
+_GAUSSIAN, _FORMAT, _PLAIN = 3, 2, 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +39,8 @@ class Answer:
             (`plan.questions.others`).
         units: Their noisy numbers of units.
         extras: What was released for each extra question, and its part of the price.
+        selection: Epsilon and delta of what selected the groups.
+        gaussian: Whether that had Gaussian noise (`mechanisms.gaussian_selection`).
     """
 
     noisy: tuple[NDArray[Any], ...]
@@ -49,6 +52,7 @@ class Answer:
     units: NDArray[Any] | None = None
     extras: tuple[tuple[Fraction, tuple[NDArray[Any], ...]], ...] = ()
     selection: tuple[Fraction, Fraction] | None = None
+    gaussian: bool = False
 
     def as_good_as(self, quote: Quote) -> bool:
         """Whether no measurement is noisier, and no part had a lower price, than this quote would have."""
@@ -78,7 +82,7 @@ class Answer:
             }
         return json.dumps(
             {
-                "format": _FORMAT if more else _PLAIN,
+                "format": _GAUSSIAN if self.gaussian else _FORMAT if more else _PLAIN,
                 **more,
                 "epsilon": str(self.epsilon),
                 "delta": str(self.delta),
@@ -98,7 +102,7 @@ class Answer:
         """
         try:
             stored = json.loads(data)
-            if stored["format"] not in (_FORMAT, _PLAIN):
+            if stored["format"] not in (_GAUSSIAN, _FORMAT, _PLAIN):
                 raise ValueError("another format")
             groups, units, selection = (stored.get(name) for name in ("groups", "units", "selection"))
             return cls(
@@ -117,6 +121,7 @@ class Answer:
                     for price, arrays in stored.get("extras", ())
                 ),
                 None if selection is None else (Fraction(selection[0]), Fraction(selection[1])),
+                stored["format"] == _GAUSSIAN,
             )
         except (ValueError, KeyError, TypeError):
             raise LedgerUnusable(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
+from sfumato.mechanisms import GaussianSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import no_method
 from sfumato.plan.prices.plan import Plan
@@ -394,7 +395,15 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
         (extra.epsilon, privatise_extra(read(place, groups if extra.extra.measured.keys else None), extra))
         for place, extra in enumerate(quote.extras, start=main)
     )
-    price = quote.selection_price
     return Answer(
-        noisy, quote.noises, quote.epsilon, quote.delta, quote.mechanism, groups, units, extras, price
+        noisy,
+        quote.noises,
+        quote.epsilon,
+        quote.delta,
+        quote.mechanism,
+        groups,
+        units,
+        extras,
+        quote.selection_price,
+        isinstance(quote.selection, GaussianSelection),
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import InvalidParameter, MissingExtra
-from sfumato.mechanisms import PartitionSelection
+from sfumato.mechanisms import GaussianSelection, PartitionSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.answers.covering import LeftOut
@@ -86,7 +86,8 @@ class Release:
         if answer.groups is not None and answer.units is not None and answer.selection and asked is not None:
             if not recipe.measured.levels:  # those of several levels have sums of their own
                 epsilon, delta = answer.selection
-                selection = PartitionSelection(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
+                law = GaussianSelection if answer.gaussian else PartitionSelection
+                selection = law(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
                 outside[-1] = Selected(selection, answer.units)
             recipe = recipe.over(answer.groups)
         known = cuts(self.quote.plan)

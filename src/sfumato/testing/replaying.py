@@ -265,7 +265,7 @@ def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
 def _too_far(first: Meeting, second: Meeting) -> str | None:
     """How far apart the values are that met the same noise, if that is further than the mechanism allows."""
     kind, mechanism = type(second.mechanism).__name__, second.mechanism
-    if kind == "PartitionSelection":
+    if kind in ("PartitionSelection", "GaussianSelection"):
         before, after = first.values[0], second.values[0]
         moves = [abs(before.get(key, 0) - after.get(key, 0)) for key in before.keys() | after.keys()]
         most = mechanism.groups * (2 if mechanism.exchange else 1)

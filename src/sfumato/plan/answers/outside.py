@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.intervals.cdf import quantile_intervals
 from sfumato.plan.intervals.rings import Aim, Rings
 from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles, QuantileSet
+from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.prices.touched import PricedTouched
 
 __all__ = ["Outside", "Selected", "outside_of"]
@@ -95,7 +95,7 @@ class Selected:
         noisy: Their noisy numbers of units.
     """
 
-    selection: PartitionSelection
+    selection: Selection
     noisy: NDArray[np.int64]
 
     def value(self, place: int) -> NDArray[Any]:

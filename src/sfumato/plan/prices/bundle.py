@@ -10,17 +10,18 @@ from fractions import Fraction
 
 from sfumato.errors import QueryRefused
 from sfumato.loss import NO_LOSS, PrivacyLoss, compose
-from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.price import Priced
 from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.selecting import Selection, selection_of
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import searched_of, shares_of
 from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.plan.questions.slots import Slot
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
 
@@ -93,7 +94,7 @@ class Bundle:
         """What of delta the main question may use: half where groups are selected as well."""
         return delta / 2 if self.selection and law == "gaussian" else delta
 
-    def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> tuple[PartitionSelection, ...]:
+    def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> tuple[Selection, ...]:
         """What selects the groups at this price, one mechanism for each rank of levels; none if public.
 
         Privacy:
@@ -101,7 +102,7 @@ class Bundle:
             On each level a question of its own (`plan.questions.others.questions_of`) holds a unit to at most
             max_groups groups of that level, in each of which it counts 1. Those of the levels of one rank
             are one list, in which a unit counts in as many groups as on each of them together; at its share
-            of ε and of δ that is what `PartitionSelection` is told. The mechanisms of the ranks are fixed
+            of ε and of δ that is what `selection_of` is told. The mechanisms of the ranks are fixed
             by the question and draw their noise independently, so that their prices add up (basic
             composition: Dwork, Roth 2014, Thm. 3.16), and the shares add up to 1. What is found on one level
             decides nothing on another.
@@ -121,14 +122,20 @@ class Bundle:
         ranks = searched_of(self.found.measured) or (((),),)
         risk = delta / 2 if self.main and law == "gaussian" else delta
         return tuple(
-            PartitionSelection(
+            selection_of(
                 epsilon * self.selection * share,
                 risk * share,
                 groups=(1 if unit.column is None else unit.max_groups) * len(rank),
                 exchange=is_exchange(unit),
+                counted=self._counted,
             )
             for rank, share in zip(ranks, shares_of(ranks), strict=True)
         )
+
+    @property
+    def _counted(self) -> bool:
+        """Whether the selection's noisy numbers of units are shown."""
+        return any(isinstance(found, Slot) and found.extra < 0 for found in self.found.aggregates)
 
     def _found_key(self) -> str:
         """The first key whose values are not public, as a query writes it."""
@@ -142,9 +149,7 @@ class Bundle:
         return tuple(extra.priced(epsilon * share, adds=adds) for extra, share in pairs)
 
 
-def loss_of(
-    main: Priced, extras: Sequence[PricedExtra], selections: Sequence[PartitionSelection]
-) -> PrivacyLoss:
+def loss_of(main: Priced, extras: Sequence[PricedExtra], selections: Sequence[Selection]) -> PrivacyLoss:
     """What is debited for all of them.
 
     Privacy:

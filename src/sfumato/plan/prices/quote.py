@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.loss import PrivacyLoss
-from sfumato.mechanisms import PartitionSelection
 from sfumato.numeric.exact import Rational, probability
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.bundle import fingerprint_of
@@ -18,6 +17,7 @@ from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import AnyNoise
 from sfumato.plan.prices.recipe import Recipe
+from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.words import exact, figure, keys_in_words
 from sfumato.plan.questions.nodes import Measured, Report
@@ -101,7 +101,7 @@ class Quote:
     why: str
     notes: tuple[str, ...]
     extras: tuple[PricedExtra, ...] = ()
-    selections: tuple[PartitionSelection, ...] = ()
+    selections: tuple[Selection, ...] = ()
     first: Fraction = Fraction(0)
     first_for: str = "bounds"
 
@@ -126,7 +126,7 @@ class Quote:
         return fingerprint_of(self.recipe.questions)
 
     @property
-    def selection(self) -> PartitionSelection | None:
+    def selection(self) -> Selection | None:
         """What selects the groups, on several levels those of the widest; None where they are public."""
         return self.selections[0] if self.selections else None
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
-from sfumato.mechanisms import PartitionSelection
 from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.bounding import Bounding
@@ -32,6 +32,9 @@ __all__ = [
     "spoken",
     "unit_notes",
 ]
+
+
+_NEARLY = Fraction(999, 1000)
 
 
 def exact(value: Fraction) -> str:
@@ -99,25 +102,32 @@ def selections_in_words(measured: Measured) -> list[str]:
     return [f"{_groups_by(measured, rank)} that enough units share" for rank in ranks]
 
 
-def selection_note(selections: Sequence[PartitionSelection], measured: Measured) -> str:
+def selection_note(selections: Sequence[Selection], measured: Measured) -> str:
     """Which groups will be reported where they are not public, and what becomes of the others."""
     first, ranks = selections[0], searched_of(measured)
     rule = (
         f"Groups are reported that more than {first.threshold} units share, after noise; one of "
-        f"{first.certain} is always reported."
+        f"{_surely(first)[1]} is {_surely(first)[0]} reported."
     )
     if not measured.levels:
         return f"{rule} Others are left out, and the bars hold for those shown."
     rule += f" These are {_groups_by(measured, ranks[0])}."
     for selection, rank in zip(selections[1:], ranks[1:], strict=True):
         rule += (
-            f" For {_groups_by(measured, rank)} it is {selection.threshold}, and always {selection.certain}, "
-            "unless a part of one is reported already."
+            f" For {_groups_by(measured, rank)} it is {selection.threshold}, and "
+            f"{' '.join(_surely(selection))}, unless a part of one is reported already."
         )
     return (
         f"{rule} What others have is in rows of other keys, one beside the groups that begin alike, so that "
         f"every level has all of it; the column {LEVEL} says what a row is about."
     )
+
+
+def _surely(selection: Selection) -> tuple[str, str]:
+    """How many units are always, or nearly always, enough."""
+    if selection.certain is None:
+        return "nearly always", f"{selection.least(_NEARLY)}"
+    return "always", f"{selection.certain}"
 
 
 def _groups_by(measured: Measured, levels: Sequence[tuple[int, ...]]) -> str:

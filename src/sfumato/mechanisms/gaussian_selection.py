@@ -1,0 +1,276 @@
+"""Partition selection by Gaussian noise: which of many unknown groups to show where units are in several."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import random
+from sfumato.accounting import gaussian_sigma
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.loss import ApproximateLoss
+from sfumato.mechanisms._grid import INPUT_LIMIT, bounded
+from sfumato.mechanisms._numbers import integers_of
+from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms.gaussian import drawable_price
+from sfumato.numeric.exact import Rational, as_integer, float_down, positive, probability
+from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up, upper
+from sfumato.numeric.frozen import freeze, shown
+from sfumato.samplers.wholes import Wholes
+
+__all__ = ["EXAMPLES", "GaussianSelection"]
+
+Counts: TypeAlias = int | tuple[int, ...]
+_WIDEST = 2**49  # sigma: counts with noise fit in int64
+_FAR = 40  # standard deviations beyond which floats have no tail left
+_MARGIN = 1e-10  # of a quotient of two tails in floats, far above its rounding
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class GaussianSelection(Mechanism):
+    """Shows the groups that enough units are in, each with a noisy count, where a unit is in several groups.
+
+    Does what `PartitionSelection` does, with the same arguments: each unit counts 1 in at most `groups`
+    groups, and a group survives if its count plus noise is above a public threshold, strictly. The price is
+    not divided by the number of groups: the noise grows with its square root alone. So from about three
+    groups a unit on it finds smaller groups; for one, nothing is better than `PartitionSelection`.
+
+    Attributes:
+        epsilon: The price of the whole release, exact.
+        delta: The probability with which a unit may give itself away, in all its groups together, exact.
+        groups: In how many groups one unit counts, at most.
+        exchange: Whether neighbours differ in *exchanging* one unit for another rather than in adding or
+            removing one.
+
+    Privacy:
+        Claim: `release` (the survivors *and* their noisy counts) is (ε, δ)-DP, if each unit adds 1 to the
+        counts of at most g = `groups` groups and nothing to others. Source of the idea: Gopi, Gulhane,
+        Kulkarni, Shen, Shokouhi, Yekhanin 2020, "Differentially private set union". Proof. Let r = δ/2.
+
+        *Groups of one unit.* A group of count 1 is above the threshold with some probability p, and it was
+        chosen so that 1 − (1 − p)^g ≤ r: of at most g such groups none survives, but for a probability of r.
+
+        *Other groups.* Let D and E be neighbours, K the groups in both, and f(D) what is shown of K for D.
+        With g ones, or under exchange 2g, the counts on K move by at most √g or √(2g) in L2. Noise is the
+        continuous Gaussian, calibrated for that to (ε − r/(1 − r), r), and what is shown is a function of
+        counts plus noise: so P(f(D) ∈ S) ≤ e^(ε − r/(1 − r))·P(f(E) ∈ S) + r for every S.
+
+        *Together.* The groups of D that E does not have are of count 1 and at most g; so are those of E that
+        D does not have. Unless one of the first survives all that is shown of D is f(D), which gives
+        P(D shows S) ≤ P(f(D) ∈ S) + r. All that is shown of E is f(E) unless one of the second survives,
+        whose noise is independent of f(E), which gives (1 − r)·P(f(E) ∈ S) ≤ P(E shows S). Since 1/(1 − r)
+        ≤ e^(r/(1 − r)), P(D shows S) ≤ e^ε·P(E shows S) + 2r. Groups of no unit are never shown, so that keys
+        which do not occur need not be listed. Sigma is rounded up, and so is the threshold, in ball
+        arithmetic; noise is drawn exactly and rounded with the count, which is post-processing.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    groups: int
+    exchange: bool
+    _variance: Fraction = field(compare=False)
+    _threshold: int = field(compare=False)
+    _loss: ApproximateLoss = field(compare=False)
+
+    def __init__(
+        self, epsilon: Rational, delta: Rational, *, groups: int = 1, exchange: bool = False
+    ) -> None:
+        """Fix the noise and the threshold from the price and the number of groups that one unit is in.
+
+        Raises:
+            InvalidParameter: for unusable numbers, or a delta that is too large beside epsilon.
+        """
+        price, risk = positive(epsilon, "epsilon"), probability(delta, "delta")
+        own = as_integer(groups, "groups")
+        half = risk / 2
+        rest = drawable_price(price) - half / (1 - half)
+        if rest <= 0:
+            raise InvalidParameter(
+                "delta is too large beside epsilon for Gaussian noise: use a smaller delta, or "
+                "PartitionSelection."
+            )
+        variance = gaussian_sigma(rest, half) ** 2 * own * (2 if exchange else 1)
+        if variance > _WIDEST**2:
+            raise InvalidParameter("epsilon is too small for so many groups: the noise would not fit.")
+        freeze(self, epsilon=price, delta=risk, groups=own, exchange=bool(exchange))
+        freeze(self, _variance=variance, _threshold=_threshold(variance, half, own))
+        freeze(self, _loss=ApproximateLoss(price, risk))
+
+    def __repr__(self) -> str:
+        price = {"epsilon": self.epsilon, "delta": self.delta}
+        return shown("GaussianSelection", **price, groups=self.groups, exchange=self.exchange or None)
+
+    @property
+    def loss(self) -> ApproximateLoss:
+        """What one release costs, whatever the number of groups in the data."""
+        return self._loss
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of a count's noise before it is rounded, to within a float's rounding."""
+        return math.sqrt(self._variance)
+
+    @property
+    def threshold(self) -> int:
+        """A group survives if its noisy count is above this, strictly."""
+        return self._threshold
+
+    @property
+    def certain(self) -> None:
+        """No count survives always; `least` says which one nearly always does."""
+        return
+
+    @property
+    def variance(self) -> float:
+        """The variance of a count's noise, survival aside, rounded up."""
+        # Rounding moves X by at most 1/2. From σ = 1 on, by Poisson summation, it adds 1/12 to within 1e-7.
+        if self._variance < 1:
+            return up((ball(self._variance).sqrt() + arb(1) / 2) ** 2)
+        return up(ball(self._variance + Fraction(1, 12) + Fraction(1, 10**7)))
+
+    @property
+    def bias(self) -> float:
+        """Zero: the noise is symmetric. The counts of *survivors* are biased upwards (see `interval`)."""
+        return 0.0
+
+    def error(self, confidence: Rational, *, size: int = 1) -> float:
+        """The least whole w with P(|noise| ≤ w for all of `size` groups) ≥ confidence, survival aside."""
+        with ctx.workprec(PRECISION):
+            quantile = (2 * ball(self._variance)).sqrt() * failure(confidence, size).erfcinv()
+            return float(max(0, ceiling(quantile - arb(1) / 2)))
+
+    def keep_probability(self, count: int) -> float:
+        """The probability that a group of so many units survives, rounded down."""
+        units = as_integer(count, "count", least=0)
+        if not units:
+            return 0.0
+        with ctx.workprec(PRECISION):
+            return max(0.0, float_down(-upper(-_above(self._threshold - units, self._variance))))
+
+    def least(self, chance: Rational) -> int:
+        """The least count that survives with at least this probability, or one more."""
+        with ctx.workprec(PRECISION):
+            drop = 2 * ball(1 - probability(chance, "chance"))
+            place = (2 * ball(self._variance)).sqrt() * _erfc_inverse(drop)
+            return max(1, ceiling(place + self._threshold + arb(1) / 2))
+
+    def release(self, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Which groups survive, and their noisy counts (0 for the others), in the shape of `counts`.
+
+        Args:
+            counts: How many units are in each group, integers of at least 0; those beyond 2**61 are clamped.
+
+        Raises:
+            InvalidValue: for anything but integers, and for negative ones; outside the claim.
+        """
+        true = integers_of(counts)
+        if true.size and true.min() < 0:
+            raise InvalidValue("A group cannot have fewer than 0 units: give the number of units in each.")
+        noisy = self._noisy(np.minimum(true, INPUT_LIMIT).reshape(-1)).reshape(true.shape)
+        kept = (true > 0) & (noisy > self._threshold)
+        return kept, np.where(kept, noisy, 0)
+
+    def _noisy(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """floor(count + X + 1/2) for Gaussian X, exactly."""
+        if not counts.size:
+            return counts
+        added = random.add_gaussian(Wholes(counts), np.zeros(counts.size, np.uint64), self._variance)
+        noisy = added.near.copy()
+        for place, total in added.far.items():
+            noisy[place] = bounded(total)
+        return noisy
+
+    def interval(self, noisy: ArrayLike, confidence: Rational) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Limits of the true counts of survivors, from their noisy counts (post-processing, free).
+
+        For each survivor the interval holds its true count with at least this probability *given that it
+        survived*, whatever the count: half of the failure on either side of the law of noise given survival,
+        which is log-concave, so that the upper tail grows with the count and the lower one falls. Rounded
+        wide (by less than 1e-10 of a probability).
+
+        Args:
+            noisy: Noisy counts of groups that survived.
+            confidence: The probability for each interval, on its own.
+
+        Raises:
+            InvalidValue: if one of them is not above the threshold.
+        """
+        alpha = float(1 - probability(confidence, "confidence")) / 2
+        seen, place = np.unique(integers_of(noisy), return_inverse=True)
+        if seen.size and seen.min() <= self._threshold:
+            raise InvalidValue("Only groups that survived have an interval: give their noisy counts alone.")
+        sigma, reach = self.sigma, math.ceil(_FAR * self.sigma) + 1
+
+        def tail(least: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+            """P(noisy ≥ least | survived), where the group has `count` units; 1 where that is not known."""
+            z = (np.array([least - count, np.full_like(count, self._threshold + 1) - count]) - 0.5) / sigma
+            above, kept = _erfc(z / math.sqrt(2))
+            return np.where(kept > 0, above / np.where(kept > 0, kept, 1), 1.0)
+
+        low, enough = np.maximum(seen - reach, 0), seen + 1
+        while (enough - low > 1).any():
+            n = (low + enough) // 2
+            small = tail(seen, n) * (1 + _MARGIN) <= alpha
+            low, enough = np.where(small, n, low), np.where(small, enough, n)
+        high, much = np.maximum(seen, enough), seen + reach + 1
+        while (much - high > 1).any():
+            n = (high + much) // 2
+            small = 1 - tail(seen + 1, n) + _MARGIN <= alpha
+            high, much = np.where(small, high, n), np.where(small, n, much)
+        shape = np.shape(noisy)
+        return enough[place].reshape(shape), high[place].reshape(shape)
+
+
+def _threshold(variance: Fraction, risk: Fraction, groups: int) -> int:
+    """The least whole T with P(one of so many groups of count 1 is above T) ≤ risk, or one more.
+
+    A count of 1 is above T if floor(1 + X + 1/2) ≥ T + 1, that is if X ≥ T − 1/2. The groups are independent,
+    and all of a unit's together are the worst case: more of them give more chances.
+    """
+    with ctx.workprec(PRECISION):
+        each = failure(1 - risk, groups)
+        return ceiling((2 * ball(variance)).sqrt() * _erfc_inverse(2 * each) + arb(1) / 2)
+
+
+def _above(threshold: int, variance: Fraction) -> arb:
+    """P(floor(X + 1/2) > threshold) at the current precision."""
+    return ((ball(threshold) + arb(1) / 2) / (2 * ball(variance)).sqrt()).erfc() / 2
+
+
+def _erfc_inverse(value: arb) -> arb:
+    """The x with erfc(x) = value, for values on either side of 1."""
+    return value.erfcinv() if value < 1 else -(2 - value).erfcinv()
+
+
+def _erfc(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([math.erfc(value) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def _example(name: str, mechanism: GaussianSelection, left: Counts, right: Counts) -> Example:
+    """Two neighbouring inputs; what is drawn are the noisy counts, 0 where a group does not survive."""
+
+    def draw(side: Side, count: int) -> NDArray[np.int64]:
+        one = np.asarray(left if side == "left" else right)
+        return mechanism.release(np.broadcast_to(one, (count, *one.shape)))[1]
+
+    def pmf(side: Side) -> dict[int, float]:
+        n, first = int(np.asarray(left if side == "left" else right)), mechanism.threshold + 1
+        places = np.arange(first, n + math.ceil(_FAR * mechanism.sigma))
+        tails = _erfc((np.append(places, places[-1] + 1) - n - 0.5) / (mechanism.sigma * math.sqrt(2))) / 2
+        steps = dict(zip(places.tolist(), (-np.diff(tails)).tolist(), strict=True))
+        return {0: 1 - mechanism.keep_probability(n)} | {count: p for count, p in steps.items() if p > 0}
+
+    return Example(name, mechanism, left, right, draw, pmf if isinstance(left, int) else None)
+
+
+EXAMPLES = (
+    _example("gaussian selection", GaussianSelection(4, "0.02"), 29, 30),
+    _example("gaussian selection: four groups", GaussianSelection(2, "0.02", groups=4), (29,) * 4, (30,) * 4),
+    _example("gaussian selection: exchange", GaussianSelection(4, "0.02", exchange=True), (30, 29), (29, 30)),
+)
