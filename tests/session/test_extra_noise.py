@@ -163,7 +163,7 @@ def test_every_gate_is_charged_for_all_parts_or_refuses_at_no_cost(table, gate, 
         assert session.balance().spent > 0
 
 
-def test_a_forgotten_part_would_be_noticed(table, monkeypatch):
+def test_a_forgotten_part_would_be_noticed(table, unspent, monkeypatch):
     honest = quoting.loss_of
     noticed = (AssertionError, pytest.fail.Exception)
     for plant in (
@@ -173,7 +173,7 @@ def test_a_forgotten_part_would_be_noticed(table, monkeypatch):
     ):
         monkeypatch.setattr(quoting, "loss_of", plant)
         with pytest.raises(noticed):
-            test_the_parts_of_a_pure_price_add_up_to_it(table, "everything", touched=False)
+            test_the_parts_of_a_pure_price_add_up_to_it(unspent, "everything", touched=False)
         with pytest.raises(noticed):
             test_every_gate_is_charged_for_all_parts_or_refuses_at_no_cost(
                 table, "zcdp with delta aside", "everything"
