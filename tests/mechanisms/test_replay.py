@@ -50,7 +50,8 @@ def _check_price(mechanism, tape, other):
     """What draws that take a value lose is paid for: in epsilon, and in rho where noise is Gaussian."""
     epsilon, rho = lost(tape, other)
     assert not epsilon or epsilon <= mechanism.epsilon * (1 + Fraction(1, 10**12))
-    assert not rho or rho <= mechanism.loss.rho * (1 + Fraction(1, 10**12))
+    paid = mechanism.rho if isinstance(mechanism, sf.GaussianSelection) else mechanism.loss.rho
+    assert not rho or rho <= paid * (1 + Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("example", _pairs(clients()))

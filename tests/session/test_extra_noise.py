@@ -398,7 +398,7 @@ def test_answers_of_the_first_format_are_still_read():
     assert (answer.groups, answer.units, answer.extras, answer.selection) == (None, None, (), None)
     assert answer.to_bytes() == old
     with pytest.raises(LedgerUnusable):
-        Answer.from_bytes(old.replace(b'"format":1', b'"format":3'))
+        Answer.from_bytes(old.replace(b'"format":1', b'"format":4'))
 
 
 def test_a_better_answer_serves_and_a_worse_one_does_not(table):

@@ -44,7 +44,7 @@ def check_survivors(seed):
     for size in SIZES:
         assert_bernoulli(found[size], EACH, selection.keep_probability(size))
     assert min(release.table["n"].to_pylist()) > selection.threshold
-    ends = release.interval(0.9)
+    ends = release.interval(0.9, kind="noise")
     low, high = selection.interval(release.table["n"].to_numpy(), 0.9)
     assert (ends["n_low"].to_numpy() == low).all()
     assert (ends["n_high"].to_numpy() == high).all()
@@ -77,9 +77,9 @@ def test_answers_of_a_divided_price_stay_free_with_their_own_bars(monkeypatch):
         newest = session.sql(TEXT).release(epsilon=10 * PRICE, delta=DELTA)
     assert not earlier._answer.gaussian
     assert again.free
-    assert again.interval(0.9).equals(earlier.interval(0.9))
+    assert again.interval(0.9, kind="noise").equals(earlier.interval(0.9, kind="noise"))
     assert newest.free
-    assert newest.interval(0.9).equals(newer.interval(0.9))
+    assert newest.interval(0.9, kind="noise").equals(newer.interval(0.9, kind="noise"))
     assert newer._answer.gaussian == isinstance(newer.quote.selection, sf.GaussianSelection)
 
 

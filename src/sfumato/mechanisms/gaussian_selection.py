@@ -117,6 +117,11 @@ class GaussianSelection(Mechanism):
         return math.sqrt(self._variance)
 
     @property
+    def rho(self) -> Fraction:
+        """What the noise alone costs in zero-concentrated terms, exact; not the price of what is shown."""
+        return self.groups * (2 if self.exchange else 1) / (2 * self._variance)
+
+    @property
     def threshold(self) -> int:
         """A group survives if its noisy count is above this, strictly."""
         return self._threshold

@@ -47,7 +47,8 @@ def selection_of(
         shared = GaussianSelection(epsilon, delta, groups=groups, exchange=exchange)
     except InvalidParameter:
         return divided
-    if counted and shared.error(_CONFIDENCE) > divided.error(_CONFIDENCE):
+    wider = shared.error(_CONFIDENCE) > divided.error(_CONFIDENCE) or shared.variance > divided.variance
+    if counted and wider:
         return divided
     first, last = divided.least(_RARELY), divided.certain
     sizes = {first + (last - first) * place // _PLACES for place in range(_PLACES + 1)}
