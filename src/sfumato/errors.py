@@ -69,6 +69,8 @@ class InvalidParameter(SfumatoError, ValueError):
 class UnknownName(InvalidParameter, AttributeError):
     """There is no such method, function or name; the message gives the nearest one."""
 
+    code = "unknown_name"
+
 
 class InvalidValue(SfumatoError, ValueError):
     """A private value cannot be used; the message says why without showing the value."""

@@ -152,7 +152,7 @@ def test_a_picture_is_drawn(cli, people):
         ),
         (("--column", "page", "--epsilon", "1", "--size", "9", "--method", "kary"), 1, "not in the domain"),
         (("--column", "gap", "--epsilon", "1", "--size", "2", "--method", "kary"), 1, "without a value"),
-        (("--column", "drink", "--epsilon", "1", "--size", "2"), 1, "not a whole number"),
+        (("--column", "drink", "--epsilon", "1", "--size", "2"), 1, "declared int"),
         (("--column", "none", "--epsilon", "1", "--size", "2"), 2, 'no column "none"; none of its'),
         (("--column", "drnk", "--epsilon", "1", "--domain", "a,b"), 2, 'did you mean "drink"?'),
         (

@@ -221,7 +221,7 @@ def test_the_format_follows_the_name_of_the_file(cli, hospital):
 def test_follow_up_commands_name_another_catalog(cli, data):
     made = cli("init", "visits.parquet", "-o", "z.toml").out
     commands = [line.strip() for line in made.splitlines() if line.strip().startswith("sfumato ")]
-    assert len(commands) == 2
+    assert len(commands) == 3
     assert all(each.endswith(" --config z.toml") for each in commands)
     plain = cli("init", "visits.parquet").out
     assert "--config" not in plain

@@ -264,13 +264,6 @@ WRONG = [
         "Write ON countries.code = visits.country.",
         "SELECT COUNT(*) FROM visits JOIN countries ON countries.code = visits.country",
     ),
-    # windows
-    (
-        "SELECT country, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () FROM visits GROUP BY country",
-        "over groups",
-        "Ask for the groups alone",
-        BY_COUNTRY,
-    ),
     # other dialects
     (
         "SELECT DATE_TRUNC(day, MONTH), COUNT(*) FROM visits GROUP BY 1",

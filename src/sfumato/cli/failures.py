@@ -31,6 +31,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # By the error's code: exit code and headline, unless the error has a `headline` of its own.
 FAILURES: dict[str, tuple[int, str]] = {
     "invalid_parameter": (2, "That setting cannot be used."),
+    "unknown_name": (2, "There is no such name."),
     "query_refused": (2, "The query was refused; nothing was spent."),
     "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
     "access_denied": (2, "Not allowed; nothing was spent."),
