@@ -91,7 +91,20 @@ def bare(text):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def test_a_terminal_gets_colours_and_rich_tables_within_80_columns(hospital):
+def test_a_terminal_gets_all_columns_and_all_digits(hospital):
+    many = ", ".join(f"COUNT(*) * {10**place} AS n{place}" for place in range(3, 8))
+    wide = f"SELECT city, {many} FROM visits GROUP BY city"
+    code, text = in_terminal(hospital, "query", wide, "--epsilon", "0.5")
+    lines = bare(text).replace("\r\n", "\n").split("\n")
+    assert code == 0
+    assert max(len(line.split("\r")[-1]) for line in lines) <= 80
+    piped = forked(["query", wide, "--epsilon", "0.5"], folder=hospital)[0][1]
+    table = [line for line in piped.split("\n") if " ± " in line and "holds" not in line]
+    assert len(table) > 4
+    assert all(line in lines for line in table[1:] if "noise" not in line)
+
+
+def test_a_terminal_gets_colours_and_tables_within_80_columns(hospital):
     code, text = in_terminal(hospital, "query", BY_CITY, "--epsilon", "0.5")
     assert code == 0
     assert "\x1b[" in text

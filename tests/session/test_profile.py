@@ -113,12 +113,34 @@ def test_an_audit_sees_a_sensitivity_that_is_too_small(monkeypatch):
     assert found.verdict == "broken"
 
 
-def test_it_is_bought_once_and_the_best_one_is_used():
+def test_it_is_bought_once_and_a_better_one_can_be_had():
     with session_of([1, 2, 3], epsilon=10) as session:
         first = session.profile("t", 1)
         assert np.array_equal(session.profile("t", 1).rows, first.rows)
-        assert np.array_equal(session.profile("t", 5).rows, first.rows)  # it is known: nothing is paid
+        assert np.array_equal(session.profile("t", "0.5").rows, first.rows)
         assert session.balance().spent == 1
+        better = session.profile("t", 5)
+        assert better.noise[1].scale < first.noise[1].scale
+        assert np.array_equal(session.profile("t", 1).rows, better.rows)
+        assert session.balance().spent == 6
+
+
+def test_a_tiny_profile_does_not_bind_later_questions():
+    with session_of([40] * 300, epsilon=10) as session, seeded("tiny"):
+        session.sql(COUNT).release(epsilon="1e-5")
+        whole = session.sql(COUNT).release(epsilon=4)
+        assert whole.quote.measured.unit.max_rows == 50
+        assert session.balance().spent == 4 + Fraction("1e-5")
+        assert session.sql(COUNT).release(epsilon=4).free
+        session.profile("t", 5)
+        assert session.sql(COUNT).release(epsilon=4).free  # a better one later changes nothing here
+
+
+def test_an_error_is_met_whatever_price_was_asked_before():
+    with session_of([3] * 100, epsilon=10, auto=False) as session:
+        price = session.sql(COUNT).release(epsilon=1, profile=True)
+        wanted = price.error()["n"][0].as_py() * 0.9
+        assert session.sql(COUNT).release(error=wanted).error()["n"][0].as_py() <= wanted
 
 
 def test_a_question_buys_it_with_a_fifth_and_is_free_again_at_the_price_that_was_asked():

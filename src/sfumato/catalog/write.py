@@ -233,6 +233,7 @@ _GROUPS = [
     "# the least error for each question, from a noisy profile that the first question",
     "# buys with a fifth of its price. Or a number, from what you know of such units.",
     'max_rows = "auto"',
+    "# max_groups = 1             # where people are counted by group, or groups are found",
 ]
 
 

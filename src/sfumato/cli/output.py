@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TextIO
 
-from sfumato.render import cells_of, encodable, text_table
+from sfumato.render import encodable, text_table
 
 __all__ = [
     "HARD",
@@ -94,30 +94,16 @@ def note(text: str) -> None:
 
 
 def table(columns: Mapping[str, Sequence[object]], *, title: str = "") -> None:
-    """Write a table: a rich one in a terminal, aligned plain text in a pipe."""
+    """Write a table as aligned text; what does not fit beside the rest follows below: no number is cut."""
     if title:
         say(title, style="bold")
-    if not is_terminal():
-        say(text_table(columns, width=width(), spell=spelled))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=sys.stdout, width=width(), highlight=False, markup=False)
-    drawn = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
-    prepared = cells_of(columns)
-    for column in prepared:
-        drawn.add_column(
-            Text(spelled(column.name)),
-            justify="right" if column.right else "left",
-            no_wrap=column.right,
-            overflow="fold",
-        )
-    for row in zip(*(column.cells for column in prepared), strict=True):
-        drawn.add_row(*(Text(spelled(cell)) for cell in row))
-    console.print(drawn)
+    blocks = text_table(columns, width=width(), spell=spelled).split("\n\n")
+    for place, block in enumerate(blocks):
+        head, *lines = block.splitlines()
+        if place:
+            say()
+        say(head, style="bold")
+        say("\n".join(lines))
 
 
 def spelled(text: str) -> str:

@@ -204,12 +204,14 @@ def _promise(declared: PrivateTable) -> str:
     what = "one row" if unit.is_row else f"all rows with one {unit.column}"
     if unit.is_via:
         what = f"all rows that lead to one owner in {unit.table}"
-    count = (
-        ""
-        if unit.column is None
-        else f", counted in at most {unit.max_groups} group{'s' * (unit.max_groups > 1)} and as at most "
-        f"{unit.max_rows} row{'s' * (unit.max_rows > 1)}"
-    )
+    count = ""
+    if unit.column is not None:
+        most = (
+            "as many rows as a noisy profile chooses for each question"
+            if unit.auto
+            else f"at most {unit.max_rows} row{'s' * (unit.max_rows > 1)}"
+        )
+        count = f", counted in at most {unit.max_groups} group{'s' * (unit.max_groups > 1)} and as {most}"
     neighbours = "" if unit.adjacency == "add-remove" else ", exchanged for another"
     exactly = "" if declared.rows is None else f" It has exactly {declared.rows:,} rows, which is public."
     budget = f"Draws on the budget of {declared.dataset}; version {declared.version}."

@@ -16,10 +16,12 @@ from sfumato.ledger import Memo, Right
 from sfumato.loss import compose
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import AnyNoise, instruments
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact
+from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.nodes import Measured, Scan
 from sfumato.plan.questions.profile import Profile, profile_question, profiled
@@ -30,6 +32,7 @@ from sfumato.schema import PrivateTable
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session.session import Session
 
 __all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of", "profile_purchase"]
@@ -37,6 +40,8 @@ __all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of", "prof
 SHARE = Fraction(1, 5)
 """The part of a price that goes into a profile, where a question buys one."""
 
+_COARSER = 5  # times less than a question would pay: such a profile is bought anew
+_RARELY = 10  # averages and quantiles move by much less than the rows that are cut
 _UNITS = Fraction(1, 4)  # of a profile's price: the numbers of units; the rest is for their rows
 
 
@@ -61,6 +66,32 @@ class Limits:
     first: Fraction = Fraction(0)
     told: tuple[str, ...] = ()
     table: PrivateTable | None = None
+
+    def left_open(self, quote: Quote) -> Quote:
+        """The quote without the errors that follow from a limit which is still to be chosen."""
+        if not self.first or self.table is None or not self.table.unit.auto:
+            return quote
+        if self.plan.report.child.limits != (None, None):
+            return quote
+        rows = f"as many rows of each {self.plan.rows.owner} counted as the profile chooses"
+        columns = tuple(
+            column
+            if column.public or phrase is None
+            else replace(
+                column,
+                half_width=None,
+                expected=None,
+                told="known once the profile is bought",
+                estimand=f"{phrase.what}, {rows}" if column.cut else column.estimand,
+            )
+            for column, phrase in zip(quote.columns, estimands(quote.plan), strict=True)
+        )
+        measurements = tuple(
+            replace(each, noise="by the limit", half_width=None) for each in quote.measurements
+        )
+        fixed = f"Each {self.plan.rows.owner} counts as at most"  # a number that is not known yet
+        notes = tuple(note for note in quote.notes if not note.startswith(fixed))
+        return replace(quote, columns=columns, measurements=measurements, notes=notes)
 
     def bought(self, session: Session) -> Limits:
         """The same once the profile is bought."""
@@ -90,8 +121,11 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
     table = _table_of(session, plan.rows)
     if table is None or terms.profile is False:
         return Limits(plan, terms)
-    profile = known_profile(session, table)
     wanted = table.unit.auto if terms.profile is None else terms.profile
+    least = Fraction(0)
+    if wanted and terms.epsilon is not None:
+        least = terms.epsilon * SHARE / _COARSER  # one that cost much less says too little for this price
+    profile = known_profile(session, table, least)
     if profile is None and not wanted:
         return Limits(plan, terms)
     if terms.epsilon is None:
@@ -124,7 +158,8 @@ def _limited(
     if terms.epsilon is not None:
         claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
         moved = 2 if node.keys and is_exchange(table.unit) else 1
-        limit = profile.best_limit(claims * moved / float(terms.epsilon), groups)
+        noise = claims * moved / float(terms.epsilon)
+        limit = profile.best_limit(noise if _counts_rows(plan) else noise * _RARELY, groups)
     elif terms.error is not None:
         errors = terms.error.values() if isinstance(terms.error, Mapping) else (terms.error,)
         limit = profile.limit_within(min(float(as_fraction(error, "error")) for error in errors), groups)
@@ -132,6 +167,14 @@ def _limited(
         return plan, ()
     told = f"At most {several(limit, 'row')} of each {plan.rows.owner} count, chosen by the profile."
     return plan.asking(limits=(None, limit)), (told,)
+
+
+def _counts_rows(plan: Plan) -> bool:
+    """Whether something is added up over rows, so that rows that are cut are missing from it."""
+    node = plan.report.child
+    columns = plan.rows.where(node.predicate)
+    calls = [call for call in node.aggregates if call not in plan.unbounded]
+    return any(math.isfinite(statistic(call.function).cut(call, columns).row[1]) for call in calls)
 
 
 def _table_of(session: Session, rows: Rows) -> PrivateTable | None:
@@ -142,18 +185,28 @@ def _table_of(session: Session, rows: Rows) -> PrivateTable | None:
     return None if name is None else session.tables[name]
 
 
-def known_profile(session: Session, table: PrivateTable) -> Profile | None:
-    """The least noisy profile of a table that was bought before; free."""
+def known_profile(session: Session, table: PrivateTable, least: Fraction = Fraction(0)) -> Profile | None:
+    """A profile of a table that was bought before; free.
+
+    Args:
+        session: Whose ledger may have it.
+        table: Whose rows it is about.
+        least: What it must have cost. With one, the first such is taken: a better one that is bought later
+            must not make old questions new ones. Without, the least noisy.
+    """
     dataset = session.dataset_with(table).name
     if not session.ledger.is_open(dataset):
         return None  # who may no longer ask sees nothing of what was bought before
     kept = session.ledger.recall(dataset, _question(session, table).fingerprint)
     answers = [Answer.from_bytes(payload) for _, payload in kept]
-    return _profile(table, max(answers, key=lambda answer: answer.epsilon)) if answers else None
+    good = [answer for answer in answers if answer.epsilon >= least]
+    if not good:
+        return None
+    return _profile(table, good[-1] if least else max(good, key=lambda answer: answer.epsilon))
 
 
 def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Profile:
-    """A profile for this price, or the one that the ledger has."""
+    """A profile for this price, or one of no less that the ledger has."""
     return _profile(table, session.buy(profile_purchase(session, table, epsilon)).answer)
 
 
@@ -171,7 +224,7 @@ def _profile(table: PrivateTable, answer: Answer) -> Profile:
 
 
 def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -> Purchase[Answer]:
-    """A noisy profile; of several on record the least noisy.
+    """A noisy profile; of several on record that cost as much the least noisy.
 
     Privacy:
         Claim: carries the loss of its noise. A unit is in one cell (`plan.questions.profile`), so that both
@@ -207,7 +260,11 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
         answer=answer,
         write=Answer.to_bytes,
         read_back=Answer.from_bytes,
-        choose=lambda kept: max(kept, key=lambda bought: bought.answer.epsilon, default=None),
+        choose=lambda kept: max(
+            (bought for bought in kept if bought.answer.epsilon >= epsilon),
+            key=lambda bought: bought.answer.epsilon,
+            default=None,
+        ),
         check=lambda: session.vault.check((question,)),
     )
 

@@ -12,6 +12,7 @@ from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import GaussianSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import no_method
+from sfumato.plan.prices.extras import PricedQuantiles
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.plan.prices.recipe import Recipe
@@ -171,14 +172,16 @@ class Query:
         plan = self._planned(terms)
         limits = limits_of(self._session, plan, terms)
         plan, terms, told = limits.plan, limits.terms, limits.told
-        if terms.bounds is None:
-            return replace(self._quoted(plan, terms, told), first=limits.first, first_for="a profile")
-        price = _price(terms)
-        chosen = known_bounds(self._session, plan, price)
-        plan, terms, more = self._with_bounds(plan, terms, chosen)
-        first = limits.first + (price * SHARE if chosen is None else 0)
-        what = "a profile and bounds" if limits.first else "bounds"
-        return replace(self._quoted(plan, terms, (*told, *more)), first=first, first_for=what)
+        first, what = limits.first, "a profile"
+        if terms.bounds is not None:
+            price = _price(terms)
+            chosen = known_bounds(self._session, plan, price)
+            plan, terms, more = self._with_bounds(plan, terms, chosen)
+            told = (*told, *more)
+            what = "a profile and bounds" if limits.first else "bounds"
+            first += price * SHARE if chosen is None else 0
+        quote = replace(self._quoted(plan, terms, told), first=first, first_for=what)
+        return limits.left_open(quote)
 
     def _planned(self, terms: Terms) -> Plan:
         """The plan with the wanted way of bounding."""
@@ -297,13 +300,14 @@ class Query:
             plan, terms, more = self._with_bounds(plan, terms, chosen)
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
-        bought = self._session.buy(self.purchase(quote, limits.asked))
+        asked = limits.asked if terms.bounds is None else None
+        bought = self._session.buy(self.purchase(quote, asked))
         return Release(
             quote,
             bought.answer,
             bought.receipt,
             free=bought.free,
-            bounds=(*filter(None, (self._session.remark,)), *told),
+            bounds=(*filter(None, (self._session.remark,)), *_meanings(quote), *told),
             profile=limits.profile,
             counted=bought.counted,
         )
@@ -342,24 +346,32 @@ class Query:
             answer=answer,
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
-            choose=lambda kept: next((bought for bought in kept if _serves(bought, quote)), None),
+            choose=lambda kept: next((bought for bought in kept if _serves(bought, quote, asked)), None),
             check=lambda: session.vault.check(questions, quote.rows),
         )
 
 
-def _serves(bought: Bought[Answer], quote: Quote) -> bool:
+def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> bool:
     """Whether an answer on record is as good as what is asked for, or was given for the same price.
 
-    Of such a price a part went into the profile, and the answer had the rest.
+    Of such a price a part went into the profile, and the answer had the rest. An error that is asked for is
+    one: then no price serves in its place.
     """
     purpose = bought.receipt.purpose
     same = (
-        purpose.asked is not None
-        and purpose.asked >= quote.epsilon
+        asked is not None
+        and purpose.asked is not None
+        and purpose.asked >= asked
         and (purpose.delta or 0) >= quote.delta
         and bought.answer.mechanism == quote.mechanism
     )
     return same or bought.answer.as_good_as(quote)
+
+
+def _meanings(quote: Quote) -> tuple[str, ...]:
+    """What extremes are of which a head only says the name."""
+    extras = [extra for extra in quote.extras if isinstance(extra, PricedQuantiles)]
+    return tuple(note for extra in extras for note in extra.notes)
 
 
 def _price(terms: Terms) -> Fraction:

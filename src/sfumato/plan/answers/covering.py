@@ -186,6 +186,8 @@ class Covering:
         It is between (n·a + m·lower)/(n + m) and (n·b + m·upper)/(n + m), furthest out for the least n.
         """
         cut = self.cuts[part.name]
+        if not most:
+            return self._over_rows(*self.solver.solved(part, risk))
         low, high = self.solver.solved(part, risk * _MOVED)
         rows = np.maximum(self.solver.spread(self.counts[part.name], risk * _MOVED)[0], 0.0)
         added = most / np.maximum(rows + most, 1e-300)

@@ -64,6 +64,7 @@ class Estimates:
     _expressions: Mapping[str, Expression] = field(repr=False)
     _solver: Solver = field(repr=False)
     _cover: Covering = field(repr=False)
+    _among: int = field(default=1, repr=False)
 
     def value(self, name: str) -> Values:
         """One column."""
@@ -84,10 +85,17 @@ class Estimates:
         """Intervals for the values over all rows, what limits left out included; else as `interval`.
 
         All rows: those that belong to a unit, pass the condition and have a reported key, with numbers held
-        within their bounds. An end is infinite where nothing is known on that side.
+        within their bounds. An end is infinite where nothing is known on that side. Where released values
+        choose the rows (HAVING, LIMIT), all of them hold at once, those that were not chosen too: the risk is
+        shared by all groups there were.
         """
         shown = self._numbers(name)
-        return _around(shown, self._cover.interval(self._expressions[name], risk_of(confidence)))
+        ends = self._cover.interval(self._expressions[name], risk_of(confidence) / self._among)
+        low, high = _around(shown, ends)
+        if not self.cut(name):
+            return low, high
+        least, most = self.certain(name)
+        return np.maximum(low, least), np.minimum(high, most)
 
     def _numbers(self, name: str) -> Values:
         shown = self.value(name)
@@ -205,7 +213,8 @@ def estimate(
     }
     uncertain = {name: cut for name, cut in named.items() if name not in solver.keys}
     cover = Covering(solver, uncertain, counts, left_out)
-    return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover)
+    among = len(order) if report.having is not None or report.limit is not None else 1
+    return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover, max(1, among))
 
 
 def _around(shown: Values, ends: Box) -> Box:

@@ -14,6 +14,7 @@ from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.estimand import Estimand
 from sfumato.plan.questions.relations import substituted
 from sfumato.plan.questions.slots import Slot
+from sfumato.plan.questions.sources import is_joined_below
 
 __all__ = ["aggregate_estimands", "cuts", "estimands"]
 
@@ -51,6 +52,9 @@ def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
 def cuts(plan: Plan) -> tuple[Cut, ...]:
     """How far each aggregate of the report may be from its value over all rows."""
     node, known = plan.report.child, []
+    if is_joined_below(plan.rows.source):
+        # What a join leaves out there is added up or compared before anything is counted.
+        return (Cut(),) * len(node.aggregates)
     columns = plan.rows.where(node.predicate)
     phrases = aggregate_estimands(plan)
     for call, aggregate, phrase in zip(node.aggregates, plan.recipe.aggregates, phrases, strict=True):

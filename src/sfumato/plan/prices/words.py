@@ -17,6 +17,7 @@ from sfumato.plan.questions.nodes import LEVEL, Key, Measured, Measurement
 from sfumato.plan.questions.others import searched_of
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.plan.questions.sources import is_joined_below
 from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
@@ -171,7 +172,10 @@ def unit_notes(
     """
     notes = []
     if unit.column is None and read.owner is not None:
-        notes.append(f"Each {read.owner} has one row here and counts once; nothing is weighted or left out.")
+        rest = "nothing is weighted or left out."
+        if is_joined_below(read.source):
+            rest = "of many rows that meet in a join below, only some are looked at."
+        notes.append(f"Each {read.owner} has one row here and counts once; {rest}")
     elif unit.column is None:
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
     else:

@@ -29,6 +29,7 @@ __all__ = [
     "WindowCall",
     "WindowName",
     "Windowed",
+    "is_joined_below",
     "source_to_wire",
     "tables_of",
 ]
@@ -212,6 +213,25 @@ def _tables(source: Source | Public) -> list[str]:
     if isinstance(source, United):
         return [name for part in source.parts for name in _tables(part.source)]
     return _tables(source.source)
+
+
+def is_joined_below(source: Source | Public, *, below: bool = False) -> bool:
+    """Whether rows of private tables meet below something that adds up or compares a unit's rows.
+
+    A unit's rows meet at most so many of each other (`sql.write.sources`): what is left out there can change
+    what each unit's line says, not only how many there are.
+    """
+    match source:
+        case Joined():
+            sides = (source.left.source, source.right.source)
+            met = below and not source.is_public
+            return met or any(is_joined_below(side, below=below) for side in sides)
+        case United():
+            return any(is_joined_below(part.source, below=below) for part in source.parts)
+        case PerUnit() | Windowed():
+            return is_joined_below(source.source, below=True)
+        case _:
+            return False
 
 
 def source_to_wire(node: Any) -> Any:
