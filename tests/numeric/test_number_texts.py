@@ -152,7 +152,7 @@ def test_a_limit_in_the_file_is_read_alike(tmp_path, key, text):
     toml(tmp_path, "1")
     path = tmp_path / "sfumato.toml"
     path.write_text(path.read_text(encoding="utf-8") + f'\n[engine]\n{key} = "{text}"\n', encoding="utf-8")
-    with pytest.raises(SfumatoError, match="engine takes"):
+    with pytest.raises(SfumatoError, match=f"engine.{key}"):
         Catalog.read(path, environ={})
 
 

@@ -30,7 +30,13 @@ def sure(query: Any) -> Fraction:
     quote = query.quote(epsilon=1, mechanism="laplace")
     if not quote.selections:
         return Fraction(60 * len(quote.measured.levels) * 72)
-    return 690 / max(each.per_group[0] for each in quote.selections)  # at 700, no selection can be drawn
+    return 690 / max(per_group(each)[0] for each in quote.selections)  # at 700, no selection can be drawn
+
+
+def per_group(selection: Any) -> tuple[Fraction, Fraction]:
+    """What is paid for one of the groups that a unit may be in."""
+    most = selection.groups * (2 if selection.exchange else 1)
+    return selection.epsilon / most, selection.delta / most
 
 
 def _sortable(row: tuple[Any, ...]) -> str:
@@ -126,7 +132,7 @@ def assert_paid(quote: Any, base: Any, other: Any) -> None:
             moves = [abs(left.get(key, 0) - right.get(key, 0)) for key in left.keys() | right.keys()]
             assert max(moves, default=0) <= 1, "a unit is claimed to count once in a group"
             spent = [
-                each + sum(moves) * price for each, price in zip(spent, selection.per_group, strict=True)
+                each + sum(moves) * price for each, price in zip(spent, per_group(selection), strict=True)
             ]
     assert next(more, None) is None
     debited = sf.Budget(10, "0.1").filter().price(quote.loss)

@@ -90,7 +90,7 @@ def _seed(name: str, seed: int) -> int:
     return int.from_bytes(f"{seed} {name}".encode()[:30].ljust(30, b" "), "big")
 
 
-def _rows(table: PrivateTable, made: Mapping[str, pa.Table], draw: np.random.Generator) -> pa.Table:
+def _rows(table: PrivateTable, made: Mapping[str, pa.Table], draw: Any) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
@@ -130,7 +130,7 @@ def _ids(kind: ColumnType | None, numbers: np.ndarray[Any, Any]) -> pa.Array:
     return pa.array(numbers, pa.int64())
 
 
-def _values(kind: ColumnType, count: int, draw: np.random.Generator) -> pa.Array:
+def _values(kind: ColumnType, count: int, draw: Any) -> pa.Array:
     import numpy as np
     import pyarrow as pa
 
