@@ -9,6 +9,8 @@ from sfumato.catalog import Catalog
 ROWS = [
     ["Zwetschgenmus", "1983-02-01", "Quedlinburg", "female", "47,11"],
     ["Ypsilanti", "Quedlinburg", "divorced", "xylophonist", "Wuppertal"],
+    ["Katie Price", "Baker Street", "heart disease", "Surgical Ward", "Nino"],
+    ["Ward", "Street", "illness", "First class", "Weight loss"],
     ["7000001", "7000002", "3.5", "-1", "2023-11-30"],
 ]
 NAMES = ["patient_id", "visit_date", "city", "sex", "cost"]
@@ -59,6 +61,16 @@ def test_what_is_written_can_be_asked_once_it_is_decided(cli, data, header):
     asked = cli("query", "SELECT COUNT(*) AS n FROM t", "--epsilon", "8", "--json")
     assert asked.code == 0, asked.err
     assert abs(asked.json["rows"][0]["n"] - 40) < 10
+
+
+def test_a_unit_that_stands_in_a_line_taken_for_a_row_is_told_the_way_out(cli, data):
+    (data / "ok.csv").write_text("id,x\n1,2\n")
+    refused = cli("init", "ok.csv", "--unit", "id")
+    assert refused.code == 2
+    message = " ".join(refused.err.split())
+    assert "taken for a row" in message
+    assert "--header" in message
+    assert cli("init", "ok.csv", "--unit", "id", "--header").code == 0
 
 
 def test_the_suggestions_fit_each_other(cli, data):

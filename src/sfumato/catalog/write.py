@@ -209,6 +209,11 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
             )
         return ['unit = "row"                 # each row is somebody else']
     if unit is not None:
+        if unit not in table.columns and not table.header:
+            raise CatalogUnusable(
+                f"{table.name} has no column {unit[:40]!r}: its first line was taken for a row; "
+                "if it holds the names of the columns, add --header."
+            )
         if unit not in table.columns:
             raise CatalogUnusable(f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".')
         return [f"{f'unit = {_quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]

@@ -9,9 +9,11 @@ from __future__ import annotations
 __all__ = [
     "COUNTED",
     "DAYS",
+    "ENDINGS",
     "HEADINGS",
     "IDENTIFIERS",
     "IDS",
+    "JOINERS",
     "MEASURED",
     "NUMBERS",
     "OWN_NUMBERS",
@@ -19,8 +21,8 @@ __all__ = [
     "PERIODS",
     "QUASI",
     "SENSITIVE",
+    "SURE",
     "TRUTHS",
-    "VALUES",
 ]
 
 
@@ -153,19 +155,51 @@ TRUTHS = _words(
 # What is the name of a column beside all these.
 HEADINGS = _words(
     """
-    admission admitted category class clinic color colour count department description discharge discharged
-    doctor duration end event fare flag gain gains group height hospital hour hours index item kind label
-    latitude length level longitude loss margin measure minutes percent percentage period points position
-    price product quantity rank rate ratio reason revenue room seconds sensor size source start status stay
-    temperature ticket time title type units value version visit visits ward width
+    admission admitted category class clinic color colour count department description discharge
+    discharged doctor duration end event fare first flag gain gains group height hospital hour hours index
+    invoice item kind label last latitude length level longitude loss margin measure minutes order percent
+    percentage period points policy position price product quantity rank rate ratio reason revenue room
+    seconds sensor size source start status stay temperature ticket time title transaction type units
+    value version visit visits ward width
     """
 )
-# What is the name of a column, and as often a value in one.
-VALUES = _words(
+# What is the name of a column and hardly ever a value in one, nor anybody's name. Words that are both, such
+# as disease, ward, price, street, email or city, are not here.
+SURE = _words(
     """
-    alcohol arrest blood cap card carte child children civil code conviction credit crime data debt
-    depression disability dna drug gene genome handy has hiv is key land loan long mac married medication
-    medicine mental mobile mortgage no note notes party pay portable pregnancy pregnant prescription
-    religion result school smoker state std suicide sum surgery tax test therapy total union vote was
+    guid id ident identifiant identificador identifier ids kennung uid uuid 编号
+    nbr nr num number numer numero nummer номер 番号
+    ssn mrn svnr svnummer steuernummer codicefiscale снилс 身份证号
+    emailaddress name names fullname firstname lastname surname forename givenname familyname middlename
+    username nickname prenom vorname nachname familienname nombre nombres apellido apellidos cognome
+    sobrenome voornaam achternaam nazwisko address adresse indirizzo endereco direccion hausnummer
+    kontonummer ipaddress deviceid licenseplate имя фамилия отчество адрес 姓名 氏名 名前 電話番号 手机号
+    住所 地址
+    age edad idade leeftijd lebensalter birthdate birthyear dob yob geburtsdatum geburtsjahr naissance
+    nacimiento nascita nascimento geboortedatum urodzenia sex gender geschlecht sexe sexo sesso genero
+    geslacht plec zip zipcode postcode postalcode plz postleitzahl wohnort bundesland nationality
+    nationalitaet nationalite nacionalidad citizenship ethnicity marital familienstand occupation beruf
+    latitude longitude laengengrad breitengrad height groesse возраст пол рождения индекс 年龄 性别
+    出生日期 邮编 年齢 性別 生年月日 郵便番号
+    icd icd10 icd9 salary income gehalt einkommen salaire revenu revenus sueldo salario ingresos stipendio
+    reddito inkomen salaris dochod cost costs kosten amount betrag montant importe importo gpa зарплата
+    доход 工资 收入 金额 給与 収入 金額
+    datum dateofbirth fecha timestamp datetime 日期 日付
+    anzahl count duration fare length percentage quantity qty width
+    """
+)
+# What as the last word of several makes them a name: visit_date, room no, education_num.
+ENDINGS = _words(
+    """
+    id ids uid uuid no nr num nbr number nummer code date datum timestamp datetime name count length width
+    latitude longitude
+    """
+)
+# What stands between the words of a name.
+JOINERS = _words(
+    """
+    of in per by for at to on the and a from since until avg mean min max
+    de du des la le les del der die das den von vom zum zur im am pro je par por di da do van het und et y
+    cm mm km kg mg ml eur euro usd gbp chf pct
     """
 )

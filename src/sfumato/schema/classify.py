@@ -14,7 +14,7 @@ __all__ = ["ROLES", "Role", "role_of", "type_of", "units_of", "words_of"]
 Role: TypeAlias = Literal["identifier", "quasi-identifier", "sensitive", "plain"]
 ROLES: tuple[Role, ...] = ("identifier", "quasi-identifier", "sensitive", "plain")
 
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l"})
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "å": "aa"})
 _TYPES = {
     "integer": "int",
     "float": "float",

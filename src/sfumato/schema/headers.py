@@ -1,8 +1,9 @@
 """Whether a line is sure to hold the names of columns: by its own words alone, and in doubt not.
 
 The first line of a CSV file without a header is a row. Were it taken for names, somebody's values would stand
-in a file that others read. So a line must show that it holds names: cells that look like them, and in most of
-them a word that tables are known to have as a name and hardly ever as a value.
+in a file that others read. So a line must show that it holds names: every cell looks like one, and half of
+them have a word that tables are known to have as a name and hardly ever as a value. Disease, ward, price and
+street are not such words: people are ill, lie in wards, and are called Price.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ _LONGEST, _MOST_WORDS = 48, 6
 _NAME = re.compile(r"[^\W\d][\w .,:;/()%#&+°§$€£'’\[\]-]*")
 _DATE = re.compile(r"\d{1,4}[-./ ]\d{1,2}[-./ ]\d{1,4}")
 _LONG_NUMBER = re.compile(r"\d{5}")
-_NUMBERED = re.compile(r"\s\d")  # as in an address
 _TOKEN = re.compile(r"[\w-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*")  # of several words: visit_date, visitDate, VisitID
+_SHORTEST = 3  # a shorter word alone may be the code of a country, a language or a state: ID, no, is
+_GERMAN = ("datum", "nummer")  # as in Aufnahmedatum
 _KNOWN = (
-    names.IDS
+    names.PEOPLE
+    | names.IDS
     | names.NUMBERS
     | names.OWN_NUMBERS
     | names.IDENTIFIERS
@@ -32,8 +36,11 @@ _KNOWN = (
     | names.PERIODS
     | names.MEASURED
     | names.DAYS
+    | names.TRUTHS
     | names.HEADINGS
-) - names.VALUES
+    | names.SURE
+)
+_NUMBERED = names.PEOPLE | names.IDENTIFIERS | names.OWN_NUMBERS  # customer no is a number, smoker no a value
 
 
 def doubt_about(cells: Sequence[str]) -> str | None:
@@ -57,9 +64,11 @@ def doubt_about(cells: Sequence[str]) -> str | None:
     known = [_is_known(cell) for cell in written]
     if len({cell.casefold() for cell in written}) < len(written) and not all(known):
         return "two cells of it are the same"
-    if 2 * sum(known) <= len(known) or any(
-        not (is_known or _TOKEN.fullmatch(cell)) for cell, is_known in zip(written, known, strict=True)
-    ):
+    sure = [cell for cell in written if _is_sure(cell)]
+    # A sure word may be somebody's after all (an income may be salary, a language id); two of them are not.
+    enough = len({cell.casefold() for cell in sure}) > 1 or (all(known) and any(map(_ends_like_a_name, sure)))
+    named = all(is_known or _TOKEN.fullmatch(cell) for cell, is_known in zip(written, known, strict=True))
+    if not named or not enough or 2 * len(sure) < len(written):
         return "too few of its words are usual names of columns"
     return None
 
@@ -94,8 +103,34 @@ def _is_long(cell: str) -> bool:
 
 
 def _is_known(cell: str) -> bool:
+    """Whether each of its words is one that names of columns have, or stands between such words."""
     words = words_of(cell)
-    if _NUMBERED.search(cell):
-        return False
-    parts = {*words, "".join(words)}
-    return bool(parts & _KNOWN) or any(word.endswith("id") and word[:-2] in names.PEOPLE for word in words)
+    if len(words) == 1 and words[0].isascii() and len(words[0]) < _SHORTEST:
+        return words[0] in names.SURE and not cell.isupper()
+    if "".join(words) in _KNOWN or _is_id_of_people(words):
+        return True
+    return not _KNOWN.isdisjoint(words) and all(word in _KNOWN or word in names.JOINERS for word in words)
+
+
+def _is_sure(cell: str) -> bool:
+    """Whether it is hardly ever a value: known words with a sure one, or an identifier with a usual end."""
+    words = words_of(cell)
+    if not _is_known(cell):
+        return _ends_like_a_name(cell) and bool(_IDENTIFIER.fullmatch(cell))
+    return _ends_like_a_name(cell) or not names.SURE.isdisjoint((*words, "".join(words)))
+
+
+def _ends_like_a_name(cell: str) -> bool:
+    """Whether the last of several words tells the kind, as in visit_date and userid, not in up-to-date."""
+    words = words_of(cell)
+    if len(words) < 2:
+        return _is_id_of_people(words) or any(
+            word.endswith(_GERMAN) and word not in _GERMAN for word in words
+        )
+    if words[-1] == "no":
+        return words[-2] in _NUMBERED
+    return words[-1] in names.ENDINGS and words[-2] not in names.JOINERS
+
+
+def _is_id_of_people(words: Sequence[str]) -> bool:
+    return len(words) == 1 and words[0].endswith("id") and words[0][:-2] in names.PEOPLE
