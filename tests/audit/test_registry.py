@@ -66,13 +66,16 @@ def test_five_percent_are_caught_with_a_million_samples_and_the_honest_one_is_cl
 
 
 def test_no_registered_claim_is_called_broken():
+    # Choices are bought again for each sample: one of each kind here, all of them in the long run.
+    bought = {"choice: most common", "choice: first above", "profile"}
+    names = [each.name for each in subjects() if each.name in bought or not each.name.startswith("choice: ")]
     with seeded("all"):
-        audit = run(samples=500, confidence=1 - 1e-6)
+        audit = run(names, samples=500, confidence=1 - 1e-6)
     assert audit.broken == ()
     kinds = {finding.kind for finding in audit}
     assert kinds == {"mechanism", "client", "game", "query", "floats"}
-    assert len(audit) > len(subjects())  # low bits beside
-    assert {finding.name for finding in audit} == {subject.name for subject in subjects()}
+    assert len(audit) > len(names)  # low bits beside
+    assert {finding.name for finding in audit} == set(names)
 
 
 @pytest.mark.stats
