@@ -19,7 +19,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, col
 from sfumato.plan.intervals.forms import Blend, Floats, quotient
 from sfumato.plan.intervals.noise import Noise
 
-__all__ = ["Affine", "Box", "Solver", "plain", "times"]
+__all__ = ["TOTAL", "Affine", "Box", "Solver", "plain", "times"]
 
 Box: TypeAlias = tuple[Floats, Floats]
 """Lower and upper ends, one a row; infinite where nothing is known, NaN where there is no value at all."""
@@ -261,18 +261,19 @@ class Solver:
         return low, high
 
 
-_TOTAL = _MONOTONE - {"to_integer"} | {"add", "subtract", "multiply", "negate", "abs"}
+TOTAL = _MONOTONE - {"to_integer"} | {"add", "subtract", "multiply", "negate", "abs"}
+"""Functions that are NULL only where an argument is."""
 
 
 def _present(expression: Expression) -> bool:
-    """Whether it is surely not NULL, before noise and after: keys and aggregates never are."""
+    """Whether it is surely not NULL, before noise and after: no key or aggregate is, a total may be."""
     if isinstance(expression, Literal):
         return expression.value is not None
     if isinstance(expression, Column):
-        return True
+        return expression.name[0] != "w"
     if expression.function == "divide" and isinstance(expression.arguments[1], Literal):
         return bool(expression.arguments[1].value) and _present(expression.arguments[0])
-    return expression.function in _TOTAL and all(map(_present, expression.arguments))
+    return expression.function in TOTAL and all(map(_present, expression.arguments))
 
 
 def plain(expression: Expression) -> Expression:

@@ -3,6 +3,7 @@
 Where each of m groups has an interval that fails with probability at most risk/m, all of them hold at once
 with probability at least 1 − risk (Bonferroni): then a total lies between the sums of their ends, and a group
 is behind those whose intervals lie wholly before its own, and before those whose intervals lie wholly behind.
+A group that is NULL by its keys is left out or last; one that may be NULL by noise is covered both ways.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.answers.boxes import Box, Solver
+from sfumato.plan.answers.nulls import Nulls, Rows, guards, nulls
 from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.tree import Expression, columns_of
 from sfumato.plan.intervals.forms import Floats
@@ -66,15 +68,18 @@ class Groups:
         assert self.solver is not None
         window, size = self.windows[place], len(next(iter(self.results.values())))
         share = risk / max(1, size)  # of all groups: those that HAVING leaves are chosen by their noise
-        ends = ends_over(window, self.solver.interval(window.value, share), self._labels(window, size))
-        return ends[0][self.places], ends[1][self.places]
+        if guards(self.solver, window.value):
+            share /= 2  # one half for the values, one for which of them are NULL
+        ends, missing = self.solver.interval(window.value, share), nulls(self.solver, window.value, share)
+        low, high = ends_over(window, ends, missing, self._labels(window, size))
+        return low[self.places], high[self.places]
 
     def names(self, place: int) -> set[str]:
         """The keys and aggregates that one of them looks at."""
         return {name for one in self.windows[place].expressions for name in columns_of(one)}
 
     def _labels(self, window: Over, size: int) -> list[Any]:
-        columns = [over_rows(one, self.results, size)[self.held] for one in window.partition]
+        columns = [over_rows(one, self.results, size)[self.held].tolist() for one in window.partition]
         return list(zip(*columns, strict=True)) if columns else [()] * len(self.held)
 
 
@@ -108,17 +113,29 @@ def values_over(window: Over, values: Floats, labels: Sequence[Any]) -> Floats:
     return given
 
 
-def ends_over(window: Over, ends: Box, labels: Sequence[Any]) -> Box:
-    """The interval of the window function on every group, where all of these intervals hold."""
-    low, high = (np.empty(len(labels)) for _ in range(2))
+def ends_over(window: Over, ends: Box, missing: Nulls, labels: Sequence[Any]) -> Box:
+    """The interval of the window function on every group, where all of these intervals hold.
+
+    Args:
+        window: Which one.
+        ends: Where the values are that are not NULL; NaN where nothing is known.
+        missing: Which of them are surely NULL, and which may be.
+        labels: The partition of each group.
+    """
+    size = len(labels)
+    gone, perhaps = missing
+    bottom, top = (np.broadcast_to(end, (size,)) for end in ends)
+    unknown = np.isnan(bottom) | np.isnan(top)
+    bottom, top = np.where(unknown, -np.inf, bottom), np.where(unknown, np.inf, top)
+    low, high = np.empty(size), np.empty(size)
     for rows in _partitions(labels):
-        least, most = (np.broadcast_to(end, (len(labels),))[rows] for end in ends)
+        least, most = bottom[rows], top[rows]
         if window.function == "sum":
-            low[rows], high[rows] = least.sum(), most.sum()
+            low[rows], high[rows] = _total(least, most, gone[rows], perhaps[rows])
             continue
-        unknown = np.isnan(least) | np.isnan(most)
         first, last = (-most, -least) if window.descending else (least, most)
-        first, last = np.where(unknown, -np.inf, first), np.where(unknown, np.inf, last)
+        # NULL comes last, as in ORDER BY.
+        first, last = np.where(gone[rows], np.inf, first), np.where(perhaps[rows], np.inf, last)
         ahead = (last[None, :] < first[:, None]).sum(axis=1)
         behind = (first[None, :] > last[:, None]).sum(axis=1)
         lower, upper = 1.0 + ahead, float(len(rows)) - behind
@@ -128,6 +145,16 @@ def ends_over(window: Over, ends: Box, labels: Sequence[Any]) -> Box:
             lower, upper = (_tile(place, len(rows), window.parts) for place in (lower, upper))
         low[rows], high[rows] = lower, upper
     return low, high
+
+
+def _total(least: Floats, most: Floats, gone: Rows, perhaps: Rows) -> tuple[float, float]:
+    """Where the sum is: what may be NULL may add nothing, and so may what could be beyond floats."""
+    if gone.all():
+        return np.nan, np.nan
+    perhaps = perhaps | np.isinf(least) | np.isinf(most)
+    low = np.where(perhaps, np.minimum(least, 0.0), least)[~gone].sum()
+    high = np.where(perhaps, np.maximum(most, 0.0), most)[~gone].sum()
+    return float(low), float(high)
 
 
 def _partitions(labels: Sequence[Any]) -> list[NDArray[np.int64]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sfumato.plan.expressions.tree import Expression
+from sfumato.plan.expressions.tree import Expression, columns_of
 from sfumato.plan.questions.over import Over
 from sfumato.sql.refusals import refuse
 
@@ -30,11 +30,16 @@ def read_over(node: exp.Window, expression: Callable[[exp.Expr], Expression]) ->
         expression: Gives a tree as an expression over keys and aggregates.
 
     Raises:
-        QueryRefused: if it has a frame, several orders or none where it needs one.
+        QueryRefused: if it has a frame, several orders or none where it needs one, or parts by aggregates.
     """
     extra = [name for name, value in node.args.items() if value and name not in _READ]
     items = node.args["order"].expressions if node.args.get("order") is not None else []
     partition = tuple(expression(tree) for tree in node.args.get("partition_by") or ())
+    if any(name[0] not in "kg" for one in partition for name in columns_of(one)):
+        raise refuse(
+            "Released groups are parted by keys: noise would decide which groups an aggregate puts together.",
+            "Name in PARTITION BY only what GROUP BY names.",
+        )
     if isinstance(node.this, exp.Sum):
         if extra or items or isinstance(node.this.this, exp.Distinct):
             raise refuse(
