@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -188,6 +188,38 @@ class Account:
             adjacency=later.adjacency,
         )
 
+    def refuse_several(self, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None) -> None:
+        """Refuses losses that could not all be admitted, one after the other; changes nothing.
+
+        Args:
+            losses: in their order, each with whether the dataset pays for it, too; otherwise it is another's
+                answer, which only counts toward the analyst's limit.
+            analyst: who asks, in a spelling on record.
+
+        Raises:
+            AccessDenied: if the budget is closed or the analyst revoked.
+            BudgetExceeded: if they do not fit.
+        """
+        self.refuse_closed(analyst)
+        seat = self.seat(analyst)
+        paid = [loss for loss, pays in losses if pays]
+        gates = [(f"the budget of {self.name!r}", self.cap, self.totals, paid)]
+        if seat.limit is not None:
+            whose = f"the limit of {analyst!r} on {self.name!r}"
+            gates.append((whose, seat.limit, seat.totals(self.cap), [loss for loss, _ in losses]))
+        for whose, budget, spent, asked in gates:
+            gate = budget.filter(spent, self.adjacency)
+            prices = [budget.totals(gate.price(loss)) for loss in asked]
+            try:
+                for loss in asked:
+                    self.refuse_others(loss)
+                    gate = gate.after(loss)
+            except BudgetExceeded:
+                price = tuple(sum(parts, Fraction(0)) for parts in zip(*prices, strict=True))
+                if budget is seat.limit and not losses[-1][1]:
+                    raise self._beyond(seat, price) from None
+                raise _exceeded(whose, budget, price, spent) from None
+
     def counted(self, loss: PrivacyLoss, analyst: str) -> tuple[Totals, Totals]:
         """What another's answer counts for this analyst, and their sums with it.
 
@@ -196,12 +228,15 @@ class Account:
         """
         seat, price = self.seat(analyst), self.cap.totals(self.cap.filter().price(loss))
         if not self._within_limit(seat, loss):
-            raise BudgetExceeded(
-                "Somebody else's answer to this question is on record, and reading it counts toward your own "
-                f"limit on {self.name!r}: {_parts(seat.limit, price, seat.totals(self.cap))}. Nothing was "
-                "spent; ask the steward for a larger limit, or to give this answer to all."
-            )
+            raise self._beyond(seat, price)
         return price, self._with(analyst, price)
+
+    def _beyond(self, seat: Seat, price: Totals) -> BudgetExceeded:
+        return BudgetExceeded(
+            "Somebody else's answer to this question is on record, and reading it counts toward your own "
+            f"limit on {self.name!r}: {_parts(seat.limit, price, seat.totals(self.cap))}. Nothing was "
+            "spent; ask the steward for a larger limit, or to give this answer to all."
+        )
 
     def _within_limit(self, seat: Seat, loss: PrivacyLoss) -> bool:
         if seat.limit is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
@@ -276,6 +276,30 @@ class Counter:
         if resumable:
             return granted(Receipt.of(draft.rows[0]), (), blocks=self._blocks)
         return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
+
+    def refuse_several(
+        self, dataset: str, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None = None
+    ) -> None:
+        """Refuses losses that the gates would not all admit in a row; debits and counts nothing.
+
+        For what pays more than once: so that no part of it is paid where the rest would be refused. It keeps
+        nothing back: what others spend meanwhile can still be in the way.
+
+        Args:
+            dataset: its name.
+            losses: in their order, each with whether the dataset pays for it, too, as `debit` does; otherwise
+                it is another's answer, as `count_read` takes it.
+            analyst: who asks; None is the counter's own analyst.
+
+        Raises:
+            BudgetExceeded: if they do not fit.
+            AccessDenied: if the budget is closed or the analyst revoked.
+            UnsupportedLoss: if one is not for these neighbours, or has nothing that this budget adds up.
+        """
+        payer = self.whose(analyst)
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            account.refuse_several(losses, analyst_of(payer, account))
 
     def record(self, right: Right, payload: bytes) -> None:
         """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""

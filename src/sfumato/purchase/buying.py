@@ -8,10 +8,20 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Counter, Dataset, Memo, Receipt, Right
+from sfumato.ledger import Budget, Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 
-__all__ = ["Bought", "Purchase", "buy", "check_access", "known", "on_record"]
+__all__ = [
+    "Bought",
+    "Purchase",
+    "buy",
+    "check_access",
+    "is_no_dearer",
+    "known",
+    "offers_of",
+    "on_record",
+    "summed",
+]
 
 T = TypeVar("T")
 
@@ -56,6 +66,7 @@ class Purchase(Generic[T]):
         resumable: Whether `answer` takes blocks of what was paid (`right.block`), each with its own reads:
             then a fit whose process died is gone on with, for what it has not taken yet.
         known: The dataset as it was when this was priced: a debit is refused if it was declared anew since.
+        takes: Whether an answer of somebody else's, which would count what it cost them, will do.
 
     Privacy:
         Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
@@ -75,6 +86,21 @@ class Purchase(Generic[T]):
     check: Callable[[], None] = lambda: None
     resumable: bool = False
     known: Dataset | None = None
+    takes: Callable[[Receipt], bool] = lambda _: True
+
+
+def is_no_dearer(budget: Budget, paid: Receipt, loss: PrivacyLoss) -> bool:
+    """Whether what a debit cost is no more than this loss, in everything that the budget adds up."""
+    if paid.loss is None:
+        return False
+    theirs, own = (budget.totals(budget.filter().price(each)) for each in (paid.loss, loss))
+    return all(a <= b for a, b in zip(theirs, own, strict=True))
+
+
+def summed(*counts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """What several answers of others count together: unit → amount."""
+    units = dict.fromkeys(unit for each in counts for unit in each)
+    return {unit: sum((each.get(unit, Fraction(0)) for each in counts), Fraction(0)) for unit in units}
 
 
 def check_access(ledger: Counter, dataset: str, analyst: str | None = None) -> None:
@@ -99,13 +125,13 @@ def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> B
 
 def on_record(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bought[T] | None:
     """The answer on record that will do, whoever paid for it: to plan with, not to be shown or counted."""
-    return known(ledger, wanted, analyst) or wanted.choose(iter(_offers(ledger, wanted, analyst)))
+    return known(ledger, wanted, analyst) or wanted.choose(iter(offers_of(ledger, wanted, analyst)))
 
 
-def _offers(ledger: Counter, wanted: Purchase[T], analyst: str | None) -> list[Bought[T]]:
+def offers_of(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> list[Bought[T]]:
     """The answers that others have paid for, and that do not count for this reader yet."""
     kept = ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=True)
-    return [Bought(wanted.read_back(payload), paid, True) for paid, payload in kept]
+    return [Bought(wanted.read_back(payload), paid, True) for paid, payload in kept if wanted.takes(paid)]
 
 
 def _recalled(
@@ -115,7 +141,7 @@ def _recalled(
     bought, beyond = known(ledger, wanted, analyst), None
     if bought is not None:
         return bought, None
-    offers = _offers(ledger, wanted, analyst)
+    offers = offers_of(ledger, wanted, analyst)
     while (bought := wanted.choose(iter(offers))) is not None:
         try:
             return replace(bought, counted=ledger.count_read(bought.receipt, analyst)), None

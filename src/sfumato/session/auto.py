@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from sfumato.errors import QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import Laplace
 from sfumato.plan.expressions.written import written
@@ -29,13 +30,21 @@ from sfumato.plan.questions.unbounded import (
     sizes_of,
     with_groups,
 )
-from sfumato.purchase import Bought, Purchase, known, on_record
+from sfumato.purchase import Bought, Purchase, is_no_dearer, known, on_record, summed
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
     from sfumato.session.session import Session
 
-__all__ = ["SHARE", "Bounds", "buy_bounds", "known_bounds", "others_know_bounds"]
+__all__ = [
+    "SHARE",
+    "Bounds",
+    "bounds_on_record",
+    "buy_bounds",
+    "known_bounds",
+    "refuse_unpayable",
+    "wanted_for_bounds",
+]
 
 Find: TypeAlias = "Callable[[Session, Purchase[Answer]], Bought[Answer] | None]"
 
@@ -54,11 +63,13 @@ class Bounds:
         plan: With bounds for each aggregate.
         spent: What was paid for them now; 0 where the ledger had them.
         notes: What was found, in words.
+        counted: What of the reader's limit they count now, since somebody else has paid: unit → amount.
     """
 
     plan: Plan
     spent: Fraction
     notes: tuple[str, ...]
+    counted: Mapping[str, Fraction]
 
 
 def known_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds | None:
@@ -66,9 +77,18 @@ def known_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds | No
     return _bounds(session, plan, epsilon, _known)
 
 
-def others_know_bounds(session: Session, plan: Plan, epsilon: Fraction) -> bool:
-    """Whether all bounds that are needed are on record, some of them paid for by others; tells none."""
-    return _bounds(session, plan, epsilon, _on_record) is not None
+def bounds_on_record(session: Session, plan: Plan, epsilon: Fraction) -> Bounds | None:
+    """The plan with bounds that are all on record, some of them paid for by others: to plan with alone."""
+    return _bounds(session, plan, epsilon, _on_record)
+
+
+def wanted_for_bounds(session: Session, plan: Plan, epsilon: Fraction) -> list[Purchase[Answer]]:
+    """What is bought for the bounds of a plan, in its order, with a part of this price."""
+    report, rows = plan.report, plan.rows
+    counted = groups_of(report, rows)
+    distinct = dict.fromkeys(call.argument for call in plan.unbounded if call.argument is not None)
+    questions = [*([] if counted is None else [counted]), *(sizes_of(each, rows) for each in distinct)]
+    return [_purchase(session, report, question, epsilon * SHARE / len(questions)) for question in questions]
 
 
 def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
@@ -84,35 +104,50 @@ def buy_bounds(session: Session, plan: Plan, epsilon: Fraction) -> Bounds:
     return bounds
 
 
+def refuse_unpayable(session: Session, plan: Plan) -> None:
+    """Refuse to find bounds where the budget's accountant cannot add up what that costs.
+
+    Raises:
+        QueryRefused: with the way round it.
+    """
+    needed = plan.unbounded or groups_of(plan.report, plan.rows) is not None
+    if needed and session.dataset_of(plan.report).budget.accountant == "gaussian":
+        raise QueryRefused(
+            "A budget kept by gaussian cannot pay for bounds: they are found with Laplace noise.",
+            "Declare the bounds, or have the budget opened as zcdp.",
+        )
+
+
 def _bounds(session: Session, plan: Plan, epsilon: Fraction, find: Find) -> Bounds | None:
     report, rows, calls = plan.report, plan.rows, plan.unbounded
     if find is not _bought and not session.balance(session.dataset_of(report).name).open:
         return None  # who may no longer ask sees nothing of what was bought before
     arguments = {call: call.argument for call in calls if call.argument is not None}
     distinct = list(dict.fromkeys(arguments.values()))
-    counted = groups_of(report, rows)
-    parts = len(distinct) + (counted is not None)
-    spent, notes = Fraction(0), []
-    if counted is not None:
-        bought = find(session, _purchase(session, report, counted, epsilon * SHARE / parts))
+    wanted = wanted_for_bounds(session, plan, epsilon)
+    spent, notes, counts = Fraction(0), list[str](), list[Mapping[str, Fraction]]()
+    if len(wanted) > len(distinct):
+        bought = find(session, wanted.pop(0))
         if bought is None:
             return None
-        answer, part = bought.answer, Fraction(0) if bought.free else epsilon * SHARE / parts
-        spent += part
+        answer = bought.answer
+        spent += Fraction(0) if bought.free else answer.epsilon
         notes += _counted(bought)
+        counts.append(bought.counted)
         left = float(epsilon * (1 - SHARE)) / len(report.child.aggregates)
         many = choose_groups(np.asarray(answer.noisy[0]), answer.noises[0].scale, epsilon=left)
         many = min(many, _MOST_ROWS // rows_in_group(rows.unit))
         report = with_groups(report, many)
         notes.append(f"Each {rows.owner} counts in at most {many} groups, chosen from a noisy histogram.")
     chosen: dict[AggregateCall, tuple[Fraction, Fraction]] = {}
-    for argument in distinct:
-        bought = find(session, _purchase(session, report, sizes_of(argument, rows), epsilon * SHARE / parts))
+    for argument, purchase in zip(distinct, wanted, strict=True):
+        bought = find(session, purchase)
         if bought is None:
             return None
-        answer, part = bought.answer, Fraction(0) if bought.free else epsilon * SHARE / parts
-        spent += part
+        answer = bought.answer
+        spent += Fraction(0) if bought.free else answer.epsilon
         notes += _counted(bought)
+        counts.append(bought.counted)
         histogram, scale = np.asarray(answer.noisy[0]), answer.noises[0].scale
         for aggregate in (call for call in calls if arguments[call] == argument):
             weight = float(rows.unit.max_rows) if rows.unit.column is not None else 1.0
@@ -134,7 +169,8 @@ def _bounds(session: Session, plan: Plan, epsilon: Fraction, find: Find) -> Boun
                 f"{touched.share:.1%} of the rows lie outside ({touched.low:.1%} to {touched.high:.1%} at "
                 "0.95 confidence) and are clamped."
             )
-    return Bounds(replace(plan, report=bounded(report, chosen)), spent, tuple(dict.fromkeys(notes)))
+    plan = replace(plan, report=bounded(report, chosen))
+    return Bounds(plan, spent, tuple(dict.fromkeys(notes)), summed(*counts))
 
 
 def _measurable(
@@ -185,8 +221,9 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         noise = replace(Noise.of(mechanism, tool.unit), rounding=0.0)
         return Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
 
+    dataset = session.dataset_of(report)
     return Purchase(
-        dataset=session.dataset_of(report).name,
+        dataset=dataset.name,
         loss=mechanism.loss,
         fingerprint=question.fingerprint,
         memo=Memo(
@@ -202,4 +239,5 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         read_back=Answer.from_bytes,
         choose=lambda kept: min(kept, key=lambda bought: bought.answer.noises[0].scale, default=None),
         check=lambda: session.vault.check((question,)),
+        takes=lambda paid: is_no_dearer(dataset.budget, paid, mechanism.loss),
     )

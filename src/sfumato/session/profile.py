@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.ledger import Memo, Right
-from sfumato.loss import compose
+from sfumato.ledger import Budget, Memo, Right
+from sfumato.loss import GaussianLoss, PrivacyLoss, compose
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
-from sfumato.plan.prices.price import AnyNoise, instruments
+from sfumato.plan.prices.price import AnyNoise, instruments, whole_price
+from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact
 from sfumato.plan.questions.aggregates import statistic
@@ -27,7 +28,7 @@ from sfumato.plan.questions.nodes import Measured, Scan
 from sfumato.plan.questions.profile import Profile, profile_question, profiled
 from sfumato.plan.questions.relations import Rows, rows_of
 from sfumato.plan.questions.sensitivity import is_exchange
-from sfumato.purchase import Purchase
+from sfumato.purchase import Forecast, Purchase, is_no_dearer, on_record
 from sfumato.schema import PrivateTable
 from sfumato.session.payload import Answer
 
@@ -57,6 +58,7 @@ class Limits:
         first: What a profile would take of it, where one is to be bought.
         told: What was chosen, in words.
         table: Whose profile it is; None: of none.
+        counted: What of the reader's limit it counts now, since somebody else has paid: unit → amount.
     """
 
     plan: Plan
@@ -66,12 +68,19 @@ class Limits:
     first: Fraction = Fraction(0)
     told: tuple[str, ...] = ()
     table: PrivateTable | None = None
+    counted: Mapping[str, Fraction] = field(default_factory=dict)
+
+    def foreseen(self, session: Session, due: Forecast) -> Plan | None:
+        """The plan once the profile is bought, which is expected; None: a new profile will decide on it."""
+        assert self.table is not None
+        found = due.expect(profile_purchase(session, self.table, self.first))
+        if found is not None:
+            return _limited(self.plan, self.terms, self.table, _profile(self.table, found.answer))[0]
+        return None if _chooses(self.plan, self.table) else self.plan
 
     def left_open(self, quote: Quote) -> Quote:
         """The quote without the errors that follow from a limit which is still to be chosen."""
-        if not self.first or self.table is None or not self.table.unit.auto:
-            return quote
-        if self.plan.report.child.limits != (None, None):
+        if not self.first or self.table is None or not _chooses(self.plan, self.table):
             return quote
         rows = f"as many rows of each {self.plan.rows.owner} counted as the profile chooses"
         columns = tuple(
@@ -106,7 +115,14 @@ class Limits:
             paid = f"There was {what} on record" + (
                 f": {figures} counts toward your limit." if figures else "."
             )
-        return replace(self, plan=plan, profile=profile, first=Fraction(0), told=(*chosen, paid))
+        return replace(
+            self,
+            plan=plan,
+            profile=profile,
+            first=Fraction(0),
+            told=(*chosen, paid),
+            counted=bought.counted,
+        )
 
 
 def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
@@ -142,7 +158,9 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
             f"A profile of how many rows each {plan.rows.owner} has would be bought first, once for all "
             "questions about the table; limits that are left to it are chosen then, and errors follow."
         )
-        return Limits(plan, rest, None, terms.epsilon, terms.epsilon * SHARE, (first,), table)
+        price = terms.epsilon * SHARE
+        others = _counts(session, profile_purchase(session, table, price))
+        return Limits(plan, rest, None, terms.epsilon, price, (first, *others), table)
     limited, told = _limited(plan, rest, table, profile)
     return Limits(limited, terms, profile, terms.epsilon, told=told, table=table)
 
@@ -152,7 +170,7 @@ def _limited(
 ) -> tuple[Plan, tuple[str, ...]]:
     """The plan with the limit that the profile chooses, where the declaration and the question leave it."""
     node = plan.report.child
-    if not table.unit.auto or profile is None or node.limits != (None, None):
+    if profile is None or not _chooses(plan, table):
         return plan, ()
     groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
     if terms.epsilon is not None:
@@ -175,6 +193,21 @@ def _counts_rows(plan: Plan) -> bool:
     columns = plan.rows.where(node.predicate)
     calls = [call for call in node.aggregates if call not in plan.unbounded]
     return any(math.isfinite(statistic(call.function).cut(call, columns).row[1]) for call in calls)
+
+
+def _chooses(plan: Plan, table: PrivateTable) -> bool:
+    """Whether a limit is left to the profile."""
+    return table.unit.auto and plan.report.child.limits == (None, None)
+
+
+def _counts(session: Session, wanted: Purchase[Answer]) -> tuple[str, ...]:
+    """What to say of a profile that somebody else has bought and that would be taken."""
+    if not session.ledger.is_open(wanted.dataset):
+        return ()
+    found = on_record(session.ledger, wanted)
+    price = {} if found is None else found.receipt.price or {}
+    figures = ", ".join(f"{unit} {exact(part)}" for unit, part in price.items() if part)
+    return (f"Somebody else has bought one: {figures} would count toward your limit.",) if figures else ()
 
 
 def _table_of(session: Session, rows: Rows) -> PrivateTable | None:
@@ -229,32 +262,41 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
     Privacy:
         Claim: carries the loss of its noise. A unit is in one cell (`plan.questions.profile`), so that both
         measurements have the sensitivities of a histogram, of 1 and of 2**30; each has its part of ε, and
-        what is made of their noisy answers is post-processing.
+        what is made of their noisy answers is post-processing. Under accountants that add up ρ the noise is
+        Gaussian, of the ρ of ε and a hundredth of the budget's δ: the parts of ρ add up (`GaussianLoss`).
     """
     question = _question(session, table)
-    portions = (epsilon * _UNITS, epsilon * (1 - _UNITS))
+    dataset = session.dataset_with(table)
+    law, delta = _noise_for(dataset.budget)
+    whole = whole_price(law, epsilon, delta)
+    portions = (whole * _UNITS, whole * (1 - _UNITS))
     tools = instruments(question)
     mechanisms: tuple[AnyNoise, ...] = tuple(
-        tool.mechanism("laplace", portion) for tool, portion in zip(tools, portions, strict=True)
+        tool.mechanism(law, portion) for tool, portion in zip(tools, portions, strict=True)
     )
+    loss: PrivacyLoss
+    if law == "gaussian":
+        loss = GaussianLoss(whole, (epsilon, delta))
+    else:
+        loss = compose([mechanism.loss for mechanism in mechanisms])
     noises = tuple(Noise.of(mechanism) for mechanism in mechanisms)
 
     def answer(right: Right) -> Answer:
         exact = session.vault.read((question,), right).columns
         noisy = tuple(_drawn(values, mechanism) for values, mechanism in zip(exact, mechanisms, strict=True))
         del exact
-        return Answer(noisy, noises, epsilon, Fraction(0), "laplace")
+        return Answer(noisy, noises, epsilon, delta, law)
 
     return Purchase(
-        dataset=session.dataset_with(table).name,
-        loss=compose([mechanism.loss for mechanism in mechanisms]),
+        dataset=dataset.name,
+        loss=loss,
         fingerprint=question.fingerprint,
         memo=Memo(
             "profile",
             f"how many rows units of {table.name} have",
             epsilon,
-            Fraction(0),
-            "laplace",
+            delta,
+            law,
             table.name,
         ),
         answer=answer,
@@ -266,7 +308,15 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
             default=None,
         ),
         check=lambda: session.vault.check((question,)),
+        takes=lambda paid: is_no_dearer(dataset.budget, paid, loss),
     )
+
+
+def _noise_for(budget: Budget) -> tuple[Mechanics, Fraction]:
+    """The law that a budget is charged least for, and the delta that calibrates it."""
+    if budget.accountant == "basic" or not budget.delta:
+        return "laplace", Fraction(0)
+    return "gaussian", Fraction(budget.delta) / 100
 
 
 def _drawn(values: list[int], mechanism: AnyNoise) -> NDArray[Any]:

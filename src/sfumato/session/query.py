@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import GaussianSelection
 from sfumato.numeric.exact import Rational
@@ -22,12 +22,20 @@ from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.plan.shaping import first, keep, put_in_order
-from sfumato.purchase import Bought, Purchase, check_access
+from sfumato.purchase import Bought, Forecast, Purchase, summed
 from sfumato.render import is_text
-from sfumato.session.auto import SHARE, Bounds, buy_bounds, known_bounds, others_know_bounds
+from sfumato.session.auto import (
+    SHARE,
+    Bounds,
+    bounds_on_record,
+    buy_bounds,
+    known_bounds,
+    refuse_unpayable,
+    wanted_for_bounds,
+)
 from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
 from sfumato.session.payload import Answer
-from sfumato.session.profile import limits_of
+from sfumato.session.profile import Limits, limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 from sfumato.sql.asking import Asking
@@ -202,6 +210,7 @@ class Query:
         price = _price(terms)
         rest = replace(terms, epsilon=price - price * SHARE)  # spent or not: asked again, it costs the same
         if bounds is None:
+            refuse_unpayable(self._session, plan)
             assumed = bounded(plan.report, dict.fromkeys(plan.unbounded, FALLBACK))
             told = (
                 "Bounds would be bought first, and kept for later questions; the errors above are for "
@@ -211,19 +220,29 @@ class Query:
         paid = f"Epsilon {shown_exact(bounds.spent)} was paid for bounds, which are kept for later questions."
         return bounds.plan, rest, (*bounds.notes, *((paid,) if bounds.spent else ()))
 
-    def _check_affordable(self, quote: Quote, price: Fraction) -> None:
-        """Refuse before bounds are bought what could not be asked or paid for afterwards."""
-        session = self._session
-        session.vault.check(quote.recipe.questions, quote.rows)
-        dataset = session.dataset_of(quote.report).name
-        check_access(session.ledger, dataset)
-        balance = session.balance(dataset)
-        if price > balance.remaining or quote.delta > balance.remaining_delta:
-            raise BudgetExceeded(
-                f"This would cost epsilon {shown_exact(price)} with its bounds, delta "
-                f"{shown_exact(quote.delta)}; left are epsilon {float(balance.remaining):.6g}, delta "
-                f"{float(balance.remaining_delta):.6g}. Nothing was spent."
-            )
+    def _check_affordable(self, limits: Limits) -> None:
+        """Refuse what could not be paid for to its end, before the first part of it is paid or counted.
+
+        What is asked in the end may depend on what is bought before: then it is priced as a new question, by
+        a plan that stands in for it.
+        """
+        session, plan, terms = self._session, limits.plan, limits.terms
+        if not limits.first and terms.bounds is None:
+            return  # one purchase is paid or refused as a whole
+        due = Forecast(session.ledger, session.dataset_of(plan.report).name)
+        certain = True
+        if limits.first:
+            foreseen = limits.foreseen(session, due)
+            plan, certain = (plan, False) if foreseen is None else (foreseen, True)
+        if terms.bounds is not None:
+            price = _price(terms)
+            found = [due.expect(each, new=not certain) for each in wanted_for_bounds(session, plan, price)]
+            certain = certain and None not in found
+            chosen = bounds_on_record(session, plan, price) if certain else None
+            plan, terms, _ = self._with_bounds(plan, terms, chosen)
+        asked = limits.asked if terms.bounds is None else None
+        due.expect(self.purchase(self._quoted(plan, terms), asked), new=not certain)
+        due.check()
 
     def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
         session, asking = self._session, self._asking
@@ -285,23 +304,18 @@ class Query:
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
         limits = limits_of(self._session, plan, terms)
-        if limits.first and limits.asked is not None:
-            if terms.bounds is None:
-                self._check_affordable(self._quoted(limits.plan, limits.terms), limits.asked)
+        self._check_affordable(limits)
+        if limits.first:
             limits = limits.bought(self._session)
-        plan, terms, told = limits.plan, limits.terms, limits.told
+        plan, terms, told, counted = limits.plan, limits.terms, limits.told, limits.counted
         if terms.bounds is not None:
             price = _price(terms)
-            chosen = known_bounds(self._session, plan, price)
-            if chosen is None:
-                if not others_know_bounds(self._session, plan, price):
-                    self._check_affordable(self._quoted(*self._with_bounds(plan, terms, None)), price)
-                chosen = buy_bounds(self._session, plan, price)
+            chosen = known_bounds(self._session, plan, price) or buy_bounds(self._session, plan, price)
+            counted = summed(counted, chosen.counted)
             plan, terms, more = self._with_bounds(plan, terms, chosen)
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
-        asked = limits.asked if terms.bounds is None else None
-        bought = self._session.buy(self.purchase(quote, asked))
+        bought = self._session.buy(self.purchase(quote, limits.asked if terms.bounds is None else None))
         return Release(
             quote,
             bought.answer,
@@ -310,6 +324,7 @@ class Query:
             bounds=(*filter(None, (self._session.remark,)), *_meanings(quote), *told),
             profile=limits.profile,
             counted=bought.counted,
+            besides=counted,
         )
 
     def recipe(self) -> Recipe:

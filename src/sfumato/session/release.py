@@ -27,6 +27,7 @@ from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.nodes import Key
+from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.nothing import why_nothing
@@ -52,8 +53,8 @@ class Release:
         quote: What was asked and at which price it would be answered.
         receipt: What paid for it.
         free: Whether it was answered again from the ledger, at no cost.
-        counted: What of the reader's limit it counts, the first time that they read what somebody else paid
-            for: unit → amount.
+        counted: What of the reader's limit it counts, with a profile and bounds that were taken for it, the
+            first time that they read what somebody else paid for: unit → amount.
         bounds: The bounds that were bought for it, now or before, in words.
         profile: What is known about how many rows units have; None: nothing.
     """
@@ -68,10 +69,12 @@ class Release:
         bounds: tuple[str, ...] = (),
         profile: Profile | None = None,
         counted: Mapping[str, Fraction] | None = None,
+        besides: Mapping[str, Fraction] | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
         self.profile = profile
-        self.counted: Mapping[str, Fraction] = counted or {}
+        self._own: Mapping[str, Fraction] = counted or {}
+        self.counted: Mapping[str, Fraction] = summed(self._own, besides or {})
         self._answer = answer
 
     @cached_property
@@ -305,9 +308,9 @@ class Release:
     @property
     def reading(self) -> str:
         """What reading somebody else's answer counts, to go on with a sentence; empty where nothing does."""
-        if not self.counted:
+        if not self._own:
             return ""
-        figures = ", ".join(f"{unit} {shown(float(part))}" for unit, part in self.counted.items() if part)
+        figures = ", ".join(f"{unit} {shown(float(part))}" for unit, part in self._own.items() if part)
         return f", which somebody else paid for: {figures} counts toward your limit"
 
     @property

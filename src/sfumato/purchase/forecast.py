@@ -1,0 +1,71 @@
+"""`Forecast`: what several purchases in a row will debit and count, known before the first of them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sfumato.errors import BudgetExceeded
+from sfumato.ledger import Counter
+from sfumato.loss import PrivacyLoss
+from sfumato.purchase.buying import Bought, Purchase, known, offers_of
+
+__all__ = ["Forecast"]
+
+T = TypeVar("T")
+
+
+class Forecast:
+    """For an answer that is paid in steps: none is paid where a later one would be refused.
+
+    Each purchase is expected in the order in which `buy` will be called; `check` then holds all of them
+    against the gates that decide on debits and reads.
+    """
+
+    def __init__(self, ledger: Counter, dataset: str) -> None:
+        self._ledger, self._dataset = ledger, dataset
+        self._losses: list[tuple[PrivacyLoss, bool]] = []
+        self._beyond: BudgetExceeded | None = None  # why another's answer cannot be read
+
+    def expect(self, wanted: Purchase[T], *, new: bool = False) -> Bought[T] | None:
+        """The answer on record that `buy` will give for the next purchase; None: it will pay.
+
+        Args:
+            wanted: The next one.
+            new: Whether it is a stand-in for a question that is known only once earlier ones are answered: it
+                is priced as one that is not on record.
+
+        Raises:
+            AccessDenied: for a closed budget or a revoked analyst.
+        """
+        kept = None if new else known(self._ledger, wanted)
+        if kept is not None:
+            return kept
+        offers = [] if new else offers_of(self._ledger, wanted)
+        while (offer := wanted.choose(iter(offers))) is not None:
+            assert offer.receipt.loss is not None
+            step = (offer.receipt.loss, False)
+            try:
+                self._ledger.refuse_several(self._dataset, [*self._losses, step])
+            except BudgetExceeded as exceeded:
+                self._beyond = exceeded
+            else:
+                self._losses.append(step)
+                return offer
+            offers = [other for other in offers if other.receipt.number != offer.receipt.number]
+        wanted.check()
+        self._losses.append((wanted.loss, True))
+        return None
+
+    def check(self) -> None:
+        """Refuse what could not be paid for to its end.
+
+        Raises:
+            BudgetExceeded: if it does not fit; nothing was spent or counted.
+            UnsupportedLoss: if the budget cannot add up one of the losses.
+        """
+        try:
+            self._ledger.refuse_several(self._dataset, self._losses)
+        except BudgetExceeded:
+            if self._beyond is not None:
+                raise self._beyond from None
+            raise
