@@ -19,7 +19,7 @@ READS = {
     *("analyst", "balance", "datasets", "entries", "export"),
     *("is_open", "recall", "verify", "whose"),
 }
-PAYS = {"close", "count_read", "debit", "record", "register", "resume", "turn"}
+PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "turn"}
 ACTS = {
     "raise_budget": lambda steward: steward.raise_budget("visits", Budget(3), reason="more"),
     "close_budget": lambda steward: steward.close_budget("visits", reason="over"),

@@ -108,3 +108,19 @@ def test_anothers_bounds_count_no_more_than_ones_own_would_cost():
         carol = limited(steward, "carol", sf.Budget(10))
         released = carol.sql(mean).release(epsilon=1, bounds="auto", profile=False)
         assert released.counted["epsilon"] == carol.balance().spent == 1
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_noise_that_bounds_would_choose_is_left_out_where_its_delta_is_spent(left):
+    many = 80
+    rows = pa.table({"u": [i // many for i in range(300 * many)], "k": [i % many for i in range(300 * many)]})
+    rows = rows.append_column("x", pa.array([float(i % 7) for i in range(len(rows))]))
+    schema = {"k": sf.Int(0, many - 1), "x": sf.Float()}
+    table = sf.PrivateTable("t", source=rows, unit=sf.PrivacyUnit("u"), schema=schema)
+    with sf.Session(table, budget=sf.Budget(1000, DELTA)) as session:
+        if not left:
+            session.sql(COUNT).release(epsilon=1, delta=DELTA, mechanism="gaussian")
+        asked = session.sql("SELECT k, SUM(x) AS v FROM t GROUP BY k")
+        terms = {"epsilon": 20, "bounds": "auto", "bounding": "choose"}
+        assert asked.quote(**terms).mechanism == "laplace"
+        assert asked.release(**terms).quote.mechanism == ("gaussian" if left else "laplace")

@@ -56,6 +56,14 @@ class Forecast:
         self._losses.append((wanted.loss, True))
         return None
 
+    def admits(self, loss: PrivacyLoss) -> bool:
+        """Whether the last purchase would be admitted with this loss in place of its own."""
+        try:
+            self._ledger.refuse_several(self._dataset, [*self._losses[:-1], (loss, True)])
+        except BudgetExceeded:
+            return False
+        return True
+
     def check(self) -> None:
         """Refuse what could not be paid for to its end.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
+from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms import GaussianSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import no_method
@@ -220,15 +221,16 @@ class Query:
         paid = f"Epsilon {shown_exact(bounds.spent)} was paid for bounds, which are kept for later questions."
         return bounds.plan, rest, (*bounds.notes, *((paid,) if bounds.spent else ()))
 
-    def _check_affordable(self, limits: Limits) -> None:
+    def _check_affordable(self, limits: Limits) -> Limits:
         """Refuse what could not be paid for to its end, before the first part of it is paid or counted.
 
         What is asked in the end may depend on what is bought before: then it is priced as a new question, by
-        a plan that stands in for it.
+        a plan that stands in for it. Its noise is chosen then, and is not Gaussian where no delta is left for
+        that.
         """
         session, plan, terms = self._session, limits.plan, limits.terms
         if not limits.first and terms.bounds is None:
-            return  # one purchase is paid or refused as a whole
+            return limits  # one purchase is paid or refused as a whole
         due = Forecast(session.ledger, session.dataset_of(plan.report).name)
         certain = True
         if limits.first:
@@ -241,8 +243,15 @@ class Query:
             chosen = bounds_on_record(session, plan, price) if certain else None
             plan, terms, _ = self._with_bounds(plan, terms, chosen)
         asked = limits.asked if terms.bounds is None else None
-        due.expect(self.purchase(self._quoted(plan, terms), asked), new=not certain)
+        quote = self._quoted(plan, terms)
+        due.expect(self.purchase(quote, asked), new=not certain)
         due.check()
+        budget = session.dataset_of(plan.report).budget
+        most = Fraction(budget.delta) / 100 if terms.delta is None else terms.delta
+        fixed = certain or terms.mechanism is not None or budget.accountant != "basic" or most <= quote.delta
+        if fixed or due.admits(ApproximateLoss(quote.epsilon, most)):
+            return limits
+        return replace(limits, terms=replace(limits.terms, mechanism="laplace"))
 
     def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
         session, asking = self._session, self._asking
@@ -304,7 +313,7 @@ class Query:
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
         limits = limits_of(self._session, plan, terms)
-        self._check_affordable(limits)
+        limits = self._check_affordable(limits)
         if limits.first:
             limits = limits.bought(self._session)
         plan, terms, told, counted = limits.plan, limits.terms, limits.told, limits.counted
