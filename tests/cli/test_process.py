@@ -51,7 +51,7 @@ def test_a_locale_without_symbols_does_not_crash(process, hospital, locale):
     if strict:
         assert answer.out.isascii()
         assert "?" not in answer.out
-    assert process("explain", "1", env=locale).code == 0
+        assert process("explain", "1", env=locale).code == 0
 
 
 def test_a_reader_that_goes_away_is_no_crash(hospital):

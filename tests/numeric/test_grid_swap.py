@@ -257,15 +257,29 @@ def test_what_no_float_can_tell_from_0(rho: str, rate: str, epsilon: float) -> N
     assert compose.bracket_of_delta(((term,),), epsilon) == Bracket(0.0, 5e-324)
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    rho=st.floats(-2.0, 1.0).map(lambda x: 10.0**x),
-    rate=RATES.filter(lambda q: q < 0.2),
-    count=st.integers(2, 60),
-)
+SAMPLED = {
+    "rho": st.floats(-2.0, 1.0).map(lambda x: 10.0**x),
+    "rate": RATES.filter(lambda q: q < 0.2),
+    "count": st.integers(2, 60),
+}
+
+
+@settings(max_examples=5, deadline=None)
+@given(**SAMPLED)
 @example(rho=0.019, rate=1e-5, count=11)
 @example(rho=5.31, rate=1e-5, count=43)
 def test_the_total_variation_is_told_either_way(rho: float, rate: float, count: int) -> None:
+    either_way(rho, rate, count)
+
+
+@pytest.mark.stats
+@settings(max_examples=100, deadline=None)
+@given(**SAMPLED)
+def test_the_total_variation_is_told_either_way_in_the_long_run(rho: float, rate: float, count: int) -> None:
+    either_way(rho, rate, count)
+
+
+def either_way(rho: float, rate: float, count: int) -> None:
     ways = (GaussianLoss(rho).sampled(rate) * count).directions() or ()
     found = compose.delta(ways, 0.0, swapped=True)
     for way in ways:

@@ -108,12 +108,15 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
         raise InvalidParameter("The path of a ledger holds a character that no path can hold.")
     path = Path(where).absolute()
     places = _Beside(path.parent if state is None else state.absolute(), path.name)
+    # What remembers a ledger is written after it, so it is looked at first: another process may begin one.
+    anchored = places.anchor("").exists()
+    signed = places.key("").exists() and load_key(places.key("")).ledger is not None
     if not path.exists():
-        if places.anchor("").exists():
+        if anchored:
             raise LedgerTampered(
                 f"{path} is gone, but its anchor is still there: restore the latest copy of the ledger."
             )
-        if places.key("").exists() and load_key(places.key("")).ledger is not None:
+        if signed:
             raise LedgerTampered(
                 f"{path} is gone, but its key has signed it: restore the latest copy of the ledger. To begin "
                 f"a new one on purpose, with a budget of its own, move {places.key('').name} away."
@@ -144,7 +147,9 @@ def _in_postgres(address: str, folder: Path, wish: Wish) -> Opened:
     store = Postgres(address)
     try:
         known = folder / f"{store.place}.ledger"
-        if store.version() == 0 and (witness := known if known.exists() else signed_at(folder, store.place)):
+        # What remembers it is written after it, so it is looked at first: another process may begin one.
+        witness = known if known.exists() else signed_at(folder, store.place)
+        if witness and store.version() == 0:
             raise LedgerTampered(
                 f"{store.name} is gone, but {witness} remembers one: restore the latest copy of the database."
             )
