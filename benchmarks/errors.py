@@ -94,7 +94,7 @@ def released(one: sf.Session, text: str, times: int, **more: Any) -> list[pa.Tab
     declared, found = one.ledger.datasets()[0], []
     for _ in range(times):
         one.ledger = sf.Ledger.open(None)
-        one.ledger.register("visits", declared.declaration, declared.budget)
+        one._datasets = {"visits": one.ledger.register("visits", declared.declaration, declared.budget)}
         found.append(one.sql(text).release(epsilon=1, delta=DELTA, **more).table)
     return found
 

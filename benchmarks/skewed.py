@@ -106,7 +106,7 @@ def _ways(column: str) -> list[Way]:
         ways.append(Way("sfumato", "auto, 5 rows", _ours(f"SELECT {column} AS x FROM purchases", 5), 4))
     top = None if column == "COUNT(*)" else 1_000.0
     return ways + [
-        Way("OpenDP", f"{limit:,} rows", _theirs(limit, top), 4) for limit in (SUITE, 100, 1_000, MOST)
+        Way("OpenDP", f"{limit:,} rows", _theirs(limit, top), 16) for limit in (SUITE, 100, 1_000, MOST)
     ]
 
 
