@@ -10,8 +10,8 @@ import duckdb
 
 import sfumato as sf
 from benchmarks.harness import Report, once, race, seconds, times
-from benchmarks.query import DELTA, TEN, THREADS, plain
-from benchmarks.visits import COUNTRIES, folder, visits
+from benchmarks.query import TEN, THREADS, plain
+from benchmarks.visits import COUNTRIES, DELTA, asked, folder, visits
 from sfumato.engines.prepare import prepare
 
 COLUMNS = {"amount": sf.Float(0, 200, nullable=False), "age": sf.Int(18, 99)}
@@ -24,21 +24,6 @@ BY_DAY = "SELECT country, day, COUNT(*) AS n FROM visits GROUP BY country, day"
 def table(source: Path, **keys: sf.schema.ColumnType) -> sf.PrivateTable:
     """The visits in that source, with these columns to group by."""
     return sf.PrivateTable("visits", source=source, unit=UNIT, schema={**COLUMNS, **keys})
-
-
-def asked(one: sf.Session, text: str) -> Callable[[], object]:
-    """A call that asks of a fresh ledger in memory each time, so that no answer comes from the one before."""
-    dataset = one.tables["visits"].dataset
-    declared = one.ledger.datasets()[0]
-
-    def call() -> object:
-        one.ledger = sf.Ledger.open(None)
-        one.ledger.register(dataset, declared.declaration, declared.budget)
-        release = one.sql(text).release(epsilon=1, delta=DELTA)
-        assert not release.free
-        return release.table
-
-    return call
 
 
 def session(declared: sf.PrivateTable) -> sf.Session:

@@ -22,10 +22,9 @@ import pyarrow as pa
 import sfumato as sf
 from benchmarks.harness import Report, peer
 from benchmarks.skewed import skewed
-from benchmarks.visits import COUNTRIES, visits
+from benchmarks.visits import COUNTRIES, DELTA, forgetting, visits
 
 ROWS = 100_000
-DELTA = "1e-7"
 EVEN = 1.01
 """Two laws whose standard deviations differ by less are called equal: one is rounded, the other discrete."""
 
@@ -91,10 +90,9 @@ def session(source: Any, case: Case) -> sf.Session:
 
 def released(one: sf.Session, text: str, times: int, **more: Any) -> list[pa.Table]:
     """So many answers, each from a fresh ledger: none is a repetition of another."""
-    declared, found = one.ledger.datasets()[0], []
+    renew, found = forgetting(one), []
     for _ in range(times):
-        one.ledger = sf.Ledger.open(None)
-        one._datasets = {"visits": one.ledger.register("visits", declared.declaration, declared.budget)}
+        renew()
         found.append(one.sql(text).release(epsilon=1, delta=DELTA, **more).table)
     return found
 

@@ -20,10 +20,9 @@ import duckdb
 
 import sfumato as sf
 from benchmarks.harness import Report, Timing, peer, race, seconds, times
-from benchmarks.visits import COUNTRIES, visits
+from benchmarks.visits import COUNTRIES, DELTA, asked, visits
 
 FEW, ONE, TEN = 1_000, 1_000_000, 10_000_000
-DELTA = "1e-7"
 THREADS = 2
 CLAMPED = "LEAST(GREATEST(amount, 0), 200)"
 _fresh = itertools.count()
@@ -44,21 +43,6 @@ def session(rows: int, *, unit: sf.PrivacyUnit, ledger: str | None = None) -> sf
     )
     engine = sf.engines.DuckDB(threads=THREADS)
     return sf.Session(table, budget=sf.Budget(10**7, "0.5"), ledger=ledger, engine=engine)
-
-
-def asked(one: sf.Session, text: str) -> Callable[[], object]:
-    """A call that asks of a fresh ledger in memory each time, so that no answer comes from the one before."""
-    dataset = one.tables["visits"].dataset
-    declared = one.ledger.datasets()[0]
-
-    def call() -> object:
-        one.ledger = sf.Ledger.open(None)
-        one.ledger.register(dataset, declared.declaration, declared.budget)
-        release = one.sql(text).release(epsilon=1, delta=DELTA)
-        assert not release.free
-        return release.table
-
-    return call
 
 
 def distinct(one: sf.Session) -> Callable[[], object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import sfumato as sf
+
+DELTA = "1e-7"
 COUNTRIES = tuple(f"C{i:02d}" for i in range(30))
 
 
@@ -45,3 +49,29 @@ def visits(rows: int) -> Path:
     path = folder() / f"visits-{rows}.parquet"
     pq.write_table(table, path, row_group_size=250_000)
     return path
+
+
+def asked(one: sf.Session, text: str) -> Callable[[], object]:
+    """A call that asks of a new ledger in memory each time, and gives the table."""
+    renew = forgetting(one)
+
+    def call() -> object:
+        renew()
+        release = one.sql(text).release(epsilon=1, delta=DELTA)
+        assert not release.free
+        return release.table
+
+    return call
+
+
+def forgetting(one: sf.Session) -> Callable[[], None]:
+    """A call that gives a session a new ledger in memory: no answer comes from the one before."""
+    known = one.ledger.datasets()
+
+    def renew() -> None:
+        one.ledger = sf.Ledger.open(None)
+        one._datasets = {
+            each.name: one.ledger.register(each.name, each.declaration, each.budget) for each in known
+        }
+
+    return renew
