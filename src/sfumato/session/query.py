@@ -161,7 +161,7 @@ class Query:
                 chosen, are bought with a fifth of the price; they serve later questions too, which then
                 leave that fifth unspent.
             touched: Whether to report as well, for a twentieth of the price, which share of the units clamps,
-                weights and the choice of groups touched: the cut that error bars do not cover.
+                weights and the choice of groups touched: the cut that noise bars leave out.
             profile: Whether to buy a profile of how many rows units have, for a fifth of the price, where the
                 ledger has none: with it intervals cover the rows that limits cut. By default it is bought
                 where the table's max_rows is "auto", which it chooses. What was bought serves all later

@@ -1,4 +1,4 @@
-"""How many units clamps, weights and the choice of groups touched: the cut that error bars do not cover."""
+"""How many units clamps, weights and the choice of groups touched: the cut that noise bars leave out."""
 
 from __future__ import annotations
 
