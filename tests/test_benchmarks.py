@@ -1,9 +1,9 @@
 """What benchmarks share: each call is a question of its own, paid for anew."""
 
 import pyarrow as pa
+from benchmarks.visits import asked
 
 import sfumato as sf
-from benchmarks.visits import asked
 
 
 def test_each_call_is_paid_for_anew():

@@ -282,9 +282,9 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
     noises = tuple(Noise.of(mechanism) for mechanism in mechanisms)
 
     def answer(right: Right) -> Answer:
-        columns = session.vault.read((question,), right).columns
-        noisy = tuple(_drawn(values, mechanism) for values, mechanism in zip(columns, mechanisms, strict=True))
-        del columns
+        read = session.vault.read((question,), right).columns
+        noisy = tuple(_drawn(values, mechanism) for values, mechanism in zip(read, mechanisms, strict=True))
+        del read
         return Answer(noisy, noises, epsilon, delta, law)
 
     return Purchase(
