@@ -14,7 +14,7 @@ from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
 from sfumato.catalog.keys import ENVIRONMENT, KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
-from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text
+from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text, _names
 from sfumato.schema.classify import type_of, units_of, words_of
 
 WHOLE = """
@@ -424,6 +424,35 @@ def test_names_are_split_into_words():
     assert words_of("HTTPServerName") == ("http", "server", "name")
     assert type_of("is_member", "text", untyped=True) == "text"
     assert type_of("is_active", "text", untyped=True) == "bool"
+
+
+GUESSED = {
+    "date": "visit_date date dateOfBirth date_of_birth Geburtsdatum fecha fecha_ingreso dia dia_ingreso "
+    "data_nascita data_di_nascita date_naissance created_at admitted_on birthday 日期",
+    "bool": "is_active has_insurance was_seen active sent_flag ist_aktiv",
+    "int": "age max_age age_at_admission birth_year year_of_birth num_visits visit_count stay_days "
+    "number_of_visits",
+    "float": "cost cost_2 total_cost avg_cost cost_per_year amount_eur total_visits montant_total prix",
+    "text": "bp_dia dia2_eta data data_source datum_quelle date_format day_of_week dia_semana age_group "
+    "price_category cost_center active_ingredient flag_color est_value hat is count_type",
+}
+
+
+@pytest.mark.parametrize("word", GUESSED)
+def test_types_are_guessed_from_the_word_that_a_name_is_about(word):
+    assert {name: type_of(name, "text", untyped=True) for name in GUESSED[word].split()} == dict.fromkeys(
+        GUESSED[word].split(), word
+    )
+
+
+def test_no_word_gives_its_type_to_whatever_it_describes():
+    listed = _names.DAYS | _names.TRUTHS | _names.COUNTED | _names.MEASURED
+    leading = _names.LEADING | _names.BEGINNING | _names.ASKING
+    for word in listed - leading:
+        assert type_of(f"{word}_thing", "text", untyped=True) == "text", word
+        assert type_of(f"pre{word}_x", "text", untyped=True) == "text", word
+    for word in _names.BEGINNING | _names.ASKING | {"data", "est"}:
+        assert type_of(f"thing_{word}", "text", untyped=True) == "text", word
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,67 @@ def test_what_is_advised_helps(tmp_path):
     assert "Every value fits" in str(second)
 
 
+SPELLED = {  # by a type the ways in which cells of it are written
+    "int": [lambda n: f"{n}", lambda n: f" {n}"],
+    "float": [lambda n: f"{n},5", lambda n: f" {n},25", lambda n: f"{n}"],
+    "date": [
+        lambda n: f"2024-{n % 12 + 1:02d}-{n % 28 + 1:02d}",
+        lambda n: f"{n % 28 + 1:02d}.{n % 12 + 1:02d}.2024",
+    ],
+    "bool": [lambda n: ("yes", "no")[n % 2]],
+    "text": [lambda n: f"ward {n % 7}", lambda n: f"bed {n}", lambda n: f"{n}"],
+}
+TYPES = {"int": sf.Int(), "float": sf.Float(), "date": sf.Date(), "bool": sf.Bool(), "text": sf.Text()}
+
+
+@pytest.mark.parametrize(
+    "declared", [pytest.param(w, marks=() if w in ("int", "text") else pytest.mark.stats) for w in TYPES]
+)
+def test_columns_of_mixed_cells_are_read_once_they_are_declared_as_advised(tmp_path, declared):
+    """Whatever they are declared as at first: spellings of a type, words for nothing, a word."""
+    draw = random.Random(declared)
+    cells = {"id": [f"p{row}" for row in range(ROWS)]}
+    for word, ways in SPELLED.items():
+        cells[word] = [draw.choice(ways)(row + 1) for row in range(ROWS)]
+        for row in draw.sample(range(ROWS), ROWS // 4):
+            cells[word][row] = draw.choice(["NA", "-", "null", "n/a"])
+        cells[word][row] = "else"
+    lines = [";".join(cells), *map(";".join, zip(*cells.values(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    schema = dict.fromkeys(SPELLED, TYPES[declared])
+    (found,) = sf.validate(table(tmp_path / "t.csv", schema)).tables
+    lines = [change.new for change in found.changes]
+    settings = {
+        name: eval(value, {"true": True})
+        for name, _, value in (line.partition(" = ") for line in lines if "type" not in line)
+    }
+    for line in lines:
+        if "type" in line:
+            name, _, rest = line.partition(" = ")
+            schema[name] = TYPES[rest.split('"')[1]]
+    wanted = {word: word for word in SPELLED} | ({"int": "float"} if declared == "float" else {})
+    assert {name: kind.to_dict()["type"] for name, kind in schema.items()} == wanted
+    (again,) = sf.validate(table(sf.Csv(tmp_path / "t.csv", **settings), schema)).tables
+    assert all(column.unread <= ROWS // 4 + 1 for column in again.columns)
+    assert not again.changes
+
+
+def test_numbers_in_two_forms_are_text_and_the_question_that_reads_them_is_told(tmp_path):
+    lines = ["id;a;b;c", *(f"p{i};{i},5;{i}.5;{i},25" for i in range(40))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    schema = {"a": sf.Float(), "b": sf.Float(), "c": sf.Text()}
+    found = sf.validate(table(tmp_path / "t.csv", schema)).tables[0]
+    assert [change.new for change in found.changes] == ['a = { type = "text", … }']
+    (told,) = [finding for finding in found.findings if "CAST" in finding]
+    schema["a"] = sf.Text()
+    cast = told.split("ask for ")[1].rstrip(".")
+    unit = sf.PrivacyUnit("id", max_rows=1)
+    asked = sf.PrivateTable("t", source=tmp_path / "t.csv", unit=unit, schema=schema)
+    with sf.Session(asked, budget=sf.Budget(10**9)) as session:
+        total = session.sql(f"SELECT SUM(LEAST(GREATEST({cast}, 0), 99)) AS s FROM t").release(epsilon=10**6)
+    assert abs(total.table["s"][0].as_py() - sum(i + 0.5 for i in range(40))) < 1
+
+
 def test_ids_that_look_alike_lost_rows_and_other_encodings(tmp_path):
     lines = [b"id,v", b"7,1", b"07,1", b"007,1", b"a,1", b"A,1", b" a,1", b"b,\xe9", b"c,1,2", b"c", b",1"]
     (tmp_path / "t.csv").write_bytes(b"\n".join(lines) + b"\n")

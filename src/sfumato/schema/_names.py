@@ -7,6 +7,8 @@ accents and in lower case, as `words_of` gives them.
 from __future__ import annotations
 
 __all__ = [
+    "ASKING",
+    "BEGINNING",
     "COUNTED",
     "DAYS",
     "ENDINGS",
@@ -14,6 +16,7 @@ __all__ = [
     "IDENTIFIERS",
     "IDS",
     "JOINERS",
+    "LEADING",
     "MEASURED",
     "NUMBERS",
     "OWN_NUMBERS",
@@ -152,6 +155,12 @@ TRUTHS = _words(
     is has was flag active deleted enabled ist hat est tiene
     """
 )
+# What a question begins with: the rest of the name is asked.
+ASKING = _words("is has was ist hat tiene")
+# What says the type of a name at its beginning, where nouns lead: fecha_ingreso, num_visits, prix_total.
+LEADING = _words("anzahl cantidad fecha importe montant nb nombre num number prix revenu sum total")
+# The same, and elsewhere something else: bp_dia is a pressure.
+BEGINNING = _words("dia eta giorno jour")
 # What is the name of a column beside all these.
 HEADINGS = _words(
     """

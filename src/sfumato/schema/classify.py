@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -90,15 +91,41 @@ def type_of(name: str, kind: str, *, untyped: bool = False) -> str | None:
     None for a kind that cannot be asked for.
     """
     typed = _TYPES.get(kind)
-    words = _found(name)
     if not untyped or typed != "text" or role_of(name, kind) == "identifier":
         return typed
-    for listed, suggestion in (
-        (names.DAYS, "date"),
-        (names.TRUTHS, "bool"),
-        (names.COUNTED, "int"),
-        (names.MEASURED, "float"),
-    ):
-        if words & listed:
-            return suggestion
-    return "text"
+    return _suggested(name) or "text"
+
+
+_SUGGESTIONS = (
+    ("date", names.DAYS),
+    ("bool", names.TRUTHS),
+    ("int", names.COUNTED),
+    ("float", names.MEASURED),
+)
+
+
+def _suggested(name: str) -> str | None:
+    """The type that the word says which a name is about: a visit_date is a date, a date_format is not.
+
+    That is its last word, or the last one before `of`, `per` and their like; in some languages the first.
+    Words that are something else elsewhere speak in few places: dia is a day and a diastole, data a day in
+    Rome alone.
+    """
+    words = tuple(word for word in words_of(name) if not word.isdecimal())
+    parts = [list(part) for join, part in itertools.groupby(words, names.JOINERS.__contains__) if not join]
+    if not parts:
+        return None
+    several, first, head = len(words) > 1, words[0], parts[0][-1]
+    if several and first in names.ASKING:
+        return "bool"
+    if several and words[-1] in ("at", "on"):
+        return "date"  # created_at
+    said = {"".join(words)}
+    if several and head not in names.BEGINNING and not (head == "day" and len(parts) > 1):
+        said.add(head)  # but a day of the week is not one
+    said -= {*names.ASKING, "data", "est"}
+    if several and first in names.BEGINNING | names.LEADING and not set(words[1:]) & names.PERIODS:
+        said.add(first)
+    if first in ("data", "date") and set(words) & names.QUASI:
+        said.add("date")  # data_nascita, date_naissance
+    return next((word for word, listed in _SUGGESTIONS if said & listed), None)

@@ -7,6 +7,7 @@ would itself tell something about it, so that none is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sfumato.catalog.write import toml_key
 from sfumato.engines.csv_format import Csv
@@ -17,7 +18,7 @@ from sfumato.validation.report import Change, ColumnReport, Lines, Units
 
 __all__ = ["advise"]
 
-_ISO = "%Y-%m-%d"
+_ISO = patterns.ISO
 _MOST = 0.95  # of the cells of a column that must look like a type before it is advised
 
 
@@ -26,6 +27,7 @@ def advise(
     *,
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
+    forms: Mapping[str, Mapping[str, int]],
     refused: Sequence[str],
     csv: Csv | None,
     is_csv: bool,
@@ -35,26 +37,43 @@ def advise(
     units: Units | None,
     lines: Lines | None,
 ) -> tuple[tuple[str, ...], tuple[Change, ...]]:
-    """The findings and the changes of one table."""
+    """The findings and the changes of one table.
+
+    Args:
+        declared: The columns as they are declared.
+        columns: How many of their values fit.
+        cells: What they look like; those that hardly any value fits as text.
+        forms: By column how days are written in it that is not read as days, and how many are.
+        refused: Numbers that the source has as text, which a session refuses.
+        csv: How the file is declared to be written.
+        is_csv: Whether it is a CSV file.
+        missing: Columns that are not there, with the nearest one.
+        repeated: Names of several columns.
+        unfit: Columns that the source has in another type, with it.
+        units: How many rows units have.
+        lines: What the file shows as text.
+    """
     findings = [*_of_lines(lines), *_of_names(missing, repeated), *_of_types(declared, refused, unfit)]
     for column in columns:
-        trimmed = csv is not None and csv.trim
-        findings += _of_column(column, cells[column.name], declared[column.name], trimmed=trimmed)
-    commas = [column.name for column in columns if column.patterns.get(patterns.DECIMAL_COMMAS)]
-    points = [name for name, found in cells.items() if found.points]
-    if is_csv and commas and points:
+        findings += _of_column(column, cells[column.name], declared[column.name])
+    findings += _of_blanks(columns, cells, trimmed=csv is not None and csv.trim)
+    signs = _Signs.of(columns, cells, csv or Csv("t.csv")) if is_csv else _Signs()
+    if signs.commas and signs.points:
+        first = signs.commas[0]
         findings.append(
-            f"{commas[0]} has decimal commas and {points[0]} has points: write numbers in one form, since a "
-            "file is read in one."
+            f"{first} has decimal commas and {signs.points[0]} has points, and a file is read in one form: "
+            f"write numbers in one, or declare {first} as text and ask for "
+            f"CAST(REPLACE({first}, ',', '.') AS DOUBLE)."
         )
     findings += _of_units(units)
     changes = [
         Change("columns", toml_key(old), None if new is None else toml_key(new))
         for old, new in missing.items()
     ]
+    types = _types(declared, columns, cells, forms, refused, unfit, signs, is_csv)
     if is_csv:
-        changes += _formats(declared, columns, cells, csv or Csv("t.csv"))
-    for name, new in _types(declared, columns, cells, refused, unfit, is_csv).items():
+        changes += _formats(declared, columns, cells, forms, csv or Csv("t.csv"), signs, types)
+    for name, new in types.items():
         old = str(declared[name].to_dict()["type"])
         changes.append(Change("columns", _typed(name, old), _typed(name, new)))
     return tuple(findings), tuple(changes)
@@ -102,7 +121,7 @@ def _of_types(
     ]
 
 
-def _of_column(column: ColumnReport, cells: Cells, kind: ColumnType, *, trimmed: bool) -> list[str]:
+def _of_column(column: ColumnReport, cells: Cells, kind: ColumnType) -> list[str]:
     found = []
     like = "; ".join(f"{n:,} {phrase}" for phrase, n in sorted(column.patterns.items(), key=lambda p: -p[1]))
     like = f" ({like})" if like else ""
@@ -118,9 +137,18 @@ def _of_column(column: ColumnReport, cells: Cells, kind: ColumnType, *, trimmed:
         found.append(f"{column.name}: {_many(column.empty, 'row')} without a value, and nullable is false.")
     if cells.rounded:
         found.append(f"{column.name}: {_many(cells.rounded, 'value')} rounded, since int has no fraction.")
-    if cells.padded and not trimmed and patterns.PADDED not in column.patterns:
-        found.append(f'{column.name}: {_many(cells.padded, "value")} between blanks, as in " x".')
     return found
+
+
+def _of_blanks(columns: Sequence[ColumnReport], cells: Mapping[str, Cells], *, trimmed: bool) -> list[str]:
+    padded = {
+        column.name: cells[column.name].padded
+        for column in columns
+        if cells[column.name].padded and not trimmed and patterns.PADDED not in column.patterns
+    }
+    if not padded:
+        return []
+    return [f'{", ".join(padded)}: {_many(sum(padded.values()), "value")} between blanks, as in " x".']
 
 
 def _of_units(units: Units | None) -> list[str]:
@@ -141,19 +169,56 @@ def _many(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}" + (" is" if n == 1 else " are")
 
 
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """Columns whose numbers have decimal commas that are not read so, and those with points."""
+
+    commas: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Sequence[ColumnReport], cells: Mapping[str, Cells], csv: Csv) -> _Signs:
+        """What the numbers of a file show, and the text that looks like numbers."""
+        commas, points = [], []
+        for column in columns:
+            found = cells[column.name]
+            as_text = found.numbers + found.commas > 0  # what is read as a number is not looked at as text
+            if as_text and not _mostly(found, found.numbers + found.commas):
+                continue
+            if found.commas or column.patterns.get(patterns.DECIMAL_COMMAS):
+                commas.append(column.name)
+            if found.points:
+                points.append(column.name)
+        return cls(() if csv.decimal == "," else tuple(commas), tuple(points))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether no form reads all numbers."""
+        return bool(self.commas and self.points)
+
+
+def _mostly(cells: Cells, n: int) -> bool:
+    """Whether so many are nearly all cells of a column but words for nothing."""
+    return n > 0 and n >= _MOST * (cells.present - cells.nothing)
+
+
 def _formats(
     declared: Mapping[str, ColumnType],
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
+    forms: Mapping[str, Mapping[str, int]],
     csv: Csv,
+    signs: _Signs,
+    types: Mapping[str, str],
 ) -> list[Change]:
     """Lines of the section `csv`."""
     changes = []
-    commas = [column for column in columns if column.patterns.get(patterns.DECIMAL_COMMAS)]
-    points = any(cells[column.name].points for column in columns)
-    if csv.decimal == "." and commas and not points:
+    if signs.commas and not signs.mixed:
         changes.append(Change("csv", None, 'decimal = ","'))
     dates = _dates([column for column in columns if declared[column.name].kind == "date"], csv)
+    new = [form for name, found in forms.items() if types.get(name) == "date" for form in _needed(found)]
+    if set(new) - {*(dates or csv.dates or (_ISO,))}:
+        dates = list(dict.fromkeys((*(dates or csv.dates), *new)))
     if dates:
         old = None if not csv.dates else f"dates = {_listed(csv.dates)}"
         changes.append(Change("csv", old, f"dates = {_listed(dates)}"))
@@ -163,13 +228,27 @@ def _formats(
     return changes
 
 
+def _needed(forms: Mapping[str, int]) -> list[str]:
+    """Forms that read a column's days, the most common first; of those with days and months, one order."""
+    chosen: list[str] = []
+    for form, n in sorted(forms.items(), key=lambda pair: -pair[1]):
+        likes = [other for other in chosen if _shape(other) == _shape(form)]
+        if not likes and n:
+            chosen.append(form)
+    return chosen
+
+
+def _shape(form: str) -> str:
+    return form.replace("%m", "%d")
+
+
 def _dates(columns: Sequence[ColumnReport], csv: Csv) -> list[str]:
     """The formats of days to declare; empty where nothing is to change."""
     new: list[str] = []
     iso = False
     for column in columns:
         left, iso = column.unread, iso or column.fitting + column.outside > 0
-        counts = {form: column.patterns.get(f"days written {form}", 0) for form in patterns.DATES}
+        counts = {form: column.patterns.get(patterns.WRITTEN + form, 0) for form in patterns.DATES}
         for form, n in sorted(counts.items(), key=lambda pair: -pair[1]):
             if 0 < n <= left:
                 new += [] if form in new else [form]
@@ -187,8 +266,10 @@ def _types(
     declared: Mapping[str, ColumnType],
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
+    forms: Mapping[str, Mapping[str, int]],
     refused: Sequence[str],
     unfit: Mapping[str, str],
+    signs: _Signs,
     is_csv: bool,
 ) -> dict[str, str]:
     """By column the type to declare instead."""
@@ -206,21 +287,42 @@ def _types(
         kind, found = declared[column.name], cells[column.name]
         if column.name in new or not is_csv or not found.present:
             continue
-        if isinstance(kind, Int) and found.rounded:
+        mixed = signs.mixed and column.name in signs.commas
+        like = None if mixed else _looks(found, forms.get(column.name, {}))
+        fractions = found.rounded or (column.patterns.get(patterns.DECIMAL_COMMAS) and not mixed)
+        if isinstance(kind, Int) and fractions:
             new[column.name] = "float"
-        elif isinstance(kind, Text) and not found.zeros and (word := _looks(found)):
-            new[column.name] = word
-        elif kind.kind != "text" and column.unread > _MOST * found.present and not _explained(column):
-            new[column.name] = "text"
-    return new
+        elif isinstance(kind, Text) and not found.zeros and like:
+            new[column.name] = like
+        elif kind.kind != "text" and 2 * _unexplained(column, mixed=mixed) > _meant(column):
+            new[column.name] = like or "text"
+    return {name: word for name, word in new.items() if word != declared[name].to_dict()["type"]}
 
 
-def _explained(column: ColumnReport) -> bool:
-    """Whether a format or a word for nothing tells why most values are not read."""
-    return 2 * max(column.patterns.values(), default=0) > column.unread
+def _meant(column: ColumnReport) -> int:
+    """How many cells hold something."""
+    return column.rows - column.empty - column.patterns.get(patterns.MISSING, 0)
 
 
-def _looks(cells: Cells) -> str | None:
-    """The type that nearly all cells of a column of text look like."""
-    likely = {"int": cells.whole, "float": cells.numbers, "date": cells.days, "bool": cells.truths}
-    return next((word for word, n in likely.items() if n >= _MOST * cells.present), None)
+def _unexplained(column: ColumnReport, *, mixed: bool) -> int:
+    """How many values are not read for which no format and no word for nothing is the reason."""
+    known = [
+        n
+        for phrase, n in column.patterns.items()
+        if phrase == patterns.MISSING
+        or phrase.startswith(patterns.WRITTEN)
+        or (phrase == patterns.DECIMAL_COMMAS and not mixed)
+    ]
+    return column.unread - sum(known)
+
+
+def _looks(cells: Cells, forms: Mapping[str, int]) -> str | None:
+    """The type that nearly all cells of a column look like, but words for nothing."""
+    days = max(cells.days, sum(forms[form] for form in _needed(forms)))
+    likely = {
+        "int": cells.whole,
+        "float": cells.numbers + cells.commas,
+        "date": days,
+        "bool": cells.truths,
+    }
+    return next((word for word, n in likely.items() if _mostly(cells, n)), None)

@@ -5,8 +5,22 @@ from __future__ import annotations
 from sfumato.engines._paths import literal
 from sfumato.schema import ColumnType, Enum
 
-__all__ = ["DATES", "DECIMAL_COMMAS", "MISSING", "PADDED", "outside", "unread"]
+__all__ = [
+    "DATES",
+    "DECIMAL_COMMAS",
+    "ISO",
+    "LIKE_DAYS",
+    "MISSING",
+    "PADDED",
+    "WRITTEN",
+    "is_day",
+    "nothing",
+    "outside",
+    "unread",
+]
 
+ISO = "%Y-%m-%d"
+LIKE_DAYS = r"\d{1,4}[-./ ](\d{1,2}|[A-Za-z]{3})[-./ ]\d{2,4}( \d{1,2}:\d\d(:\d\d)?)?"
 DATES = (
     "%d.%m.%Y",
     "%d/%m/%Y",
@@ -22,15 +36,27 @@ DATES = (
 )
 DECIMAL_COMMAS = "decimal commas, as in 3,5"
 MISSING = "words for nothing, such as NA"
+WRITTEN = "days written "
 PADDED = "fit without the blanks around them"
 _THOUSANDS = r"[-+]?\d{1,3}([ .'_]\d{3})+(,\d+)?|[-+]?\d{1,3}(,\d{3})+(\.\d+)?"
 _WITH_UNIT = r"[^\d\s]{1,4} ?[-+]?\d+([.,]\d+)?|[-+]?\d+([.,]\d+)? ?[^\d\s]{1,4}"
 _NOTHING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "unknown", "missing")
 
 
+def nothing(cell: str) -> str:
+    """Whether a cell is a word for nothing."""
+    return f"lower(trim({cell})) IN ({', '.join(map(literal, _NOTHING))})"
+
+
+def is_day(cell: str, form: str) -> str:
+    """Whether a cell is a day written so."""
+    year = f"year(try_strptime({cell}, {literal(form)}))"
+    return f"{year} BETWEEN 1000 AND 9999 AND regexp_matches({cell}, '[0-9]')"
+
+
 def unread(raw: str, kind: str) -> dict[str, str]:
     """Conditions on cells that cannot be read as the kind, by what they mean."""
-    patterns = {MISSING: f"lower(trim({raw})) IN ({', '.join(map(literal, _NOTHING))})"}
+    patterns = {MISSING: nothing(raw)}
     if kind in ("integer", "float"):
         patterns[DECIMAL_COMMAS] = rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
         patterns["thousands apart, as in 1 000 or 1.000,5"] = (
@@ -42,10 +68,7 @@ def unread(raw: str, kind: str) -> dict[str, str]:
         )
     if kind == "date":
         for form in DATES:
-            year = f"year(try_strptime({raw}, {literal(form)}))"
-            patterns[f"days written {form}"] = (
-                f"{year} BETWEEN 1000 AND 9999 AND regexp_matches({raw}, '[0-9]')"
-            )
+            patterns[WRITTEN + form] = is_day(raw, form)
     if kind == "boolean":
         patterns["other words for yes and no"] = (
             f"lower(trim({raw})) IN ('ja', 'nein', 'oui', 'non', 'si', 'sí', 'x', 'on', 'off', 'j')"
@@ -63,5 +86,5 @@ def outside(value: str, column: ColumnType) -> dict[str, str]:
     return {
         PADDED: f"trim({value}) IN ({listed})",
         "fit in another case": f"trim({value}) NOT IN ({listed}) AND lower(trim({value})) IN ({folded})",
-        MISSING: f"lower(trim({value})) IN ({', '.join(map(literal, _NOTHING))})",
+        MISSING: nothing(value),
     }

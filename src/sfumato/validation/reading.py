@@ -16,14 +16,40 @@ from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import ColumnType, Date, Enum, Float, Int, PrivateTable, Text
 from sfumato.validation import patterns
 
-__all__ = ["Cells", "Reader", "look_like", "read_columns", "read_groups", "read_ids", "read_units"]
+__all__ = [
+    "Cells",
+    "Reader",
+    "days_like",
+    "look_like",
+    "read_columns",
+    "read_groups",
+    "read_ids",
+    "read_units",
+]
 
 _WHOLE = r"-?(0|[1-9]\d{0,17})"
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Exact counts of one column's cells; those of text are 0 where the source has another type."""
+    """Exact counts of one column's cells; those of text are 0 where the source has another type.
+
+    Attributes:
+        present: Cells that are not empty.
+        read: Those that are read as declared.
+        outside: Those of them that are outside the bounds or the list of values.
+        padded: Text between blanks.
+        points: Numbers with a decimal point, or text that looks like one.
+        rounded: Numbers with a fraction, read as whole ones.
+        zeros: Text of digits that begins with a zero.
+        whole: Text that looks like a whole number.
+        numbers: Text that looks like a number.
+        commas: Text that looks like a number with a decimal comma.
+        days: Text that looks like a day written 2024-12-31.
+        written: Text that looks like a day in some other form.
+        truths: Text that looks like a truth value.
+        nothing: Words for nothing, such as NA.
+    """
 
     present: int
     read: int
@@ -34,8 +60,11 @@ class Cells:
     zeros: int
     whole: int
     numbers: int
+    commas: int
     days: int
+    written: int
     truths: int
+    nothing: int
 
 
 class Reader:
@@ -101,13 +130,16 @@ def _terms(name: str, column: ColumnType, *, is_text: bool) -> list[str]:
     is_number, is_open = column.kind in ("integer", "float"), isinstance(column, Text)
     like = {
         f"{raw} <> trim({raw})": column.kind == "text",
-        f"{value} IS NOT NULL AND contains({raw}, '.')": is_number,
+        f"{value if is_number else number} IS NOT NULL AND contains({raw}, '.')": is_number or is_open,
         f"{number} <> {value}": column.kind == "integer",
         rf"regexp_full_match(trim({raw}), '0\d+')": is_open,
         f"regexp_full_match(trim({raw}), '{_WHOLE}')": is_open,
         f"{number} IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
+        rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')": is_open,
         f"TRY_CAST({raw} AS DATE) IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
+        f"regexp_full_match(trim({raw}), {literal(patterns.LIKE_DAYS)})": is_open,
         f"lower(trim({raw})) IN ('true', 'false', 'yes', 'no', 't', 'f', 'y', 'n')": is_open,
+        patterns.nothing(raw): is_open,
     }
     return [*terms, *(_count(condition) if asked else "0" for condition, asked in like.items())]
 
@@ -127,6 +159,17 @@ def _outside(value: str, column: ColumnType) -> str | None:
     if isinstance(column, Date) and column.start is not None and column.end is not None:
         return f"{value} < DATE '{column.start}' OR {value} > DATE '{column.end}'"
     return None
+
+
+def days_like(reader: Reader, table: str, name: str) -> dict[str, int]:
+    """How days are written in a column of text: by a form how many are readable in it, trimmed."""
+    forms = [patterns.ISO, *patterns.DATES]
+    cell = (
+        f"SELECT trim({quoted(raw_column(name))}) AS cell, count(*) AS n FROM {quoted(table)} GROUP BY cell"
+    )
+    terms = ", ".join(f"coalesce(sum(n) FILTER (WHERE {patterns.is_day('cell', form)}), 0)" for form in forms)
+    (row,) = reader.rows(f"SELECT {terms} FROM ({cell})")
+    return {form: int(n) for form, n in zip(forms, row, strict=True) if n}
 
 
 def look_like(

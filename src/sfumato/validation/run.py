@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from sfumato.engines._origins import describe
@@ -21,6 +21,7 @@ from sfumato.validation.lines import look_through
 from sfumato.validation.reading import (
     Cells,
     Reader,
+    days_like,
     look_like,
     read_columns,
     read_groups,
@@ -237,10 +238,21 @@ def _report(
     if isinstance(table, PrivateTable) and not table.unit.is_row:
         units = _units(reader, opened, tables, others, within)
     steps.next()
+    if opened.is_csv:
+        misread = [column.name for column in columns if _is_misread(column, opened.schema[column.name])]
+        open_ = {name: Text() for name in misread if name in opened.texts}
+        again = read_columns(reader, table.name, open_, open_)[1]
+        cells |= {name: replace(found, padded=0) for name, found in again.items()}
+    days = [
+        name
+        for name, found in cells.items()
+        if opened.is_csv and 2 * (found.days + found.written) > found.present
+    ]
     findings, changes = advise(
         table.schema,
         columns=columns,
         cells=cells,
+        forms={name: days_like(reader, table.name, name) for name in days},
         refused=opened.refused,
         csv=opened.located.csv if isinstance(opened.located, Files) else None,
         is_csv=opened.is_csv,
@@ -261,6 +273,11 @@ def _report(
         findings,
         changes,
     )
+
+
+def _is_misread(column: ColumnReport, kind: ColumnType) -> bool:
+    """Whether most values of a column are not of its type, so that it may be of another one."""
+    return kind.kind != "text" and 2 * column.unread > column.rows - column.empty
 
 
 def _column(reader: Reader, table: str, name: str, kind: ColumnType, rows: int, cells: Cells) -> ColumnReport:
