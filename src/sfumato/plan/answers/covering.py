@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, col
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.questions.cut import Cut
 
-__all__ = ["Covering", "LeftOut"]
+__all__ = ["Covering", "LeftOut", "Overs"]
 
 _ALMOST_1 = 1 - 2.0**-40
 _WIDER = 1 + 2.0**-28
@@ -44,6 +45,33 @@ class LeftOut:
         return bound * _WIDER  # weights are rounded down, by less than one part in 2**29
 
 
+class Overs(Protocol):
+    """Intervals, over all rows, of what looks at several released groups."""
+
+    def solves(self, expression: Expression) -> bool:
+        """Whether it is such a thing."""
+        ...
+
+    def covering(self, expression: Expression, risk: float) -> Box:
+        """Its interval on the rows that are shown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PerRow:
+    """Sums over rows, divided by the number of all rows: an average of numbers that each row has.
+
+    Attributes:
+        ends: The least and the greatest that such a number can be.
+        rows: The aggregate that counts the rows.
+        names: All aggregates in it.
+    """
+
+    ends: Box
+    rows: str
+    names: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Covering:
     """Intervals for the values over all rows, whatever the data are.
@@ -52,19 +80,21 @@ class Covering:
     what it is over all rows: "at least x" holds, with all of the risk on one side. Where a row that is left
     out could move the value either way (averages, quantiles, sums of both signs) nothing holds but what is
     public: the declared range, or from 0 to 1 for the share of a condition. A bound on how many rows were
-    left out makes counts, sums and averages two-sided.
+    left out makes counts, sums, averages and shares two-sided, and totals and ranks of groups by these.
 
     Attributes:
         solver: Intervals for the noise alone.
         cuts: By aggregate (`a0`, …), what limits may take from it.
         counts: Of each average, the form that counts its rows.
         left_out: What they took at most; None: nothing is known of it.
+        over: The intervals of window functions over released groups, and of shares of their totals.
     """
 
     solver: Solver
     cuts: Mapping[str, Cut]
     counts: Mapping[str, Affine] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    over: Overs | None = None
 
     def interval(self, expression: Expression, risk: float) -> Box:
         """Ends that hold the value over all rows with probability at least 1 − risk, a row.
@@ -73,17 +103,39 @@ class Covering:
         they span goes through interval arithmetic. At risk 0, what is certain beforehand.
 
         An end that nothing moves has half of its part's risk. One that is moved has a tenth, and the bound of
-        what was left out, one event for all parts, has four tenths of the whole: together at most all of it.
+        what was left out, one event for all parts, has four tenths of the whole. With a part that is moved,
+        one that is not has six tenths of its share for both of its ends: together at most all of the risk.
         """
         expression = plain(expression)
         if not self.cut(expression):
             return self.solver.interval(expression, risk)
         parts = tuple(dict.fromkeys(self._parts(expression)))
         share = risk / max(1, len({self.solver.source(part) for part in parts}))
-        moved = self._most(risk * _CUT)
+        most = self._most(risk * _CUT)
+        moved = {part: self._moved(part, most) for part in parts}
+        still = share * (1 - _CUT) if any(moved.values()) else share
         with np.errstate(all="ignore"):
-            solved = {part: self._solved(part, share, moved) for part in parts}
+            solved = {part: self._solved(part, share if moved[part] else still, most) for part in parts}
             return self.solver.walk(expression, solved)
+
+    def summed(self, expression: Expression, risk: float, moved: float) -> tuple[Box, Box] | None:
+        """Of a count or a sum: its ends on every row, and how far what was left out moves all rows together.
+
+        None: it is neither.
+
+        Args:
+            expression: The count or sum.
+            risk: With which the ends may fail to hold what was measured, each by itself.
+            moved: With which the other two may fail: all values over all rows together are at most the first
+                below, and the second above, what was measured, since no row is in two groups.
+        """
+        expression = plain(expression)
+        if self._mix(expression) is None or not self.cut(expression):
+            return None
+        adds, takes = self._moves(expression, self._most(moved))
+        return self._over_rows(*self.solver.solved(expression, risk)), self._over_rows(
+            takes.max(), adds.max()
+        )
 
     def _most(self, risk: float) -> dict[str, float]:
         """Of each aggregate, how many parts were left out at most."""
@@ -113,28 +165,53 @@ class Covering:
     def _parts(self, expression: Expression) -> Iterator[Expression]:
         if not self.solver.noisy_in(expression):
             return
-        if isinstance(expression, Column) or self._solvable(expression):
+        if isinstance(expression, Column) or self._over(expression) or self._solvable(expression):
             yield expression
         elif isinstance(expression, Call):
             for argument in expression.arguments:
                 yield from self._parts(argument)
 
+    def _over(self, expression: Expression) -> bool:
+        return self.over is not None and self.over.solves(expression)
+
     def _solvable(self, expression: Expression) -> bool:
-        return self._mix(expression) is not None or self._quotient(expression) is not None
+        return self._mix(expression) is not None or self._per_row(expression) is not None
 
     def _tells(self, part: Expression, most: Mapping[str, float]) -> bool:
-        if (
-            isinstance(part, Column)
-            and math.isfinite(most.get(part.name, math.inf))
-            and part.name in self.counts
-        ):
+        if self._over(part):
+            assert self.over is not None
+            tried, certain = (self.over.covering(part, risk) for risk in (_TRIED, 0.0))
+            return any(bool((one != other).any()) for one, other in zip(tried, certain, strict=True))
+        if self._diluted(part, most) is not None:
             return True
         adds, takes = self._moves(part, most)
         return bool(np.isfinite(adds).any() or np.isfinite(takes).any())
 
+    def _moved(self, part: Expression, most: Mapping[str, float]) -> bool:
+        """Whether a bound of what was left out moves an end of its interval."""
+        if self._over(part):
+            return False  # it has a bound of its own
+        if (diluted := self._diluted(part, most)) is not None:
+            return diluted[2] > 0
+        adds, takes = self._moves(part, most)
+        return any(bool((np.isfinite(each) & (each > 0)).any()) for each in (adds, takes))
+
+    def _diluted(self, part: Expression, most: Mapping[str, float]) -> tuple[Affine, Box, float] | None:
+        """Of an average: what counts its rows, its range, and how many rows were left out; None: unknown."""
+        if isinstance(part, Column) and part.name in self.counts and part.name in self.cuts:
+            cut, names = self.cuts[part.name], frozenset({part.name})
+            counted, ends = self.counts[part.name], (np.array([cut.least]), np.array([cut.most]))
+        elif (share := self._per_row(part)) is not None and share.rows in self.solver.affine:
+            counted, ends, names = self.solver.affine[share.rows], share.ends, share.names
+        else:
+            return None
+        left_out = max(most[name] for name in names)
+        finite = math.isfinite(left_out) and all(np.isfinite(end).all() for end in ends)
+        return (counted, ends, left_out) if finite else None
+
     def _moves(self, part: Expression, most: Mapping[str, float]) -> tuple[Floats, Floats]:
         """How far above and below what was measured the value over all rows can be."""
-        if self._quotient(part) is not None:
+        if self._per_row(part) is not None:
             return np.array([math.inf]), np.array([math.inf])
         mix = self._mix(part)
         up = {name: _product(cut.adds, most[name]) for name, cut in self.cuts.items()}
@@ -146,14 +223,16 @@ class Covering:
         return adds, self._summed(mix, [*zip(up.values(), down.values(), strict=True)])
 
     def _solved(self, part: Expression, risk: float, most: Mapping[str, float]) -> Box:
-        quotient = self._quotient(part)
-        if quotient is not None:
-            return quotient
+        if self._over(part):
+            assert self.over is not None
+            return self._over_rows(*self.over.covering(part, risk))
+        if risk > 0 and (diluted := self._diluted(part, most)) is not None:
+            return self._average(part, risk, *diluted)
+        if (share := self._per_row(part)) is not None:
+            return self._over_rows(*share.ends)
         mix = self._mix(part)
         if mix is None:
             assert isinstance(part, Column)
-            if risk > 0 and part.name in self.counts and math.isfinite(most[part.name]):
-                return self._average(part, risk, most[part.name])
             cut = self.cuts[part.name]
             ends = np.array([cut.least]), np.array([cut.most])
         else:
@@ -180,20 +259,20 @@ class Covering:
             done = done | holds
         return end
 
-    def _average(self, part: Column, risk: float, most: float) -> Box:
+    def _average(self, part: Expression, risk: float, counted: Affine, ends: Box, left_out: float) -> Box:
         """An average over n rows between a and b, to which up to m rows within the range are added.
 
         It is between (n·a + m·lower)/(n + m) and (n·b + m·upper)/(n + m), furthest out for the least n.
         """
-        cut = self.cuts[part.name]
-        if not most:
+        if not left_out:
             return self._over_rows(*self.solver.solved(part, risk))
         low, high = self.solver.solved(part, risk * _MOVED)
-        rows = np.maximum(self.solver.spread(self.counts[part.name], risk * _MOVED)[0], 0.0)
-        added = most / np.maximum(rows + most, 1e-300)
+        rows = np.maximum(self.solver.spread(counted, risk * _MOVED)[0], 0.0)
+        added = left_out / np.maximum(rows + left_out, 1e-300)
+        least, most = ends
         return self._over_rows(
-            np.clip(low + added * (cut.least - low), cut.least, cut.most),
-            np.clip(high + added * (cut.most - high), cut.least, cut.most),
+            np.clip(low + added * (least - low), least, most),
+            np.clip(high + added * (most - high), least, most),
         )
 
     def _mix(self, expression: Expression) -> Affine | None:
@@ -238,20 +317,24 @@ class Covering:
         low, high = np.where(np.isnan(low), -math.inf, low), np.where(np.isnan(high), math.inf, high)
         return np.broadcast_to(low, rows), np.broadcast_to(high, rows)
 
-    def _quotient(self, expression: Expression) -> Box | None:
-        """The certain range of sums over rows divided by the number of all rows; None: it is not one."""
+    def _per_row(self, expression: Expression) -> _PerRow | None:
+        """Sums over rows divided by the number of all rows; None: it is something else."""
         sides = self.solver.sides(expression)
         if sides is None or not self.cut(expression):
             return None
         top, bottom = (linear_form(side, self._any_leaf) for side in sides)
         if top is None or bottom is None or top.constant.any() or bottom.constant.any():
             return None
-        every = [cut.row == (1.0, 1.0) for cut in self.cuts.values()]
-        used = [place for place, row in enumerate(bottom.form) if row.any()]
-        if len(used) != 1 or not every[used[0]] or not (bottom.form[used[0]] > 0).all():
+        names = list(self.cuts)
+        used = [name for name, row in zip(names, bottom.form, strict=True) if row.any()]
+        if len(used) != 1 or self.cuts[used[0]].row != (1.0, 1.0):
+            return None
+        each = bottom.form[names.index(used[0])]
+        if not (each > 0).all():
             return None
         low, high = self._ends(top, [cut.row for cut in self.cuts.values()])
-        return self._over_rows(low / bottom.form[used[0]], high / bottom.form[used[0]])
+        summed = {name for name, row in zip(names, top.form, strict=True) if row.any()}
+        return _PerRow((low / each, high / each), used[0], frozenset({used[0], *summed}))
 
 
 def _product(each: float, many: float) -> float:

@@ -111,8 +111,7 @@ class Estimates:
 
     def tells(self, name: str) -> bool:
         """Whether the covering intervals of a column say more than `certain` does."""
-        over = any(used[0] == "w" for used in columns_of(self._expressions[name]))
-        return not over and self._cover.tells(self._expressions[name])
+        return self._cover.tells(self._expressions[name])
 
     def whole(self, name: str) -> str:
         """What the values of a column that is cut would be over: `all rows`."""
@@ -212,7 +211,10 @@ def estimate(
         if isinstance(aggregate, Average)
     }
     uncertain = {name: cut for name, cut in named.items() if name not in solver.keys}
-    cover = Covering(solver, uncertain, counts, left_out)
+    if groups.solver is not None:
+        groups.cover = Covering(groups.solver, uncertain, counts, left_out)
+    over = groups if groups.cover is not None else None
+    cover = Covering(solver, uncertain, counts, left_out, over)
     among = len(order) if report.having is not None or report.limit is not None else 1
     return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover, max(1, among))
 

@@ -4,6 +4,10 @@ Where each of m groups has an interval that fails with probability at most risk/
 with probability at least 1 − risk (Bonferroni): then a total lies between the sums of their ends, and a group
 is behind those whose intervals lie wholly before its own, and before those whose intervals lie wholly behind.
 A group that is NULL by its keys is left out or last; one that may be NULL by noise is covered both ways.
+
+Over all rows the same holds with covering intervals of the groups; rows that limits left out are in one group
+each, so a bound on their number moves a total once, and the share of a group by as much as if all were its
+own, or all others'.
 """
 
 from __future__ import annotations
@@ -15,16 +19,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.plan.answers.boxes import Box, Solver
+from sfumato.plan.answers.boxes import Box, Solver, plain
+from sfumato.plan.answers.covering import Covering
 from sfumato.plan.answers.nulls import Nulls, Rows, guards, nulls
 from sfumato.plan.expressions.functions import evaluate
-from sfumato.plan.expressions.tree import Expression, columns_of
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.questions.over import Over
 
 __all__ = ["Groups", "ends_over", "over_rows", "values_over"]
 
 Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
+
+_CUT = 0.4  # of a risk: for a bound on what was left out; the rest is for the noise
 
 
 def over_rows(expression: Expression, results: Mapping[str, Values], size: int) -> Values:
@@ -43,6 +50,7 @@ class Groups:
         held: The rows that HAVING leaves.
         solver: What intervals of those rows are computed from.
         places: Where the rows that are shown are among them.
+        cover: What intervals of them over all rows are computed from.
     """
 
     windows: tuple[Over, ...]
@@ -50,6 +58,7 @@ class Groups:
     held: NDArray[np.int64]
     solver: Solver | None = None
     places: NDArray[np.int64] | None = None
+    cover: Covering | None = None
 
     def columns(self, size: int) -> dict[str, Values]:
         """Their values `w0`, … on all rows, NULL on those that HAVING leaves out."""
@@ -66,13 +75,91 @@ class Groups:
     def interval(self, place: int, risk: float) -> Box:
         """Their intervals on the rows that are shown."""
         assert self.solver is not None
-        window, size = self.windows[place], len(next(iter(self.results.values())))
-        share = risk / max(1, size)  # of all groups: those that HAVING leaves are chosen by their noise
+        window = self.windows[place]
+        share = risk / self._size  # of all groups: those that HAVING leaves are chosen by their noise
         if guards(self.solver, window.value):
             share /= 2  # one half for the values, one for which of them are NULL
         ends, missing = self.solver.interval(window.value, share), nulls(self.solver, window.value, share)
-        low, high = ends_over(window, ends, missing, self._labels(window, size))
+        low, high = ends_over(window, ends, missing, self._labels(window, self._size))
         return low[self.places], high[self.places]
+
+    def solves(self, expression: Expression) -> bool:
+        """Whether it is one of them, or the share of a group in its total."""
+        return _is_window(expression) or self._share(expression) is not None
+
+    def covering(self, expression: Expression, risk: float) -> Box:
+        """The intervals over all rows of what `solves` takes, on the rows that are shown."""
+        if (share := self._share(expression)) is not None:
+            factor, window = share
+            ends = [factor * end for end in self._covering_share(window, risk)]
+            low, high = ends if factor >= 0 else reversed(ends)
+        else:
+            assert isinstance(expression, Column)
+            low, high = self._covering(self.windows[int(expression.name[1:])], risk)
+        return low[self.places], high[self.places]
+
+    def _covering(self, window: Over, risk: float) -> Box:
+        assert self.solver is not None
+        assert self.cover is not None
+        labels = self._labels(window, self._size)
+        unknown = np.zeros(len(labels), bool), np.ones(len(labels), bool)
+        open_ = bool(guards(self.solver, window.value))
+        missing = unknown if open_ else nulls(self.solver, window.value, 0.0)
+        if risk and window.function == "sum" and not open_:
+            summed = self.cover.summed(window.value, (1 - _CUT) * risk / self._size, _CUT * risk)
+            if summed is not None:
+                ends, (takes, adds) = summed
+                low, high = ends_over(window, ends, missing, labels)
+                return low - takes, high + adds
+        ends = self.cover.interval(window.value, risk / self._size)
+        return ends_over(window, ends, missing, labels)
+
+    def _covering_share(self, window: Over, risk: float) -> Box:
+        """Of numbers that are not below 0: between x/(x + all others) at their ends."""
+        assert self.cover is not None
+        labels = self._labels(window, self._size)
+        summed = None
+        if risk:
+            summed = self.cover.summed(window.value, (1 - _CUT) * risk / self._size, _CUT * risk)
+        if summed is None:
+            return np.zeros(len(labels)), np.ones(len(labels))
+        (least, most), (takes, adds) = summed
+        least, most = np.maximum(least, 0.0), np.maximum(most, 0.0)
+        none = np.zeros(len(labels), bool)
+        total_low, total_high = ends_over(window, (least, most), (none, none), labels)
+        others_low, others_high = np.maximum(total_low - least - takes, 0.0), total_high - most + adds
+        least, most = np.maximum(least - takes, 0.0), most + adds
+        with np.errstate(all="ignore"):
+            low, high = least / (least + others_high), most / (most + others_low)
+        return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
+
+    def _share(self, expression: Expression) -> tuple[float, Over] | None:
+        """The factor and the total of x / SUM(x) OVER (…), where no x can be below 0; None: it is none."""
+        expression = plain(expression)
+        if not isinstance(expression, Call) or expression.function != "divide":
+            return None
+        above, below = expression.arguments
+        if isinstance(below, Call) and below.function == "nullif":
+            below = below.arguments[0]
+        factor = 1.0
+        if isinstance(above, Call) and above.function == "multiply":
+            number = next((one for one in above.arguments if isinstance(one, Literal)), None)
+            if number is None or not isinstance(number.value, int | float):
+                return None
+            factor, above = float(number.value), next(one for one in above.arguments if one is not number)
+        if not _is_window(below) or self.cover is None or self.solver is None:
+            return None
+        assert isinstance(below, Column)
+        window = self.windows[int(below.name[1:])]
+        if window.function != "sum" or plain(window.value) != above or guards(self.solver, window.value):
+            return None
+        least = self.cover.interval(window.value, 0.0)[0]
+        return (factor, window) if self.cover.cut(window.value) and bool((least >= 0).all()) else None
+
+    @property
+    def _size(self) -> int:
+        """Of how many groups all of this holds at once, those that HAVING left out too."""
+        return max(1, len(next(iter(self.results.values()))))
 
     def names(self, place: int) -> set[str]:
         """The keys and aggregates that one of them looks at."""
@@ -81,6 +168,10 @@ class Groups:
     def _labels(self, window: Over, size: int) -> list[Any]:
         columns = [over_rows(one, self.results, size)[self.held].tolist() for one in window.partition]
         return list(zip(*columns, strict=True)) if columns else [()] * len(self.held)
+
+
+def _is_window(expression: Expression) -> bool:
+    return isinstance(expression, Column) and expression.name[0] == "w"
 
 
 def values_over(window: Over, values: Floats, labels: Sequence[Any]) -> Floats:
