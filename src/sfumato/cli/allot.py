@@ -18,10 +18,9 @@ from sfumato.cli.opening import (
     declared_limits,
     exactly,
     limit_in_toml,
-    open_ledger,
     steward_of,
 )
-from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption, ReasonOption
+from sfumato.cli.options import LedgerOptions, ReasonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, table, unbroken
 from sfumato.errors import InvalidParameter
 
@@ -42,6 +41,7 @@ Pairs = list[str]
 
 
 @reported
+@spread
 def allot(
     dataset: DatasetNeeded,
     ask: Annotated[
@@ -68,9 +68,8 @@ def allot(
     reason: Annotated[
         str | None, typer.Option("--reason", help="Why, in a few words; kept in the receipts.")
     ] = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Divide what a budget has left among teams; nothing is written without --write."""
     from sfumato import games
@@ -80,14 +79,14 @@ def allot(
         raise InvalidParameter("Limits are a steward's act and need a reason: add --reason 'why'.")
     if write:
         acting()
-    listed = declared_limits(config, dataset)
+    listed = declared_limits(place.config, dataset)
     if listed and not force:
         _known(requests, listed)
-    with begun_ledger(config, ledger, dataset, write=write) as book:
+    with begun_ledger(place.config, place.ledger, dataset, write=write) as book:
         name = dataset_named(dataset, [entry.name for entry in book.datasets()])
         planned = games.grants(book, name, requests, rule=_name(rule), total=total)
         receipts = planned.write(book, reason=str(reason)) if write else []
-    if json_:
+    if place.json_:
         emit_json(
             {
                 "dataset": planned.dataset,
@@ -117,23 +116,18 @@ def allot(
 
 
 @reported
-def take_back(
-    dataset: DatasetNeeded,
-    reason: ReasonOption,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
-) -> None:
+@spread
+def take_back(dataset: DatasetNeeded, reason: ReasonOption, *, place: LedgerOptions) -> None:
     """Undo the last allotment: earlier limits are in force again, what was spent stays spent."""
     from sfumato.ledger import Budget
 
     acting()
-    with open_ledger(config, ledger) as book:
+    with place.open() as book:
         name = dataset_named(dataset, [entry.name for entry in book.datasets()])
         receipts = steward_of(book).take_back(name, reason=reason)
         teams = list(dict.fromkeys(str(receipt.analyst) for receipt in receipts))
     told = f"The allotment is taken back: on {name}, what held before for {', '.join(teams)} holds again."
-    if json_:
+    if place.json_:
         numbers = [receipt.number for receipt in receipts]
         emit_json({"done": told, "dataset": name, "teams": teams, "written": numbers})
         return
@@ -143,7 +137,7 @@ def take_back(
         for receipt in receipts
         if receipt.kind == "limit" and receipt.memo["budget"] is not None
     }
-    listed = declared_limits(config, name)
+    listed = declared_limits(place.config, name)
     _to_the_toml(name, again, listed)
     if any(team in listed and team not in again for team in teams):
         paragraph(

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import open_session, read_catalog
-from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption
+from sfumato.cli.opening import open_session
+from sfumato.cli.options import AskerOptions, JsonOption, spread
 from sfumato.cli.output import (
     emit_json,
     note,
@@ -31,16 +31,9 @@ from sfumato.cli.output import (
     width,
 )
 from sfumato.cli.question import (
-    BoundingOption,
-    BoundsOption,
-    ConfidenceOption,
-    DeltaOption,
-    EpsilonOption,
-    ErrorOption,
     ParameterOption,
-    ProfileOption,
+    PricingOptions,
     SqlArgument,
-    TouchedOption,
     question_of,
 )
 from sfumato.errors import InvalidParameter
@@ -53,7 +46,7 @@ if TYPE_CHECKING:
     from sfumato.session import Query, Release, Session
     from sfumato.session.shown import Shown
 
-__all__ = ["Format", "FormatOption", "OutputOption", "Writing", "answer_question", "query", "quote"]
+__all__ = ["Format", "WritingOptions", "answer_question", "query", "quote"]
 
 _ENDS = ("low", "high")
 
@@ -67,46 +60,32 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", help="How to write the answer; else as the name of --output says."),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to a file.")
-]
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How an answer is to be written."""
+
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write the answer; else as the name of --output says."),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to a file.")
+    ] = None
 
 
 @reported
+@spread
 def quote(
     sql: SqlArgument = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    error: ErrorOption = None,
-    confidence: ConfidenceOption = "0.95",
-    bounds: BoundsOption = None,
-    bounding: BoundingOption = None,
-    touched: TouchedOption = False,
-    profile: ProfileOption = None,
+    *,
+    pricing: PricingOptions,
     param: ParameterOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    analyst: AnalystOption = None,
+    asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
     """What an answer would cost; free, no row is read."""
-    asked = question_of(
-        sql,
-        param,
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
-    catalog = read_catalog(config, ledger, analyst)
+    asked = question_of(sql, param, pricing)
+    catalog = asker.catalog()
     with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
         priced = session.sql(asked.text, asked.parameters).quote(**asked.pricing)
         balance = session.balance(session.dataset_of(priced.report).name)
@@ -123,54 +102,27 @@ def _say_quote(priced: Quote, balance: Balance, *, json_: bool) -> None:
 
 
 @reported
+@spread
 def query(
     sql: SqlArgument = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    error: ErrorOption = None,
-    confidence: ConfidenceOption = "0.95",
-    bounds: BoundsOption = None,
-    bounding: BoundingOption = None,
-    touched: TouchedOption = False,
-    profile: ProfileOption = None,
+    *,
+    pricing: PricingOptions,
     param: ParameterOption = None,
-    format_: FormatOption = None,
-    output: OutputOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    analyst: AnalystOption = None,
+    writing: WritingOptions,
+    asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
     """The private answer with error bars, paid from the budget."""
-    asked = question_of(
-        sql,
-        param,
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
-    catalog = read_catalog(config, ledger, analyst)
+    asked = question_of(sql, param, pricing)
+    catalog = asker.catalog()
     answer_question(
         lambda session: session.sql(asked.text, asked.parameters),
         lambda: asked.dataset(catalog),
         catalog,
         asked.pricing,
-        Writing(format_, output, json_),
+        writing,
+        json_=json_,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """How an answer is to be written, as the flags say."""
-
-    format_: Format | None
-    output: Path | None
-    json_: bool
 
 
 def answer_question(
@@ -178,8 +130,10 @@ def answer_question(
     dataset: Callable[[], str],
     catalog: Catalog,
     pricing: Mapping[str, Any],
-    writing: Writing,
+    writing: WritingOptions,
     opened: Callable[[Catalog, str], AbstractContextManager[Session]] = open_session,
+    *,
+    json_: bool = False,
 ) -> None:
     """Pay for a question, release it and write the answer.
 
@@ -190,8 +144,9 @@ def answer_question(
         pricing: What `release` takes.
         writing: How to write it.
         opened: Opens the session that is asked.
+        json_: Whether to write one JSON document.
     """
-    output, json_ = writing.output, writing.json_
+    output = writing.output
     wanted = _format(writing.format_, output, json_)
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")

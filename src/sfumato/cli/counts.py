@@ -7,22 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.ask import FormatOption, OutputOption, Writing, answer_question
+from sfumato.cli.ask import WritingOptions, answer_question
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import read_catalog
-from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption
-from sfumato.cli.question import (
-    BoundingOption,
-    BoundsOption,
-    ConfidenceOption,
-    DeltaOption,
-    EpsilonOption,
-    ErrorOption,
-    ProfileOption,
-    TouchedOption,
-    check_priced,
-    pricing_of,
-)
+from sfumato.cli.options import AskerOptions, JsonOption, spread
+from sfumato.cli.question import PricingOptions, check_priced
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -39,6 +27,7 @@ TableOption = Annotated[
 
 
 @reported
+@spread
 def histogram(
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="The number whose values are binned.")],
     bins: Annotated[
@@ -46,84 +35,49 @@ def histogram(
         typer.Option("--bins", metavar="N|EDGES", help="How many bins, or their edges: 0,18,65,120."),
     ] = "10",
     table: TableOption = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    error: ErrorOption = None,
-    confidence: ConfidenceOption = "0.95",
-    bounds: BoundsOption = None,
-    bounding: BoundingOption = None,
-    touched: TouchedOption = False,
-    profile: ProfileOption = None,
-    format_: FormatOption = None,
-    output: OutputOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    analyst: AnalystOption = None,
+    *,
+    pricing: PricingOptions,
+    writing: WritingOptions,
+    asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
     """How many rows are in each bin of a number, with error bars."""
     edges = _bins(bins)
-    pricing = pricing_of(
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
-    catalog = read_catalog(config, ledger, analyst)
-    writing = Writing(format_, output, json_)
-    _answer(lambda rows: rows.histogram(column, edges), table, catalog, pricing, writing)
+    terms, catalog = pricing.terms(), asker.catalog()
+    _answer(lambda rows: rows.histogram(column, edges), table, catalog, terms, writing, json_=json_)
 
 
 @reported
+@spread
 def crosstab(
     first: Annotated[str, typer.Argument(metavar="COLUMN", help="What the rows are grouped by.")],
     second: Annotated[str, typer.Argument(metavar="COLUMN", help="And what else.")],
     table: TableOption = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    error: ErrorOption = None,
-    confidence: ConfidenceOption = "0.95",
-    bounds: BoundsOption = None,
-    bounding: BoundingOption = None,
-    touched: TouchedOption = False,
-    profile: ProfileOption = None,
-    format_: FormatOption = None,
-    output: OutputOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    analyst: AnalystOption = None,
+    *,
+    pricing: PricingOptions,
+    writing: WritingOptions,
+    asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
     """How many rows have each pair of values of two columns, with error bars."""
-    pricing = pricing_of(
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
-    catalog = read_catalog(config, ledger, analyst)
-    writing = Writing(format_, output, json_)
-    _answer(lambda rows: rows.crosstab(first, second), table, catalog, pricing, writing)
+    terms, catalog = pricing.terms(), asker.catalog()
+    _answer(lambda rows: rows.crosstab(first, second), table, catalog, terms, writing, json_=json_)
 
 
 def _answer(
     make: Callable[[Selection[Query]], Query],
     table: str | None,
     catalog: Catalog,
-    pricing: dict[str, Any],
-    writing: Writing,
+    terms: dict[str, Any],
+    writing: WritingOptions,
+    *,
+    json_: bool,
 ) -> None:
     name, dataset = _table(table, catalog)
-    check_priced(pricing)
-    answer_question(lambda session: make(session.table(name)), lambda: dataset, catalog, pricing, writing)
+    check_priced(terms)
+    answer_question(
+        lambda session: make(session.table(name)), lambda: dataset, catalog, terms, writing, json_=json_
+    )
 
 
 def _table(name: str | None, catalog: Catalog) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import dataset_named, ledger_if_begun, read_catalog
-from sfumato.cli.options import ConfigOption, JsonOption, LedgerOption
+from sfumato.cli.options import LedgerOptions, spread
 from sfumato.cli.output import emit_json, say, spelled, spinner
 from sfumato.errors import InvalidParameter, SfumatoError
 
@@ -31,14 +31,14 @@ _STYLES = {"done": "good", "open": "bad", "by hand": "dim", "not yet": "dim"}
 
 
 @reported
+@spread
 def check(
     dataset: DatasetArgument = None,
     audit: Annotated[
         bool, typer.Option("--audit", help="Audit every claim of this package, too: half a minute.")
     ] = False,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Walk the twelve steps of a deployment, with evidence.
 
@@ -46,9 +46,9 @@ def check(
     """
     from sfumato.dossier import check as walk
 
-    with spinner("looking", quiet=json_), _facts(dataset, config, ledger, early=True) as facts:
+    with spinner("looking", quiet=place.json_), _facts(dataset, place, early=True) as facts:
         steps = walk(facts, audited=_audited if audit else None)
-    if json_:
+    if place.json_:
         emit_json({"dataset": facts.dataset, "steps": [_plain(step) for step in steps]})
     else:
         for step in steps:
@@ -60,6 +60,7 @@ def check(
 
 
 @reported
+@spread
 def card(
     dataset: DatasetArgument = None,
     form: Annotated[
@@ -68,9 +69,8 @@ def card(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a new file.")
     ] = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Write the release dossier: label, registry entry, methods."""
     if form not in _FORMS:
@@ -79,7 +79,7 @@ def card(
         raise InvalidParameter(f"{output.name[:100]} is there already; give a new name.")
     from sfumato.dossier import card as make_card
 
-    with spinner("reading the ledger", quiet=json_), _facts(dataset, config, ledger) as facts:
+    with spinner("reading the ledger", quiet=place.json_), _facts(dataset, place) as facts:
         dossier = make_card(facts)
         text = {
             "label": lambda: str(dossier),
@@ -93,17 +93,15 @@ def card(
                 file.write(shown + "\n")
         except OSError:
             raise InvalidParameter(f"{output.name[:100]} cannot be written there.") from None
-        say(f"Wrote {output}.") if not json_ else emit_json({"written": str(output)})
-    elif json_:
+        say(f"Wrote {output}.") if not place.json_ else emit_json({"written": str(output)})
+    elif place.json_:
         emit_json(dossier.to_dict() | {"label": str(dossier), "methods": dossier.methods})
     else:
         say(spelled(shown))
 
 
 @contextmanager
-def _facts(
-    dataset: str | None, config: Path | None, ledger: str | None, *, early: bool = False
-) -> Iterator[Facts]:
+def _facts(dataset: str | None, place: LedgerOptions, *, early: bool = False) -> Iterator[Facts]:
     """What is on record, with quotes of what was asked; nothing is spent, and no private file is opened.
 
     With `early`, what is declared will do where the first query has not been asked yet.
@@ -113,7 +111,7 @@ def _facts(
     from sfumato.ledger import Ledger
     from sfumato.session import Session
 
-    catalog = read_catalog(config, ledger)
+    catalog = read_catalog(place.config, place.ledger)
     name = dataset_named(dataset, list(catalog.budgets))
     book = ledger_if_begun(catalog.ledger, catalog.state) if early else None
     if early and book is None:

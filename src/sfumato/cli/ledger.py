@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,13 +25,13 @@ from sfumato.cli.opening import (
     read_catalog,
     steward_of,
 )
-from sfumato.cli.options import AnalystOption, ConfigOption, JsonOption, LedgerOption, ReasonOption
+from sfumato.cli.options import AskerOptions, JsonOption, LedgerOptions, ReasonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, unbroken
 from sfumato.cli.receipts import balance_facts, listed
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Balance, Budget, Ledger
+    from sfumato.ledger import Budget, Ledger, Steward
 
 __all__ = ["app"]
 
@@ -49,17 +52,18 @@ DeltaOption = Annotated[
 
 @app.command("show")
 @reported
+@spread
 def show(
     dataset: DatasetArgument = None,
     last: Annotated[int, typer.Option("--last", min=0, help="How many receipts to list, newest first.")] = 20,
     all_: Annotated[bool, typer.Option("--all", help="List the receipts of kept answers, too.")] = False,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    analyst: AnalystOption = None,
+    *,
+    asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
     """What is spent and left of each budget, and the latest receipts."""
-    with spinner("reading the ledger", quiet=json_), open_ledger(config, ledger) as book:
+    analyst = asker.analyst
+    with spinner("reading the ledger", quiet=json_), open_ledger(asker.config, asker.ledger) as book:
         names = [entry.name for entry in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
         own = [book.balance(name, analyst) for name in chosen]
@@ -100,14 +104,15 @@ def show(
 
 @app.command("verify")
 @reported
-def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: JsonOption = False) -> None:
+@spread
+def verify(*, place: LedgerOptions) -> None:
     """Check every receipt, the chain and its anchor; exit code 4 if one fails."""
     from sfumato.ledger import Ledger
 
-    where, state = ledger_place(config, ledger)
-    with spinner("verifying the ledger", quiet=json_):
+    where, state = ledger_place(place.config, place.ledger)
+    with spinner("verifying the ledger", quiet=place.json_):
         verification = Ledger.inspect(where, state=state)
-    if json_:
+    if place.json_:
         emit_json(
             {
                 "ok": verification.ok,
@@ -128,20 +133,20 @@ def verify(config: ConfigOption = None, ledger: LedgerOption = None, json_: Json
 
 @app.command("export")
 @reported
+@spread
 def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
     ] = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Every receipt: one JSON object a line, or with --json one array."""
-    with open_ledger(config, ledger) as book:
+    with place.open() as book:
         receipts = book.export()
     text = (
         json.dumps(receipts, indent=2) + "\n"
-        if json_
+        if place.json_
         else "".join(json.dumps(receipt, sort_keys=True) + "\n" for receipt in receipts)
     )
     if output is None:
@@ -155,18 +160,14 @@ def export(
 
 @app.command("adopt")
 @reported
-def adopt(
-    reason: ReasonOption,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
-) -> None:
+@spread
+def adopt(reason: ReasonOption, *, place: LedgerOptions) -> None:
     """Take the ledger over as it stands after its anchor was lost."""
     acting()
     from sfumato.ledger import Ledger
     from sfumato.ledger.rules import reason_of
 
-    where, state = ledger_place(config, ledger)
+    where, state = ledger_place(place.config, place.ledger)
     why = reason_of(reason)
     try:
         Ledger.open(where, state=state, create=False).close()
@@ -178,7 +179,7 @@ def adopt(
         steward_of(book).adopted(reason=why)
         verification = book.verify()
     told = f"The ledger is adopted with {verification.entries:,} receipts and anchored again."
-    if json_:
+    if place.json_:
         emit_json({"done": told, "entries": verification.entries, "head": verification.head})
         return
     paragraph(told)
@@ -190,74 +191,63 @@ def adopt(
 
 @app.command("raise")
 @reported
+@spread
 def raise_(
     dataset: DatasetNeeded,
     reason: ReasonOption,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Raise a dataset's budget to what the toml says, or to --epsilon and --delta."""
-    acting()
-    with open_ledger(config, ledger) as book:
-        current = _dataset(book, dataset).budget
-        declared = _declared_budget(config, dataset)
-        budget = _budget(current, declared, epsilon, delta)
-        steward_of(book).raise_budget(dataset, budget, reason=reason)
-        _done(f"The budget of {dataset} is now {budget}.", book.balance(dataset), json_)
-    if declared is not None and declared != budget and not json_:
+    with _acting_on(dataset, place) as act:
+        declared = _declared_budget(place.config, dataset)
+        budget = _budget(act.budget, declared, epsilon, delta)
+        act.steward.raise_budget(dataset, budget, reason=reason)
+        act.done(f"The budget of {dataset} is now {budget}.")
+    if declared is not None and declared != budget and not place.json_:
         from sfumato.catalog.write import toml_number
 
         figures = f"epsilon = {toml_number(exactly(budget.epsilon))}"
         if budget.delta != declared.delta:
             figures += f", delta = {toml_number(exactly(budget.delta))}"
-        place = line_of_budget(read_catalog(config).path, dataset)
-        paragraph(f"Now write it into the toml, too: {figures} in [datasets.{dataset}]{place}.")
+        line = line_of_budget(read_catalog(place.config).path, dataset)
+        paragraph(f"Now write it into the toml, too: {figures} in [datasets.{dataset}]{line}.")
 
 
 @app.command("close")
 @reported
-def close(
-    dataset: DatasetNeeded,
-    reason: ReasonOption,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
-) -> None:
+@spread
+def close(dataset: DatasetNeeded, reason: ReasonOption, *, place: LedgerOptions) -> None:
     """Close a dataset's budget for good: nothing more can be asked of it."""
-    acting()
-    with open_ledger(config, ledger) as book:
-        _dataset(book, dataset)
-        steward_of(book).close_budget(dataset, reason=reason)
-        _done(f"The budget of {dataset} is closed.", book.balance(dataset), json_)
+    with _acting_on(dataset, place) as act:
+        act.steward.close_budget(dataset, reason=reason)
+        act.done(f"The budget of {dataset} is closed.")
 
 
 @app.command("limit")
 @reported
+@spread
 def limit(
     dataset: DatasetNeeded,
     analyst: AnalystNeeded,
     reason: ReasonOption,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Set what one analyst may spend: as the toml says, or --epsilon and --delta."""
-    acting()
-    with open_ledger(config, ledger) as book:
-        current = _dataset(book, dataset).budget
-        listed = declared_limits(config, dataset)
+    with _acting_on(dataset, place) as act:
+        listed = declared_limits(place.config, dataset)
         declared = listed.get(listed_as(analyst, listed) or "")
         if epsilon is None and declared is None:
             raise InvalidParameter(f"Say how much {analyst[:40]} may spend: --epsilon 0.5.")
-        budget = _budget(current, declared, epsilon, delta)
-        steward_of(book).limit(dataset, analyst, budget, reason=reason)
-        _done(f"{analyst} may now spend {budget} on {dataset}.", book.balance(dataset, analyst), json_)
-    if json_:
+        budget = _budget(act.budget, declared, epsilon, delta)
+        act.steward.limit(dataset, analyst, budget, reason=reason)
+        act.done(f"{analyst} may now spend {budget} on {dataset}.", analyst)
+    if place.json_:
         return
     if delta is None and declared is None and budget.delta:
         paragraph(
@@ -278,79 +268,86 @@ def limit(
 
 @app.command("revoke")
 @reported
+@spread
 def revoke(
     dataset: DatasetNeeded,
     analyst: AnalystNeeded,
     reason: ReasonOption,
     force: Annotated[bool, typer.Option("--force", help="Also for a name that was never seen.")] = False,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Take an analyst's leave to ask; a new limit gives it back."""
-    acting()
-    with open_ledger(config, ledger) as book:
-        _dataset(book, dataset)
+    with _acting_on(dataset, place) as act:
         if not force:
-            _seen(book, config, dataset, analyst)
-        steward_of(book).revoke(dataset, analyst, reason=reason)
-        _done(f"{analyst} may no longer ask about {dataset}.", book.balance(dataset, analyst), json_)
+            _seen(act.book, place.config, dataset, analyst)
+        act.steward.revoke(dataset, analyst, reason=reason)
+        act.done(f"{analyst} may no longer ask about {dataset}.", analyst)
 
 
 @app.command("give")
 @reported
+@spread
 def give(
     dataset: DatasetNeeded,
     receipts: Annotated[
         list[int], typer.Argument(metavar="RECEIPT...", help="The numbers of the debits that paid for them.")
     ],
     reason: ReasonOption,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
+    *,
+    place: LedgerOptions,
 ) -> None:
     """Give answers on record to all: reading them counts toward nobody's limit."""
-    acting()
-    with open_ledger(config, ledger) as book:
-        _dataset(book, dataset)
-        steward_of(book).give(dataset, receipts, reason=reason)
+    with _acting_on(dataset, place) as act:
+        act.steward.give(dataset, receipts, reason=reason)
         numbers = ", ".join(str(number) for number in receipts)
         many = "s" if len(receipts) > 1 else ""
-        _done(
-            f"The answer{many} of receipt{many} {numbers} on {dataset}: given to all.",
-            book.balance(dataset),
-            json_,
-        )
+        act.done(f"The answer{many} of receipt{many} {numbers} on {dataset}: given to all.")
 
 
 @app.command("redeclare")
 @reported
-def redeclare(
-    dataset: DatasetNeeded,
-    reason: ReasonOption,
-    config: ConfigOption = None,
-    ledger: LedgerOption = None,
-    json_: JsonOption = False,
-) -> None:
+@spread
+def redeclare(dataset: DatasetNeeded, reason: ReasonOption, *, place: LedgerOptions) -> None:
     """Put the toml's columns and bounds on record after something was spent."""
     acting()
     from sfumato.session import declaration_of
 
-    catalog = read_catalog(config, ledger)
+    catalog = read_catalog(place.config, place.ledger)
     declaration = declaration_of(list(catalog.members(dataset_named(dataset, list(catalog.budgets)))))
-    with open_ledger(config, ledger) as book:
-        _dataset(book, dataset)
-        steward_of(book).redeclare(dataset, declaration, reason=reason)
-        _done(
-            f"The columns and bounds of {dataset} are now those of {catalog.path.name}.",
-            book.balance(dataset),
-            json_,
-        )
+    with _acting_on(dataset, place) as act:
+        act.steward.redeclare(dataset, declaration, reason=reason)
+        act.done(f"The columns and bounds of {dataset} are now those of {catalog.path.name}.")
 
 
-def _dataset(book: Ledger, name: str) -> Any:
-    known = {entry.name: entry for entry in book.datasets()}
-    return known[dataset_named(name, list(known))]
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """A steward's act on a dataset, while its ledger is open."""
+
+    book: Ledger
+    steward: Steward
+    dataset: str
+    budget: Budget
+    json_: bool
+
+    def done(self, text: str, analyst: str | None = None) -> None:
+        """Say what was done, and the balance of the dataset or of its analyst, as it is now."""
+        balance = self.book.balance(self.dataset, analyst)
+        if self.json_:
+            emit_json({"done": text, "balance": balance_facts(balance)})
+            return
+        paragraph(text)
+        say(str(balance))
+
+
+@contextmanager
+def _acting_on(dataset: str, place: LedgerOptions) -> Iterator[_Act]:
+    """The ledger opened for a steward's act on a dataset that it has."""
+    acting()
+    with place.open() as book:
+        known = {entry.name: entry for entry in book.datasets()}
+        budget = known[dataset_named(dataset, list(known))].budget
+        yield _Act(book, steward_of(book), dataset, budget, place.json_)
 
 
 def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None:
@@ -398,12 +395,3 @@ def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta
         order=current.order,
         aside=current.aside,
     )
-
-
-def _done(text: str, balance: Balance, json_: bool) -> None:
-    """Say what was done, while the ledger is still open: some figures are worked out when they are read."""
-    if json_:
-        emit_json({"done": text, "balance": balance_facts(balance)})
-        return
-    paragraph(text)
-    say(str(balance))

@@ -16,22 +16,7 @@ from sfumato.errors import InvalidParameter
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
 
-__all__ = [
-    "BoundingOption",
-    "BoundsOption",
-    "ConfidenceOption",
-    "DeltaOption",
-    "EpsilonOption",
-    "ErrorOption",
-    "ParameterOption",
-    "ProfileOption",
-    "Question",
-    "SqlArgument",
-    "TouchedOption",
-    "check_priced",
-    "pricing_of",
-    "question_of",
-]
+__all__ = ["ParameterOption", "PricingOptions", "Question", "SqlArgument", "check_priced", "question_of"]
 
 
 class Bounding(StrEnum):
@@ -53,53 +38,82 @@ SqlArgument = Annotated[
         metavar="SQL", help="The question: SQL, the path of a .sql file, or - for standard input."
     ),
 ]
-EpsilonOption = Annotated[
-    str | None,
-    typer.Option("--epsilon", metavar="NUMBER", help="What to pay; GoogleSQL's text may say it instead."),
-]
-DeltaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--delta", metavar="NUMBER", help="How much delta it may use; else a hundredth of the budget's."
-    ),
-]
-ErrorOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--error", metavar="COLUMN=WIDTH", help="The error bar wanted, instead of --epsilon; may be repeated."
-    ),
-]
-ConfidenceOption = Annotated[
-    str, typer.Option("--confidence", metavar="NUMBER", help="At which the error bars hold.")
-]
-BoundsOption = Annotated[
-    Bounds | None,
-    typer.Option("--bounds", help="auto: buy bounds for numbers that have none, with a fifth of the price."),
-]
-BoundingOption = Annotated[
-    Bounding | None,
-    typer.Option("--bounding", help="Whether to weigh a unit's rows down or to choose some of its groups."),
-]
-TouchedOption = Annotated[
-    bool,
-    typer.Option(
-        "--touched", help="Also report which share of the units was clamped or cut, for a twentieth."
-    ),
-]
-ProfileOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--profile/--no-profile",
-        help="Whether to buy a profile of how many rows units have, with a fifth of the price, once; "
-        'else where max_rows is "auto".',
-    ),
-]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option(
         "--param", metavar="[NAME=]VALUE", help="A value for a parameter of the text; may be repeated."
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PricingOptions:
+    """What is paid for an answer, or how close it is to be, and how units are bounded."""
+
+    epsilon: Annotated[
+        str | None,
+        typer.Option("--epsilon", metavar="NUMBER", help="What to pay; GoogleSQL's text may say it instead."),
+    ] = None
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta", metavar="NUMBER", help="How much delta it may use; else a hundredth of the budget's."
+        ),
+    ] = None
+    error: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--error",
+            metavar="COLUMN=WIDTH",
+            help="The error bar wanted, instead of --epsilon; may be repeated.",
+        ),
+    ] = None
+    confidence: Annotated[
+        str, typer.Option("--confidence", metavar="NUMBER", help="At which the error bars hold.")
+    ] = "0.95"
+    bounds: Annotated[
+        Bounds | None,
+        typer.Option(
+            "--bounds", help="auto: buy bounds for numbers that have none, with a fifth of the price."
+        ),
+    ] = None
+    bounding: Annotated[
+        Bounding | None,
+        typer.Option(
+            "--bounding", help="Whether to weigh a unit's rows down or to choose some of its groups."
+        ),
+    ] = None
+    touched: Annotated[
+        bool,
+        typer.Option(
+            "--touched", help="Also report which share of the units was clamped or cut, for a twentieth."
+        ),
+    ] = False
+    profile: Annotated[
+        bool | None,
+        typer.Option(
+            "--profile/--no-profile",
+            help="Whether to buy a profile of how many rows units have, with a fifth of the price, once; "
+            'else where max_rows is "auto".',
+        ),
+    ] = None
+
+    def terms(self) -> dict[str, Any]:
+        """What `quote` and `release` take, as the flags say."""
+        if self.epsilon is not None and self.error:
+            raise InvalidParameter(
+                "Give a price, --epsilon 0.5, or the error you want, --error n=50; not both."
+            )
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "error": _wanted(self.error),
+            "confidence": self.confidence,
+            "bounds": None if self.bounds is None else self.bounds.value,
+            "bounding": None if self.bounding is None else self.bounding.value,
+            "touched": self.touched,
+            "profile": self.profile,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,57 +152,10 @@ class Question:
         raise InvalidParameter("The query reads no private table.")
 
 
-def question_of(
-    sql: str | None,
-    params: list[str] | None,
-    *,
-    epsilon: str | None,
-    delta: str | None,
-    error: list[str] | None,
-    confidence: str,
-    bounds: Bounds | None,
-    bounding: Bounding | None,
-    touched: bool,
-    profile: bool | None,
-) -> Question:
+def question_of(sql: str | None, params: list[str] | None, pricing: PricingOptions) -> Question:
     """What the flags of `quote` and `query` say together."""
-    pricing = pricing_of(
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
-    return Question(_text(sql), _parameters(params), pricing)
-
-
-def pricing_of(
-    *,
-    epsilon: str | None,
-    delta: str | None,
-    error: list[str] | None,
-    confidence: str,
-    bounds: Bounds | None,
-    bounding: Bounding | None,
-    touched: bool,
-    profile: bool | None,
-) -> dict[str, Any]:
-    """What `quote` and `release` take, as the flags say."""
-    if epsilon is not None and error:
-        raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50; not both.")
-    return {
-        "epsilon": epsilon,
-        "delta": delta,
-        "error": _wanted(error),
-        "confidence": confidence,
-        "bounds": None if bounds is None else bounds.value,
-        "bounding": None if bounding is None else bounding.value,
-        "touched": touched,
-        "profile": profile,
-    }
+    terms = pricing.terms()
+    return Question(_text(sql), _parameters(params), terms)
 
 
 def check_priced(pricing: dict[str, Any], named: object = None) -> None:

@@ -9,24 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.ask import FormatOption, OutputOption, Writing, answer_question
+from sfumato.cli.ask import WritingOptions, answer_question
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import read_catalog
-from sfumato.cli.options import ConfigOption, JsonOption
+from sfumato.cli.options import ConfigOption, JsonOption, spread
 from sfumato.cli.output import note
-from sfumato.cli.question import (
-    BoundingOption,
-    BoundsOption,
-    ConfidenceOption,
-    DeltaOption,
-    EpsilonOption,
-    ErrorOption,
-    ParameterOption,
-    ProfileOption,
-    SqlArgument,
-    TouchedOption,
-    question_of,
-)
+from sfumato.cli.question import ParameterOption, PricingOptions, SqlArgument, question_of
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -44,19 +32,13 @@ WriteOption = Annotated[
 
 
 @reported
+@spread
 def rehearse(
     sql: SqlArgument = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    error: ErrorOption = None,
-    confidence: ConfidenceOption = "0.95",
-    bounds: BoundsOption = None,
-    bounding: BoundingOption = None,
-    touched: TouchedOption = False,
-    profile: ProfileOption = None,
+    *,
+    pricing: PricingOptions,
     param: ParameterOption = None,
-    format_: FormatOption = None,
-    output: OutputOption = None,
+    writing: WritingOptions,
     write: WriteOption = None,
     config: ConfigOption = None,
     json_: JsonOption = False,
@@ -67,25 +49,15 @@ def rehearse(
         _write(catalog, write)
         if sql is None:
             return
-    asked = question_of(
-        sql,
-        param,
-        epsilon=epsilon,
-        delta=delta,
-        error=error,
-        confidence=confidence,
-        bounds=bounds,
-        bounding=bounding,
-        touched=touched,
-        profile=profile,
-    )
+    asked = question_of(sql, param, pricing)
     answer_question(
         lambda session: session.sql(asked.text, asked.parameters),
         lambda: asked.dataset(catalog),
         catalog,
         asked.pricing,
-        Writing(format_, output, json_),
+        writing,
         _rehearsing,
+        json_=json_,
     )
 
 
