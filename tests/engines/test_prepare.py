@@ -20,6 +20,7 @@ from sqlglot import parse_one
 
 import sfumato as sf
 from sfumato.engines import prepare as preparing
+from sfumato.engines import running
 from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
@@ -415,3 +416,16 @@ def test_a_session_answers_from_a_prepared_file(tmp_path):
         # What ranks cannot answer is asked of the same rows as if nothing were prepared.
         users = session.sql("SELECT COUNT(DISTINCT user) AS n FROM visits").release(epsilon=10**4)
         assert users.table["n"].to_pylist() == [300]
+
+
+def test_how_far_it_has_come_is_told(tmp_path, monkeypatch):
+    """Parts from 0 to 1, of a file whose length the engine knows; nothing else changes."""
+    monkeypatch.setattr(running, "_SLICE", 0.002)
+    rows = 100_000
+    pq.write_table(pa.table({"user": range(rows), "age": [7] * rows}), tmp_path / "rows.parquet")
+    table = table_of(tmp_path / "rows.parquet", sf.PrivacyUnit("user"), {"age": sf.Int(0, 99)})
+    told = []
+    made = prepare(table, tmp_path / "a.duckdb", salt=SALT, progress=told.append)
+    assert any(0 < done < 1 for done in told)
+    assert all(0 <= done <= 1 for done in told)
+    assert made.bytes == prepare(table, tmp_path / "b.duckdb", salt=SALT).bytes

@@ -10,6 +10,7 @@ import typer
 
 from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
+    STAGES,
     EpsilonOption,
     FileArgument,
     PlotOption,
@@ -26,7 +27,7 @@ from sfumato.cli.attacking import (
 )
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import spinner
+from sfumato.cli.output import stages
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def differencing(
     if max(abs(low), abs(high)) > _LARGEST or (high - low) * _LARGEST < 1:
         raise InvalidParameter("--lower and --upper must lie within 1e290 of zero, and 1e-290 apart.")
     near = (high - low) / 100 if tolerance is None else as_fraction(tolerance, "tolerance")
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         values, chosen = _numbers(file, column, row, seed)
         count, truth = len(values), values[chosen]
         trials = math.ceil(_TRIALS / len(chosen))
@@ -109,7 +110,10 @@ def differencing(
                 **given,
             )
 
-        outcomes = [outcome(values, lambda exact: exact, False), outcome(held, noise.release, True)]
+        begin()
+        outcomes = [outcome(values, lambda exact: exact, False)]
+        begin()
+        outcomes.append(outcome(held, noise.release, True))
     whom = "the person of that row, asked about again and again" if row is not None else "people at random"
     note = (
         f"Each trial takes one person out ({whom}) and compares with and without. Both private answers "
@@ -148,7 +152,7 @@ def averaging(
     if times > 10**6:
         raise InvalidParameter("--times must be at most 1,000,000; a thousand answers show it as well.")
     near = 1 / (5 * cost) if tolerance is None else as_fraction(tolerance, "tolerance")
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         rows = columns_in(file, names_in(file)[:1]).num_rows
         noise = Geometric(epsilon=cost, sensitivity=1)
         given: dict[str, Any] = {"truth": rows, "tolerance": near, "once": _once(cost, near)}
@@ -159,7 +163,9 @@ def averaging(
                 ready.extend(np.asarray(noise.release(np.full(times, rows))).tolist())
             return ready.pop()
 
+        begin()
         outcomes = [attacks.averaging(fresh, times=times, trials=_FRESH, target="fresh noise", **given)]
+        begin()
         asker = _Asker(pa.table({"present": np.ones(rows, dtype=bool)}), cost)
         try:
             outcomes.append(
@@ -202,7 +208,7 @@ def reconstruction(
 
     cost = price(epsilon)
     picture(plot)
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         bits = two_valued(columns_in(file, [column]), column)
         if bits is None:
             raise InvalidParameter(f'Column "{column[:100]}" must have two values, and one in each row.')
@@ -219,12 +225,10 @@ def reconstruction(
         exact = attacks.hadamard_answers(secret).astype(np.int64)
         single, shared = (Geometric(epsilon=some, sensitivity=1) for some in (cost, cost / len(exact)))
         targets = ["exact counts", at_epsilon("each count", cost), at_epsilon("all counts", cost)]
-        outcomes = [
-            attacks.reconstruction(told, secret, method="fourier", target=target)
-            for told, target in zip(
-                [exact, single.release(exact), shared.release(exact)], targets, strict=True
-            )
-        ]
+        outcomes = []
+        for told, target in zip([exact, single.release(exact), shared.release(exact)], targets, strict=True):
+            begin()
+            outcomes.append(attacks.reconstruction(told, secret, method="fourier", target=target))
     note = (
         f"{len(exact):,} counts of sets of {len(secret):,} people, half of whom have each value. Where each "
         "count costs this epsilon, all together cost as many times as much: the price that protects is the "
@@ -257,7 +261,7 @@ def tracing(
 
     cost = price(epsilon)
     picture(plot)
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         bits = binary_columns(file, listed(columns or []))
         rows, attributes = bits.shape
         count = rows // 2 if people is None else people
@@ -275,15 +279,15 @@ def tracing(
         # One member exchanged moves each of the means by at most 1/count: √attributes/count together.
         reach = Fraction(math.isqrt(attributes * 10**12) + 1, 10**6 * count)
         noise = Gaussian(epsilon=cost, delta=_DELTA, sensitivity=reach)
-        outcomes = [
-            attacks.tracing(
-                told, reference, members, others, false_positives=_PRESENT, seed=seed, target=target
+        outcomes = []
+        answers = (means, "exact averages"), (noise.release(means), at_epsilon("averages", cost))
+        for told, target in answers:
+            begin()
+            outcomes.append(
+                attacks.tracing(
+                    told, reference, members, others, false_positives=_PRESENT, seed=seed, target=target
+                )
             )
-            for told, target in (
-                (means, "exact averages"),
-                (noise.release(means), at_epsilon("averages", cost)),
-            )
-        ]
     columns_ = "one column" if attributes == 1 else f"{attributes:,} columns"
     note = (
         f"Averages of {columns_} over {count:,} members; {len(others):,} others, and "

@@ -12,6 +12,7 @@ from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
     APART,
     COUNTS,
+    STAGES,
     EpsilonOption,
     LeakOption,
     PlotOption,
@@ -27,7 +28,7 @@ from sfumato.cli.attacking import (
 )
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import spinner
+from sfumato.cli.output import stages
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def singling_out(
 
     cost = price(epsilon)
     picture(plot)
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         names = listed(columns or [])
         if not names:
             names = names_in(synthetic)
@@ -102,7 +103,7 @@ def singling_out(
             raise InvalidParameter(f"--width is at most the number of columns, {len(names):,}; give less.")
         check_apart(original, control)
         people, given, others = (columns_in(source, names) for source in (original, synthetic, control))
-        outcomes, notes = _beside(attack, people, given, others, names, cost, seed)
+        outcomes, notes = _beside(attack, people, given, others, names, cost, seed, begin)
     tell(outcomes, *notes, title="Whom a description fits alone", plot=plot, json_=json_)
 
 
@@ -148,11 +149,11 @@ def inference(
 
     cost, names = price(epsilon), listed(known)
     picture(plot)
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         all_ = [*names, secret]
         check_apart(original, control)
         people, given, others = (columns_in(source, all_) for source in (original, synthetic, control))
-        outcomes, notes = _beside(attack, people, given, others, all_, cost, seed)
+        outcomes, notes = _beside(attack, people, given, others, all_, cost, seed, begin)
     title, private = "Whose secret the nearest row tells", Promise(cost)
     tell(outcomes, *notes, title=title, plot=plot, json_=json_, promised=private)
 
@@ -176,9 +177,11 @@ def _beside(
     names: list[str],
     cost: Fraction,
     seed: int | None,
+    begin: Callable[[], None],
 ) -> tuple[list[Outcome], list[str]]:
     """The attack on the rows themselves, on the table that was given, and on private rows; what to say."""
     # First, so that what is wrong is said of the user's own table.
+    begin()
     told = attack(given, "the synthetic table")
     notes = [f"{COUNTS} in all. {APART} Which values there are is taken for declared."]
 
@@ -191,6 +194,7 @@ def _beside(
             )
             return []
 
+    begin()
     private = private_rows(people, others, names=names, epsilon=cost, seed=seed)
     rows = reference(people, "the rows themselves")
     return [*rows, told, *reference(private, at_epsilon("private rows", cost))], notes

@@ -15,6 +15,7 @@ from sfumato.cli.attack_promise import Promise
 from sfumato.cli.attacking import (
     APART,
     COUNTS,
+    STAGES,
     EpsilonOption,
     FileArgument,
     LeakOption,
@@ -32,7 +33,7 @@ from sfumato.cli.attacking import (
 )
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import spinner
+from sfumato.cli.output import stages
 from sfumato.errors import InvalidParameter
 from sfumato.render import key
 
@@ -91,7 +92,7 @@ def linkage(
         raise InvalidParameter("Give --truth or --control, not both: people of the control have no true row.")
     if truth in names:
         raise InvalidParameter("--truth must not be among --on: no attacker knows whose row is whose.")
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         people = columns_in(known, [*names, *own])
         # The attack sees all columns: only rows that are alike in each of them are copies.
         rows, all_columns = part_and_whole(released, [*names, *own])
@@ -102,10 +103,12 @@ def linkage(
         if control is not None:
             check_apart(known, control)
         asked: dict[str, Any] = {"on": names, "leak": leak, "seed": seed}
+        begin()
         plain = attacks.linkage(
             people, all_columns, truth=truth, control=strangers, labels=labels, target=_AS_IT_IS, **asked
         )
         members, others = divided(rows, seed)
+        begin()
         private = attacks.linkage(
             members,
             private_rows(members, others, names=names, epsilon=cost, seed=seed),
@@ -138,15 +141,17 @@ def homogeneity(
     """Read a secret off a class whose rows all have the same."""
     cost, names = price(epsilon), listed(quasi)
     picture(plot)
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         rows = columns_in(file, [*names, sensitive])
         from sfumato import attacks
 
         asked: dict[str, Any] = {"quasi": names, "sensitive": sensitive, "leak": leak, "seed": seed}
         asked["values"] = [_value(word) for word in listed(values)] if values else None
+        begin()
         plain = attacks.homogeneity(rows, target=_AS_IT_IS, **asked)
         members, others = divided(rows, seed)
         outcomes, notes = [plain], [_certain_of(plain) if show else ""]
+        begin()
         try:
             outcomes.append(
                 attacks.homogeneity(
@@ -224,7 +229,7 @@ def intersection(
         raise InvalidParameter("--plot draws a rate, and one --person has none; give --people instead.")
     if show and person is None:
         raise InvalidParameter("--show is about one --person; of many people, there is only a count.")
-    with spinner("attacking", quiet=json_):
+    with stages(*STAGES, quiet=json_) as begin:
         tables = [columns_in(file, [*names, sensitive]) for file in files]
         own = [*names, *([] if truth is None else [truth])]
         who = _some(columns_in(people, own), seed) if people is not None else _person(str(person), names)
@@ -232,7 +237,9 @@ def intersection(
 
         asked: dict[str, Any] = {"people": who, "quasi": names, "sensitive": sensitive, "truth": truth}
         asked |= {"leak": leak, "seed": seed}
+        begin()
         plain = attacks.intersection(tables, target="the tables as they are", **asked)
+        begin()
         private_tables = [
             private_rows(
                 table, names=table.column_names, epsilon=cost / len(tables), seed=_after(seed, place)

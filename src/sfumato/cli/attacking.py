@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "APART",
     "COUNTS",
+    "STAGES",
     "STEWARD",
     "EpsilonOption",
     "FileArgument",
@@ -47,6 +48,7 @@ __all__ = [
     "two_valued",
 ]
 
+STAGES = "reading", "attacking what is released", "attacking private answers"
 STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
 COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
 APART = (

@@ -9,7 +9,7 @@ import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
-from sfumato.cli.output import emit_json, paragraph, say, spinner, table
+from sfumato.cli.output import emit_json, paragraph, progress_bar, say, table
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -57,8 +57,14 @@ def audit(
     from sfumato.audit import run
 
     count = (_FEW if fast else _SAMPLES) if samples is None else samples
-    with spinner("auditing", quiet=json_):
-        audited = run(names, samples=count, confidence=confidence, processes=_processes())
+    with progress_bar("auditing", quiet=json_) as progress:
+        audited = run(
+            names,
+            samples=count,
+            confidence=confidence,
+            processes=_processes(),
+            progress=lambda done, of, name: progress(done / of, f"audited {name}"),
+        )
     _tell(audited, json_=json_)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "say",
     "spelled",
     "spinner",
+    "stages",
     "table",
     "unbroken",
     "width",
@@ -39,6 +40,7 @@ _WIDEST = 100
 HARD = "\x1f"  # a space that does not break, until a paragraph is written
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_FRAMES = "|/-\\"
+_SOON, _AGAIN = 1.0, 0.1  # seconds, until something is shown, and until it is shown anew
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -134,40 +136,68 @@ def emit_json(value: Any, *, stream: TextIO | None = None) -> None:
 
 
 @contextmanager
-def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[float, str], None]]:
-    """What shows in a terminal how much of a long work is done, from 0 to 1, and what comes now."""
-    if quiet or not is_terminal(sys.stderr):
-        yield lambda _done, _what: None
-        return
-    start, stream, shown = time.monotonic(), sys.stderr, False
+def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float, str], None]]:
+    """Show in a terminal how much of a long work is done, if it takes more than a second.
 
-    def tell(done: float, what: str) -> None:
-        nonlocal shown
-        elapsed = time.monotonic() - start
-        if elapsed < 1.0:
-            return
-        filled = round(24 * min(max(done, 0.0), 1.0))
-        line = f"{'█' * filled}{'·' * (24 - filled)} {100 * done:3.0f} %  {what}, {elapsed:.0f} s"
-        stream.write("\r\x1b[2K" + encodable(line, stream.encoding)[: width() - 1])
-        stream.flush()
-        shown = True
+    Gives what is to be told how much it is, from 0 to 1, and what is being done.
+    """
+    state = _State(what)
+    with _ticking(lambda elapsed, _turn: state.line(elapsed), quiet=quiet):
+        yield state.tell
 
-    try:
-        yield tell
-    finally:
-        if shown:
-            stream.write("\r\x1b[2K")
-            stream.flush()
+
+@contextmanager
+def stages(*names: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Show in a terminal which of several stages of a work is on; gives what begins the next one."""
+    begun = 0
+    with progress_bar(names[0], quiet=quiet) as tell:
+
+        def begin() -> None:
+            nonlocal begun
+            begun = min(begun + 1, len(names) - 1)
+            tell(begun / len(names), names[begun])
+
+        yield begin
 
 
 @contextmanager
 def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
     """Show in a terminal that work goes on, and for how long, if it takes more than a second."""
+
+    def line(elapsed: float, turn: int) -> str:
+        whole = encodable(_FRAMES, sys.stderr.encoding) == _FRAMES
+        frames = _FRAMES if whole else _ASCII_FRAMES
+        return f"{frames[turn % len(frames)]} {text}, {elapsed:.0f} s"
+
+    with _ticking(line, quiet=quiet):
+        yield
+
+
+class _State:
+    """How much of a work is done."""
+
+    def __init__(self, what: str) -> None:
+        self._told = (0.0, what)
+
+    def tell(self, done: float, what: str) -> None:
+        """It is so much now."""
+        self._told = (min(max(done, 0.0), 1.0), what)
+
+    def line(self, elapsed: float) -> str:
+        """It as a bar."""
+        done, what = self._told
+        filled = round(24 * done)
+        return f"{'█' * filled}{'·' * (24 - filled)} {100 * done:3.0f} %  {what}, {elapsed:.0f} s"
+
+
+@contextmanager
+def _ticking(line: Callable[[float, int], str], *, quiet: bool) -> Iterator[None]:
+    """Write a line over itself again and again while work goes on, from the first second on."""
     if quiet or not is_terminal(sys.stderr):
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_spin, args=(text, done), daemon=True)
+    thread = threading.Thread(target=_tick, args=(line, done), daemon=True)
     thread.start()
     try:
         yield
@@ -176,16 +206,14 @@ def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
         thread.join()
 
 
-def _spin(text: str, done: threading.Event) -> None:
+def _tick(line: Callable[[float, int], str], done: threading.Event) -> None:
     start, stream = time.monotonic(), sys.stderr
-    frames = _FRAMES if encodable(_FRAMES, stream.encoding) == _FRAMES else _ASCII_FRAMES
-    if done.wait(1.0):
+    if done.wait(_SOON):
         return
     turn = 0
-    while not done.wait(0.1):
-        elapsed = time.monotonic() - start
-        line = f"{frames[turn % len(frames)]} {text}, {elapsed:.0f} s"
-        stream.write("\r\x1b[2K" + encodable(line, stream.encoding)[: width() - 1])
+    while not done.wait(_AGAIN):
+        text = encodable(line(time.monotonic() - start, turn), stream.encoding)
+        stream.write("\r\x1b[2K" + text[: width() - 1])
         stream.flush()
         turn += 1
     if turn:

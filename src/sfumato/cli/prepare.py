@@ -12,7 +12,7 @@ import typer
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
-from sfumato.cli.output import emit_json, paragraph, say, spinner
+from sfumato.cli.output import emit_json, paragraph, progress_bar, say
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def prepare(
         raise InvalidParameter(
             f"Only the engine {DUCKDB.name} reads prepared files; {catalog.path.name} names another one."
         )
-    with spinner("preparing", quiet=json_):
+    with progress_bar("preparing", quiet=json_) as progress:
         prepared = write(
             chosen,
             target,
@@ -71,6 +71,7 @@ def prepare(
             threads=limits.threads,
             memory=limits.memory,
             timeout=limits.timeout,
+            progress=lambda done: progress(done, "preparing"),
         )
     source = os.path.relpath(prepared.path, folder.absolute())
     if json_:

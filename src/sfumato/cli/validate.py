@@ -43,7 +43,7 @@ def validate(
     ]
     needed = {*names, *(link.name for link in links)}
     limits = catalog.engine
-    with progress_bar(quiet=json_) as progress:
+    with progress_bar("reading", quiet=json_) as progress:
         whole = read(
             *(table for table in declared if table.name in needed),
             progress=progress,

@@ -46,15 +46,18 @@ class _Task(Generic[_T]):
             self._finished = True
             self._latch.release()
 
-    def wait(self, limit: float | None) -> bool:
+    def wait(self, limit: float | None, watch: Callable[[], object] | None = None) -> bool:
         """Whether it has ended within the limit.
 
-        In slices: a signal that comes just before the thread goes to sleep does not wake it.
+        In slices: a signal that comes just before the thread goes to sleep does not wake it. After each of
+        them `watch` is called.
         """
         deadline = math.inf if limit is None else time.monotonic() + limit
         while not self._latch.acquire(timeout=min(_SLICE, max(0.0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 return False
+            if watch is not None:
+                watch()
         return True
 
     def is_over(self) -> bool:
@@ -64,13 +67,21 @@ class _Task(Generic[_T]):
         return self._abandoned or self._finished
 
 
-def run(work: Callable[[], _T], interrupt: Callable[[], object], *, timeout: float | None) -> _T:
+def run(
+    work: Callable[[], _T],
+    interrupt: Callable[[], object],
+    *,
+    timeout: float | None,
+    watch: Callable[[], object] | None = None,
+) -> _T:
     """What `work` returns, run in a thread of its own while this one waits and listens for Ctrl-C.
 
     Args:
         work: The read; it must end soon after `interrupt` is called.
         interrupt: Stops the read; called again until it has ended.
         timeout: The limit in seconds, if any.
+        watch: Called again and again while this one waits. Only where a steward reads for himself: how far a
+            read has come tells of the rows.
 
     Raises:
         TimedOut: after the limit.
@@ -85,7 +96,7 @@ def run(work: Callable[[], _T], interrupt: Callable[[], object], *, timeout: flo
     cancelled = late = False
     try:
         task.thread.start()
-        late = not task.wait(timeout)
+        late = not task.wait(timeout, watch)
     except KeyboardInterrupt:
         cancelled = True
     finally:
