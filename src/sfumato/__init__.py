@@ -26,6 +26,7 @@ _MODULES = (
     "lab local loss mechanisms numeric plots random"
 )
 _HOMES = {
+    "catalog": "Catalog",
     "engines": "Csv",
     "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         plots,
         random,
     )
+    from sfumato.catalog import Catalog
     from sfumato.engines import Csv
     from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.loss import PrivacyLoss, compose
@@ -121,6 +123,7 @@ __all__ = [
     "Bool",
     "BoundedLaplace",
     "Budget",
+    "Catalog",
     "Csv",
     "Date",
     "DiscreteGaussian",

@@ -309,6 +309,62 @@ def test_a_name_that_does_not_exist_is_one_of_our_errors(session):
         assert isinstance(error.value, AttributeError)  # so that hasattr and the tools of notebooks work
 
 
+LISTS = {  # what people do with lists and frames
+    "a name": lambda thing: thing["age"],
+    "a place": lambda thing: thing[0],
+    "a slice": lambda thing: thing[:5],
+    "a condition": lambda thing: thing[c("age") > 3],
+    "a length": len,
+    "a loop": list,
+    "a search": lambda thing: "age" in thing,
+}
+
+
+@pytest.mark.parametrize("habit", LISTS)
+def test_what_is_no_list_says_what_to_write_instead(session, habit):
+    table, agg = session.table("visits"), session.table("visits").agg(n=n)
+    for thing in (table, agg, agg.release(epsilon=1), c("age"), n, session):
+        with pytest.raises(InvalidParameter) as error:
+            LISTS[habit](thing)
+        assert len(str(error.value)) > 30
+
+
+def test_a_column_is_nearer_than_a_method(session):
+    table = session.table("visits").with_columns(old=c("age") > 64)
+    for name, column in [*((name, name) for name in table.table.schema if name != "new"), ("agee", "age")]:
+        for look in (lambda name=name: getattr(table, name), lambda name=name: table[name]):
+            with pytest.raises(UnknownName) as error:
+                look()
+            assert f'sf.col("{column}")' in str(error.value)
+    with pytest.raises(UnknownName, match="Did you mean filter"):
+        table.fliter  # noqa: B018
+
+
+def test_lists_and_comparisons_of_columns_and_aggregates():
+    for wrong in (("a", "b"), ("ab",), (3,)):
+        with pytest.raises(InvalidParameter, match="takes a list"):
+            c("age").is_in(*wrong)
+    for compare in (lambda: n > 5, lambda: n <= 5, lambda: n < n):
+        with pytest.raises(InvalidParameter, match="once it is released"):
+            compare()
+
+
+def test_a_question_tells_what_it_asks(session):
+    table = session.table("visits")
+    built = repr(table.filter(c("age") >= 30).group_by("country").agg(n=n, spend=sf.mean("amount")))
+    assert built.startswith("Question: rows of visits where age >= 30, by country\nn      rows, ")
+    assert "\nspend  mean of amount over rows" in built
+    for text, build in PAIRS[::5]:
+        asked, made = (repr(query).split("\n") for query in (session.sql(text), build(table)))
+        assert asked[0].startswith("Question: SELECT")
+        told = [
+            [line for line in lines if not line.startswith(("Question:", "     "))] for lines in (asked, made)
+        ]
+        assert told[0] == told[1]  # what the columns estimate
+        assert max(map(len, asked + made)) <= 80
+        assert "Call(" not in "".join(made)
+
+
 def test_tools_that_look_for_methods_find_none(session):
     table = session.table("visits")
     for thing in (c("age"), n, c("age").dt, table, table.agg(n=n)):

@@ -12,11 +12,11 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.assemble import Assembly, settled
 from sfumato.plan.bins import Bins
 from sfumato.plan.expressions.deduce import domain_of, facts_of
-from sfumato.plan.expressions.names import nearest, no_method
+from sfumato.plan.expressions.names import NotAList, nearest, no_column, no_method
 from sfumato.plan.expressions.normal import conjunction
 from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of, literal, only_column
 from sfumato.plan.expressions.tree import Literal as Constant
-from sfumato.plan.habits import TABLE_HABITS
+from sfumato.plan.habits import ROWS, TABLE_HABITS
 from sfumato.plan.outputs import Outputs, first_of
 from sfumato.plan.questions.aggregates import functions
 from sfumato.plan.questions.aggregates.count import count
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Callable[..., Agg]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Selection(Generic[Q]):
+class Selection(NotAList, Generic[Q]):
     """Rows of one table on their way to an aggregate: `s.table("visits").filter(…).group_by(…).agg(…)`.
 
     Attributes:
@@ -53,6 +53,7 @@ class Selection(Generic[Q]):
         related: Gives the view of these joins; None: the table stands alone.
     """
 
+    _not_a_list = ROWS
     table: PrivateTable
     make: Callable[[Report], Q]
     predicates: tuple[Expression, ...] = ()
@@ -72,7 +73,19 @@ class Selection(Generic[Q]):
         return f"<{self.table.name}: {'; '.join(said)}>"
 
     def __getattr__(self, name: str) -> Any:
-        raise no_method(self, "A table", name, TABLE_HABITS)
+        if name.startswith("_") or name in TABLE_HABITS:
+            raise no_method(self, "A table", name, TABLE_HABITS)
+        raise no_column(self, name, [*self.table.schema, *dict(self.defined)])
+
+    def __getitem__(self, name: object) -> Any:
+        if not isinstance(name, str):
+            raise InvalidParameter('Conditions go into filter: .filter(sf.col("age") >= 18).')
+        raise no_column(self, name, [*self.table.schema, *dict(self.defined)])
+
+    def __len__(self) -> int:
+        raise InvalidParameter(
+            "How many rows there are is private. Ask for it: .agg(n=sf.count()).release(epsilon=0.5)."
+        )
 
     # ── rows ──
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["TABLE_HABITS"]
+__all__ = ["ROWS", "TABLE_HABITS"]
 
-_ROWS = 'Single rows are never shown. Ask about groups: .group_by("x").agg(n=sf.count()).'
+ROWS = 'Single rows are never shown. Ask about groups: .group_by("x").agg(n=sf.count()).'
 _AGGREGATED = "Write .agg({0}=sf.{0}(…)); without group_by it is of all rows."
 TABLE_HABITS: dict[str, str] = {
-    **dict.fromkeys(("collect", "select", "sample", "tail", "first", "last", "rows", "to_pandas"), _ROWS),
-    **dict.fromkeys(("to_polars", "fetch", "iloc", "loc", "iter_rows", "show", "take", "drop"), _ROWS),
+    **dict.fromkeys(("collect", "select", "sample", "tail", "first", "last", "rows", "to_pandas"), ROWS),
+    **dict.fromkeys(("to_polars", "fetch", "iloc", "loc", "iter_rows", "show", "take", "drop"), ROWS),
     **{name: _AGGREGATED.format(name) for name in ("mean", "sum", "median", "min", "max", "std", "var")},
     **{name: _AGGREGATED.format(name) for name in ("count", "quantile", "corr")},
     **dict.fromkeys(("where", "query"), 'Write .filter(sf.col("age") >= 18).'),

@@ -12,7 +12,7 @@ from sfumato.ledger import Memo, Right
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms import GaussianSelection
 from sfumato.numeric.exact import Rational
-from sfumato.plan.expressions.names import no_method
+from sfumato.plan.expressions.names import NotAList, no_method
 from sfumato.plan.prices.extras import PricedQuantiles
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
@@ -39,6 +39,7 @@ from sfumato.session.payload import Answer
 from sfumato.session.profile import Limits, limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
+from sfumato.session.spoken import in_words
 from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _HABITS: dict[str, str] = {
 }
 
 
-class Query:
+class Query(NotAList):
     """A plan over one session's tables.
 
     Attributes:
@@ -67,6 +68,7 @@ class Query:
     """
 
     __slots__ = ("_asking", "_session", "text")
+    _not_a_list = f"A question has no rows. {_RELEASED}"
 
     def __init__(self, session: Session, asked: Report | Asking, text: str | None = None) -> None:
         asking = asked if isinstance(asked, Asking) else Asking(Plan.of(asked, session.tables))
@@ -131,7 +133,7 @@ class Query:
         return self._session is session
 
     def __repr__(self) -> str:
-        return f"Query({self.text!r})" if self.text is not None else f"Query({self.report!r})"
+        return in_words(self._asking.plan, self.text)
 
     def quote(
         self,

@@ -20,6 +20,7 @@ from sfumato.plan.answers.covering import LeftOut
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
 from sfumato.plan.expressions.facts import facts_of
+from sfumato.plan.expressions.names import NotAList
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.intervals.noise import risk_of
 from sfumato.plan.prices.estimands import cuts
@@ -46,7 +47,7 @@ _CONFIDENCE = 0.95
 _WIDTH = 80
 
 
-class Release:
+class Release(NotAList):
     """What was released. Everything here is post-processing of the private answer.
 
     Attributes:
@@ -58,6 +59,8 @@ class Release:
         bounds: The bounds that were bought for it, now or before, in words.
         profile: What is known about how many rows units have; None: nothing.
     """
+
+    _not_a_list = 'The released rows are in a table: r.table["n"], r.to_pandas()["n"], len(r.table).'
 
     def __init__(
         self,

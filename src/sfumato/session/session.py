@@ -17,7 +17,7 @@ from sfumato.ledger.budget import amount
 from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.builder import Selection
-from sfumato.plan.expressions.names import nearest
+from sfumato.plan.expressions.names import NotAList, nearest
 from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
@@ -43,7 +43,7 @@ __all__ = ["Session"]
 T = TypeVar("T")
 
 
-class Session:
+class Session(NotAList):
     """Private tables with a budget. It may be used from several threads.
 
     ```python
@@ -62,6 +62,8 @@ class Session:
         remark: What is said beside every answer: of a rehearsal, that it is one.
         profiled: What the profile of a table measures, by the table's name, once it was asked for.
     """
+
+    _not_a_list = 'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits").'
 
     def __init__(
         self,

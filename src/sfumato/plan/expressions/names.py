@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
-from sfumato.errors import UnknownName
+from sfumato.errors import InvalidParameter, UnknownName
 
-__all__ = ["in_sql", "nearest", "no_method", "unused"]
+__all__ = ["NotAList", "in_sql", "nearest", "no_column", "no_method", "unused"]
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
@@ -72,3 +73,41 @@ def no_method(owner: object, called: str, name: str, habits: Mapping[str, str]) 
     known = [attribute for attribute in dir(type(owner)) if not attribute.startswith("_")]
     fix = habits.get(name) or nearest(name, known, "There are", listed=sorted(known))
     return UnknownName(f"{called} has no {name[:60]}. {fix}".strip())
+
+
+def no_column(owner: object, name: str, columns: Collection[str]) -> AttributeError:
+    """The error of a column that was written as a part of a table, `t.age` or `t["age"]`.
+
+    Args:
+        owner: The table.
+        name: What was asked for.
+        columns: The columns that it has: one that is near goes before a method that is.
+    """
+    spelt = {column.lower(): column for column in columns}
+    near = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.7)
+    if not near:
+        return no_method(owner, "A table", name, {})
+    column = f'sf.col("{spelt[near[0]]}")'
+    what = f"{name} is a column" if spelt[near[0]] == name else f"A table has no {name[:60]}"
+    return UnknownName(
+        f"{what}: write {column}, as in .filter({column}.is_not_null()) or .agg(x={column}.count())."
+    )
+
+
+class NotAList:
+    """What is no list in Python: one of our errors for an index, a loop or a length, with what to write."""
+
+    __slots__ = ()
+    _not_a_list: ClassVar[str]
+
+    def __getitem__(self, name: object) -> Any:
+        raise InvalidParameter(self._not_a_list)
+
+    def __iter__(self) -> Any:
+        raise InvalidParameter(self._not_a_list)
+
+    def __len__(self) -> int:
+        raise InvalidParameter(self._not_a_list)
+
+    def __bool__(self) -> bool:
+        return True

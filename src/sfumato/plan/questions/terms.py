@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, show
-from sfumato.plan.expressions.names import nearest, no_method
+from sfumato.plan.expressions.names import NotAList, nearest, no_method
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.questions.accessors import Dates, Texts
 from sfumato.plan.questions.nodes import AggregateCall, AggregateName
@@ -47,9 +47,13 @@ _AGG_HABITS: Final = {
     "round": "Round the released numbers: r.to_pandas().round().",
 }
 
+_NOT_COMPARED: Final = (
+    'An aggregate is compared once it is released: .agg(n=sf.count()).filter(sf.col("n") > 5).'
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Col:
+class Col(NotAList):
     """An expression over the columns of a table, made with Python's operators: `col("age") >= 18`.
 
     Use `&`, `|` and `~` between conditions, in parentheses: `(col("age") >= 18) & (col("sex") == "M")`.
@@ -59,6 +63,10 @@ class Col:
         name: What a group or a new column made of it is called, where `alias` said so.
     """
 
+    _not_a_list = (
+        'A column has no values that can be shown or gone through. Write conditions such as sf.col("x") > 1 '
+        'or sf.col("x").is_in([1, 2]), and .str.slice(0, 3) for a part of text.'
+    )
     expression: Expression
     name: Name | None = None
 
@@ -145,8 +153,14 @@ class Col:
         """What can be made of texts: `col("city").str.to_uppercase()`."""
         return Texts(self)
 
-    def is_in(self, values: Iterable[Any]) -> Col:
-        """Whether it is one of these constants."""
+    def is_in(self, values: Iterable[Any], *others: Any) -> Col:
+        """Whether it is one of these constants.
+
+        Raises:
+            InvalidParameter: unless they are a list.
+        """
+        if others or isinstance(values, Name) or not isinstance(values, Iterable):
+            raise InvalidParameter("is_in takes a list of constants: is_in([1, 2]).")
         return Col(Call("in", (self.expression, *(literal(value) for value in values))))
 
     def between(self, lower: Value, upper: Value) -> Col:
@@ -272,7 +286,7 @@ def expression_of(value: str | Col) -> Expression:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Agg:
+class Agg(NotAList):
     """An aggregate, or arithmetic over aggregates: `sum("cost") / count()`.
 
     Attributes:
@@ -281,6 +295,7 @@ class Agg:
         name: What it is called, where `alias` said so.
     """
 
+    _not_a_list = "An aggregate is one number of each group, known once it is released: .agg(n=sf.count())."
     calls: tuple[AggregateCall, ...]
     expression: Expression
     name: str | None = None
@@ -291,6 +306,11 @@ class Agg:
     def alias(self, name: str) -> Agg:
         """The same under a name, for `agg`."""
         return replace(self, name=name)
+
+    def __lt__(self, other: object) -> bool:
+        raise InvalidParameter(_NOT_COMPARED)
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __add__(self, other: Agg | float) -> Agg:
         return _joined("add", self, other)
