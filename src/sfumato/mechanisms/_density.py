@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 
 __all__ = [
+    "Dense",
     "discrete_gaussian_log",
     "discrete_laplace_log",
     "gaussian_log",
     "laplace_log",
     "per_step",
-    "shifted",
     "staircase_log",
     "truncated_log",
 ]
@@ -25,20 +26,46 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def shifted(law: Callable[[Floats], Floats], at: ArrayLike, value: float) -> float | Floats:
-    """A law of noise at answers to a certain value: a float for a number, an array for an array.
+class Dense(ABC):
+    """What has a density: answers are the value with noise of a law that is the same around each value."""
 
-    Raises:
-        InvalidParameter: unless all of them are numbers.
-    """
-    try:
-        places, middle = np.asarray(at, dtype=np.float64), float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter("A density is taken at numbers.") from None
-    if np.isnan(places).any() or not math.isfinite(middle):
-        raise InvalidParameter("A density is taken at numbers, not at NaN, and around a finite one.")
-    values = law(places - middle)
-    return float(values) if values.ndim == 0 else values
+    __slots__ = ()
+
+    @abstractmethod
+    def _log_law(self, noise: Floats) -> Floats:
+        """The natural logarithm of the density of the noise, or of its probability on whole numbers."""
+
+    @overload
+    def density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """How densely answers lie at `at` if the value is `value`.
+
+        Of whole numbers it is the probability, and 0 between them. Of a law on a grid it is the probability
+        of the grid point over the step; of a continuous one, the density before rounding to the grid.
+        """
+        densities = np.exp(self.log_density(at, value=value))
+        return densities if isinstance(densities, np.ndarray) else float(densities)
+
+    @overload
+    def log_density(self, at: float, *, value: float = 0) -> float: ...
+    @overload
+    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
+    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
+        """The natural logarithm of `density`, also where that is too small for a float.
+
+        Raises:
+            InvalidParameter: unless all of them are numbers.
+        """
+        try:
+            places, middle = np.asarray(at, dtype=np.float64), float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidParameter("A density is taken at numbers.") from None
+        if np.isnan(places).any() or not math.isfinite(middle):
+            raise InvalidParameter("A density is taken at numbers, not at NaN, and around a finite one.")
+        values = self._log_law(places - middle)
+        return float(values) if values.ndim == 0 else values
 
 
 def laplace_log(noise: Floats, scale: float) -> Floats:
@@ -82,9 +109,9 @@ def truncated_log(units: Floats, rate: float, reach: int) -> Floats:
     return np.where(np.abs(units) <= reach, -rate * np.abs(units) - math.log(mass), -np.inf)
 
 
-def per_step(law: Callable[[Floats], Floats], step: float) -> Callable[[Floats], Floats]:
+def per_step(law: Callable[[Floats], Floats], noise: Floats, step: float) -> Floats:
     """A law on a grid as a density: the probability of the nearest grid point over the step of the grid."""
-    return lambda noise: law(np.rint(noise / step)) - math.log(step)
+    return law(np.rint(noise / step)) - math.log(step)
 
 
 def _whole(noise: Floats, log: Floats) -> Floats:

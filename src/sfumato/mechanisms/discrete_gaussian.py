@@ -15,7 +15,7 @@ from sfumato import random
 from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss
-from sfumato.mechanisms._density import discrete_gaussian_log, shifted
+from sfumato.mechanisms._density import Dense, discrete_gaussian_log
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
 from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
@@ -37,7 +37,7 @@ _SUMMED = 2**20
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(Dense, Mechanism):
     """Adds noise P(k) ∝ exp(−k²/(2σ²)) to integers, calibrated to (epsilon, delta), to rho or to sigma.
 
     Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at
@@ -167,22 +167,8 @@ class DiscreteGaussian(Mechanism):
         """
         return float(discrete_gaussian_width(self._variance, confidence, size))
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The probability of the answer `at` if the value is `value`; 0 between whole numbers."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
-        return shifted(lambda noise: discrete_gaussian_log(noise, float(self._variance)), at, value)
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return discrete_gaussian_log(noise, float(self._variance))
 
     @overload
     def release(self, value: int | np.integer[Any]) -> int: ...

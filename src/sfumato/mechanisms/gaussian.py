@@ -15,7 +15,7 @@ from sfumato import random
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss
-from sfumato.mechanisms._density import gaussian_log, shifted
+from sfumato.mechanisms._density import Dense, gaussian_log
 from sfumato.mechanisms._grid import WIDENING, Grid, noisy, noisy_whole
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
@@ -42,7 +42,7 @@ def one_calibration(
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Gaussian(Mechanism):
+class Gaussian(Dense, Mechanism):
     """Adds Gaussian noise to numbers, calibrated to (epsilon, delta), to rho or to a given sigma.
 
     A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of sigma: the
@@ -163,22 +163,8 @@ class Gaussian(Mechanism):
         slack = self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         return gaussian_width(self._variance, confidence, size, slack=slack)
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """How densely answers lie at `at` if the value is `value`: of the law before rounding to the grid."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
-        return shifted(lambda noise: gaussian_log(noise, self.sigma), at, value)
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return gaussian_log(noise, self.sigma)
 
     @overload
     def release(self, value: Number) -> float: ...

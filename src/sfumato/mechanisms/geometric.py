@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
-from sfumato.mechanisms._density import discrete_laplace_log, shifted
+from sfumato.mechanisms._density import Dense, discrete_laplace_log
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
 from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
@@ -25,7 +25,7 @@ __all__ = ["EXAMPLES", "Geometric", "discrete_laplace_variance", "discrete_lapla
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Geometric(Mechanism):
+class Geometric(Dense, Mechanism):
     """Adds two-sided geometric noise, P(k) ∝ exp(−|k|·epsilon/sensitivity), to integers.
 
     Integers in and integers out; arrays are int64. Values beyond ±2**61 are clamped there, and answers at
@@ -88,22 +88,8 @@ class Geometric(Mechanism):
         """The least whole w with P(|noise| ≤ w for all of `size` coordinates) ≥ confidence."""
         return float(discrete_laplace_width(self._scale, confidence, size))
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The probability of the answer `at` if the value is `value`; 0 between whole numbers."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
-        return shifted(lambda noise: discrete_laplace_log(noise, self.scale), at, value)
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return discrete_laplace_log(noise, self.scale)
 
     @overload
     def release(self, value: int | np.integer[Any]) -> int: ...

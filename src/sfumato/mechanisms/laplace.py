@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import LaplaceLoss
-from sfumato.mechanisms._density import laplace_log, shifted
+from sfumato.mechanisms._density import Dense, laplace_log
 from sfumato.mechanisms._grid import WIDENING, Grid, noisy, noisy_whole
 from sfumato.mechanisms._numbers import Number
 from sfumato.mechanisms.base import Example, Mechanism
@@ -29,7 +29,7 @@ _BITS = (
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Laplace(Mechanism):
+class Laplace(Dense, Mechanism):
     """Adds Laplace noise of scale sensitivity/epsilon to numbers.
 
     A release is a multiple of the public grid `grid`, a power of two between 2**-31 and 2**-30 of the scale:
@@ -124,22 +124,8 @@ class Laplace(Mechanism):
             self._scale, confidence, size, slack=self._grid.length(Fraction(1, 2) + Fraction(1, 2**63))
         )
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """How densely answers lie at `at` if the value is `value`: of the law before rounding to the grid."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
-        return shifted(lambda noise: laplace_log(noise, self.scale), at, value)
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return laplace_log(noise, self.scale)
 
     @overload
     def release(self, value: Number) -> float: ...

@@ -14,7 +14,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._coins import Coin
-from sfumato.mechanisms._density import per_step, shifted, staircase_log
+from sfumato.mechanisms._density import Dense, per_step, staircase_log
 from sfumato.mechanisms._grid import Grid
 from sfumato.mechanisms._lattice import BITS, changed, checked, release_on, shift_of, signed
 from sfumato.mechanisms._numbers import Number
@@ -29,7 +29,7 @@ _WIDEST = 50  # a period is at most 2**50 grid units or so
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Staircase(Mechanism):
+class Staircase(Dense, Mechanism):
     """Adds staircase noise: flat steps whose height falls by e^−ε once every `sensitivity`.
 
     In grid units the law is P(k) ∝ e^(−ε·level(|k|)), where level(m) = ⌊m/D⌋, plus one in the last D − R
@@ -165,24 +165,9 @@ class Staircase(Mechanism):
             width = max(0, periods * d + inside - 1)
             return up(ball(self._grid.length(width + Fraction(1, 2))))
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         single, period, high = float(self._each), self._period, self._high
-        law = per_step(lambda units: staircase_log(units, single, period, high), self.grid)
-        return shifted(law, at, value)
+        return per_step(lambda units: staircase_log(units, single, period, high), noise, self.grid)
 
     @overload
     def release(self, value: Number) -> float: ...

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproximateLoss
-from sfumato.mechanisms._density import per_step, shifted, truncated_log
+from sfumato.mechanisms._density import Dense, per_step, truncated_log
 from sfumato.mechanisms._grid import Grid
 from sfumato.mechanisms._lattice import BITS, changed, checked, fold, release_on, shift_of, signed
 from sfumato.mechanisms._numbers import Number
@@ -25,7 +25,7 @@ __all__ = ["EXAMPLES", "TruncatedLaplace"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class TruncatedLaplace(Mechanism):
+class TruncatedLaplace(Dense, Mechanism):
     """Adds Laplace noise that is cut off at ±`bound`: no answer is ever further off than that.
 
     In grid units the law is P(k) ∝ exp(−|k|·ε/D) for |k| ≤ A and 0 beyond. It bounds the *noise*; to bound
@@ -134,24 +134,9 @@ class TruncatedLaplace(Mechanism):
             width = min(self._reach, max(0, ceiling(-tail.log() / ball(self._rate)) - 1))
             return up(ball(self._grid.length(width + Fraction(1, 2))))
 
-    @overload
-    def density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """How densely answers lie at `at` if the value is `value`: a grid point's probability over `grid`."""
-        densities = np.exp(self.log_density(at, value=value))
-        return densities if isinstance(densities, np.ndarray) else float(densities)
-
-    @overload
-    def log_density(self, at: float, *, value: float = 0) -> float: ...
-    @overload
-    def log_density(self, at: ArrayLike, *, value: float = 0) -> NDArray[np.float64]: ...
-    def log_density(self, at: Any, *, value: float = 0) -> float | NDArray[np.float64]:
-        """The natural logarithm of `density`, also where that is too small for a float."""
+    def _log_law(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         rate, reach = float(self._rate), self._reach
-        law = per_step(lambda units: truncated_log(units, rate, reach), self.grid)
-        return shifted(law, at, value)
+        return per_step(lambda units: truncated_log(units, rate, reach), noise, self.grid)
 
     @overload
     def release(self, value: Number) -> float: ...

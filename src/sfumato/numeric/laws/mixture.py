@@ -27,6 +27,7 @@ __all__ = [
     "GAUSSIAN_MIXTURE_REMOVE",
     "GaussianMixture",
     "Mixture",
+    "OfMixtures",
     "decay",
     "effort",
     "moment_errors",
@@ -244,7 +245,34 @@ def decay(mixture: Mixture, c: float, t: float) -> float:
     return min(0.0, math.log(best))
 
 
-class GaussianMixture(Smooth):
+class OfMixtures(Smooth):
+    """A law whose parameters are those of a mixture: its moments by quadrature."""
+
+    __slots__ = ()
+
+    def _mixture(self, parameters: npt.ArrayLike) -> Mixture:
+        """The mixture of one row of parameters."""
+        raise NotImplementedError
+
+    def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
+        """One quadrature a row."""
+        return np.stack([moments(self._mixture(row), z) for row in parameters], axis=1)
+
+    def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
+        """What the quadratures state."""
+        errors = np.stack([moment_errors(self._mixture(row), z) for row in parameters], axis=1)
+        result: Floats = errors @ counts
+        return result
+
+    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
+        """A shifted line of integration; see `decay`."""
+        mixtures = [self._mixture(row) for row in parameters]
+        return np.array(
+            [[decay(one, x, y) for one in mixtures] for x, y in zip(c.tolist(), t.tolist(), strict=True)]
+        )
+
+
+class GaussianMixture(OfMixtures):
     """Parameters (sigma, shifts…, weights…): N(0, sigma²) moved by a random shift, against not moved.
 
     Shifts are at least 0 (a two-sided one is not ordered by its likelihood ratio), weights sum to 1.
@@ -275,23 +303,6 @@ class GaussianMixture(Smooth):
     def effort(self, t: float, parameters: Floats) -> float:
         """One quadrature a row."""
         return effort(t, np.array([self._mixture(row).widest for row in parameters]))
-
-    def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
-        """One quadrature a row."""
-        return np.stack([moments(self._mixture(row), z) for row in parameters], axis=1)
-
-    def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
-        """What the quadratures state."""
-        errors = np.stack([moment_errors(self._mixture(row), z) for row in parameters], axis=1)
-        result: Floats = errors @ counts
-        return result
-
-    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
-        """A shifted line of integration; see `decay`."""
-        mixtures = [self._mixture(row) for row in parameters]
-        return np.array(
-            [[decay(one, x, y) for one in mixtures] for x, y in zip(c.tolist(), t.tolist(), strict=True)]
-        )
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
         """Floats below and above the profile.

@@ -17,7 +17,7 @@ from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.laws.decay import atoms_error, doubled
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.laws.laplace import LAPLACE
-from sfumato.numeric.laws.mixture import Mixture, decay, effort, moment_errors, moments
+from sfumato.numeric.laws.mixture import Mixture, OfMixtures, effort
 from sfumato.numeric.rounding import LIBRARY, U, down, up
 
 __all__ = [
@@ -128,7 +128,7 @@ class _Sampled(Smooth):
         return (low, high) if self.remove else (-high, -low)
 
 
-class SampledGaussian(_Sampled):
+class SampledGaussian(_Sampled, OfMixtures):
     """Parameters (q, sigma): a Gaussian of sigma sensitivities on a Poisson sample of rate q.
 
     Privacy:
@@ -138,8 +138,8 @@ class SampledGaussian(_Sampled):
 
     __slots__ = ()
 
-    def _mixture(self, row: npt.ArrayLike) -> Mixture:
-        q, sigma = np.asarray(row, dtype=np.float64).tolist()
+    def _mixture(self, parameters: npt.ArrayLike) -> Mixture:
+        q, sigma = np.asarray(parameters, dtype=np.float64).tolist()
         if q >= 1:
             return Mixture((1 / sigma,), (1.0,), self.remove)
         return Mixture((0.0, 1 / sigma), (1 - q, q), self.remove)
@@ -147,23 +147,6 @@ class SampledGaussian(_Sampled):
     def effort(self, t: float, parameters: Floats) -> float:
         """One quadrature a row."""
         return effort(t, 1 / parameters[:, 1])
-
-    def log_mgf(self, z: Complexes, parameters: Floats) -> Complexes:
-        """One quadrature a row."""
-        return np.stack([moments(self._mixture(row), z) for row in parameters], axis=1)
-
-    def mgf_error(self, z: Complexes, parameters: Floats, counts: Floats) -> Floats:
-        """What the quadratures state."""
-        errors = np.stack([moment_errors(self._mixture(row), z) for row in parameters], axis=1)
-        result: Floats = errors @ counts
-        return result
-
-    def log_decay(self, c: Floats, t: Floats, parameters: Floats) -> Floats:
-        """A shifted line of integration; see `mixture.decay`."""
-        mixtures = [self._mixture(row) for row in parameters]
-        return np.array(
-            [[decay(one, x, y) for one in mixtures] for x, y in zip(c.tolist(), t.tolist(), strict=True)]
-        )
 
     def bounds(self, epsilon: npt.ArrayLike, parameters: tuple[float, ...]) -> tuple[Floats, Floats]:
         """See `sampled_bounds`; that 1/sigma is rounded is part of what `GAUSSIAN.around` bounds."""
