@@ -185,8 +185,6 @@ def test_kinds_of_intervals(sessions):
     _, release = asked(sessions["plain"], ["COUNT(*)", "AVG(x)"], "g", "true", None)
     assert set(release.interval(kind="noise")["c0_high"].to_pylist()).isdisjoint({math.inf})
     assert set(release.interval()["c0_high"].to_pylist()) == {math.inf}
-    with pytest.raises(InvalidParameter, match="fitted"):
-        release.interval(kind="fitted")
     with pytest.raises(InvalidParameter, match="covering"):
         release.interval(kind="exact")
 

@@ -28,6 +28,7 @@ from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.nodes import Key
+from sfumato.plan.questions.tail import Tail
 from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
@@ -101,15 +102,15 @@ class Release(NotAList):
             recipe, self.quote.report, answer.noises, answer.noisy, outside, known, self._left_out()
         )
 
-    def _left_out(self) -> LeftOut | None:
+    def _left_out(self, fitted: Tail | None = None) -> LeftOut | None:
         """What limits left out at most, by the profile; None where there is none, or more than limits cut."""
-        measured, profile = self.quote.measured, self.profile
-        if profile is None or measured.levels or any(each.per != "row" for each in measured.measurements):
+        measured, known = self.quote.measured, fitted or self.profile
+        if known is None or measured.levels or any(each.per != "row" for each in measured.measurements):
             return None
         rows = measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
         return LeftOut(
-            partial(profile.most_cut, rows),
-            partial(profile.most_cut, measured.unit.max_groups),
+            partial(known.most_cut, rows),
+            partial(known.most_cut, measured.unit.max_groups),
             frozenset(
                 f"a{place}"
                 for place, aggregate in enumerate(self.quote.recipe.aggregates)
@@ -163,11 +164,13 @@ class Release(NotAList):
             confidence: With which each interval holds, by itself.
             kind: `covering`: it holds the value over all rows that belong to a unit, pass the condition and
                 have a reported key (numbers held within their bounds), whatever limits left out: an end is
-                infinite where nothing is known on that side. `noise`: it holds what the same query would give
-                without noise, limits and all.
+                infinite where nothing is known on that side. `fitted`: the same where the tail of the profile
+                goes on as it is seen to, which `assumes` says in words and the table's metadata too: narrower
+                where few units have very many rows. `noise`: it holds what the same query would give without
+                noise, limits and all.
 
         Raises:
-            InvalidParameter: for another kind.
+            InvalidParameter: for another kind; or `fitted` where no profile shows enough of its tail.
         """
         ends = self._ends(kind)
         columns: dict[str, pa.Array] = {}
@@ -177,17 +180,51 @@ class Release(NotAList):
                 columns |= {f"{name}_low": _numbers(low), f"{name}_high": _numbers(high)}
             else:
                 columns[name] = self._column(name)
-        return pa.table(columns)
+        return self._saying(pa.table(columns), kind)
 
     def _ends(self, kind: str) -> Callable[[str, Rational], Box]:
         if kind == "fitted":
-            raise InvalidParameter(
-                'There is no kind="fitted" yet: take "covering", which assumes nothing, or "noise".'
-            )
+            left_out = self._left_out(self._tail)
+            return self._estimates.covering if left_out is None else self._estimates.given(left_out).covering
         kinds = {"covering": self._estimates.covering, "noise": self._estimates.interval}
         if kind not in kinds:
-            raise InvalidParameter(f'kind is "covering" or "noise", not {str(kind)[:40]!r}.')
+            raise InvalidParameter(f'kind is "covering", "noise" or "fitted", not {str(kind)[:40]!r}.')
         return kinds[kind]
+
+    def _saying(self, table: pa.Table, kind: str) -> pa.Table:
+        """The table, with what its intervals assume if they do."""
+        said = self.assumes if kind == "fitted" else ""
+        return table.replace_schema_metadata({"assumes": said}) if said else table
+
+    @property
+    def _tail(self) -> Tail | None:
+        """The tail that fitted intervals rest on; None: nothing is cut, and nothing to be assumed."""
+        if not any(self._estimates.cut(name) for name in self._estimates.intervals):
+            return None
+        if self._left_out() is None:
+            raise InvalidParameter(
+                'kind="fitted" needs a profile of how many rows units have, and no such profile bounds this '
+                'answer: release it with profile=True, or take kind="covering", which assumes nothing.'
+            )
+        assert self.profile is not None
+        tail = Tail.of(self.profile)
+        if tail is None:
+            raise InvalidParameter(
+                'kind="fitted" needs a profile that shows its tail: five units or more for each 1/epsilon of '
+                "its counts, with more rows than the third of its rungs. Take "
+                'kind="covering", which assumes nothing, or buy a profile for more.'
+            )
+        return tail
+
+    @property
+    def assumes(self) -> str:
+        """What intervals of `kind="fitted"` assume, in words; empty where nothing is cut.
+
+        Raises:
+            InvalidParameter: where there are none.
+        """
+        tail = self._tail
+        return "" if tail is None else tail.assumes(str(self.quote.rows.owner))
 
     def _column(self, name: str) -> pa.Array:
         values = self._estimates.columns[name]
@@ -222,39 +259,53 @@ class Release(NotAList):
         """What the answer cost when it was paid for, exactly."""
         return self._answer.epsilon
 
-    def to_arrow(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> pa.Table:
-        """The table; with `errors`, after each number the half-width of its noise and its covering interval.
+    def to_arrow(
+        self, *, errors: bool = False, confidence: Rational = _CONFIDENCE, kind: str = "covering"
+    ) -> pa.Table:
+        """The table; with `errors`, after each number the half-width of its noise and its interval.
 
-        The columns are `name_error`, `name_low` and `name_high`, with `_` added where a name is taken.
+        The columns are `name_error`, `name_low` and `name_high`, with `_` added where a name is taken; `kind`
+        is that of `interval`.
         """
         if not errors:
             return self.table
+        interval = self._ends(kind)
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
             columns[name] = self.table[name]
             if name in self._estimates.intervals:
-                low, high = self._estimates.covering(name, confidence)
+                low, high = interval(name, confidence)
                 half = self._estimates.half_width(name, confidence)
                 for mark, ends in (("error", half), ("low", low), ("high", high)):
                     columns[self._free(f"{name}_{mark}", columns)] = _numbers(ends)
-        return pa.table(columns)
+        return self._saying(pa.table(columns), kind)
 
     def _free(self, name: str, taken: Collection[str]) -> str:
         while name in self.table.column_names or name in taken:
             name += "_"
         return name
 
-    def to_pandas(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> Any:
-        """The table as a pandas data frame; with `errors` as `to_arrow` has it."""
+    def to_pandas(
+        self, *, errors: bool = False, confidence: Rational = _CONFIDENCE, kind: str = "covering"
+    ) -> Any:
+        """The table as a pandas data frame; with `errors` as `to_arrow` has it.
+
+        What fitted intervals assume is in `attrs["assumes"]`.
+        """
         try:
             import pandas  # noqa: F401
         except ImportError:
             raise MissingExtra(
                 "pandas is not installed: pip install pandas, or use .table (Arrow)."
             ) from None
-        return self.to_arrow(errors=errors, confidence=confidence).to_pandas()
+        frame = self.to_arrow(errors=errors, confidence=confidence, kind=kind).to_pandas()
+        if errors and kind == "fitted":
+            frame.attrs["assumes"] = self.assumes
+        return frame
 
-    def to_polars(self, *, errors: bool = False, confidence: Rational = _CONFIDENCE) -> Any:
+    def to_polars(
+        self, *, errors: bool = False, confidence: Rational = _CONFIDENCE, kind: str = "covering"
+    ) -> Any:
         """The table as a Polars data frame; with `errors` as `to_arrow` has it."""
         try:
             import polars
@@ -262,7 +313,7 @@ class Release(NotAList):
             raise MissingExtra(
                 "Polars is not installed: pip install polars, or use .table (Arrow)."
             ) from None
-        return polars.from_arrow(self.to_arrow(errors=errors, confidence=confidence))
+        return polars.from_arrow(self.to_arrow(errors=errors, confidence=confidence, kind=kind))
 
     def plot(
         self,

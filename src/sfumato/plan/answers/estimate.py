@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,6 +96,10 @@ class Estimates:
             return low, high
         least, most = self.certain(name)
         return np.maximum(low, least), np.minimum(high, most)
+
+    def given(self, left_out: LeftOut) -> Estimates:
+        """The same where other bounds on what limits left out are taken to hold."""
+        return replace(self, _cover=replace(self._cover, left_out=left_out))
 
     def _numbers(self, name: str) -> Values:
         shown = self.value(name)
