@@ -282,3 +282,23 @@ def test_several_levels_are_priced_as_the_budget_is_charged_least(accountant, to
     else:
         other = extra.extra.priced(extra.epsilon, adds=True)
         assert extra.loss.rho < other.loss.rho
+
+
+@pytest.mark.parametrize("unit", [sf.PrivacyUnit.row(), sf.PrivacyUnit("who", max_rows=3)])
+def test_the_very_extremes_are_covered_up_to_the_declared_bounds(unit):
+    """MIN and MAX are measured inside of them: the bar is for that, and one end alone for the extreme."""
+    many = 3000
+    rows = pa.table({"who": [each // 5 for each in range(many)], "x": list(range(many))})
+    table = sf.PrivateTable("t", source=rows, unit=unit, schema={"x": sf.Int(-500, 5000)})
+    with sf.Session(table, budget=sf.Budget(10)) as session:
+        text = "SELECT MIN(x) AS low, MAX(x) AS high, MAX(x) - MIN(x) AS wide, MEDIAN(x) AS m FROM t"
+        release = session.sql(text).release(epsilon=1)
+    ends, noise = (release.interval(kind=kind).to_pylist()[0] for kind in ("covering", "noise"))
+    assert -500 == ends["low_low"] <= 0 < noise["low_low"]
+    assert ends["low_low"] < ends["low_high"] <= noise["low_high"]
+    assert noise["high_high"] < many - 1 < ends["high_high"] == 5000
+    assert noise["high_low"] <= ends["high_low"] < many - 1
+    assert noise["wide_high"] < many - 1 < ends["wide_high"]
+    assert "low, all rows" in str(release)
+    if unit.column is None:
+        assert (ends["m_low"], ends["m_high"]) == (noise["m_low"], noise["m_high"])

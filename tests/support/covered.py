@@ -42,7 +42,7 @@ ROWS = {
     "VAR_POP(x)": "range",
 }
 UNITS = {"COUNT(DISTINCT who)": "one-sided", "COUNT(*) / COUNT(DISTINCT who)": "one-sided"}
-BESIDE = {"MEDIAN(x)": "range", "MAX(y)": "range", "COUNT(DISTINCT y)": "one-sided"}
+BESIDE = {"MEDIAN(x)": "range", "MAX(y)": "range", "MIN(x)": "range", "COUNT(DISTINCT y)": "one-sided"}
 
 
 def rows(seed=5):

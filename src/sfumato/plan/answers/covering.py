@@ -315,6 +315,7 @@ class Covering:
         """One end a row; infinite where arithmetic beyond floats gave none."""
         rows = (self.solver.rows,)
         low, high = np.where(np.isnan(low), -math.inf, low), np.where(np.isnan(high), math.inf, high)
+        low, high = low + 0.0, high + 0.0  # a zero has no sign
         return np.broadcast_to(low, rows), np.broadcast_to(high, rows)
 
     def _per_row(self, expression: Expression) -> _PerRow | None:

@@ -62,7 +62,7 @@ def cuts(plan: Plan) -> tuple[Cut, ...]:
         if isinstance(aggregate, Estimator) and aggregate.lower is not None:
             least, most = aggregate.limits
             cut = replace(cut, least=max(cut.least, least), most=min(cut.most, most))
-        known.append(cut if phrase.cut else cut.uncut)
+        known.append(cut if phrase.cut or cut.inside else cut.uncut)
     return tuple(known)
 
 

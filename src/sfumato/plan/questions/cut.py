@@ -27,6 +27,7 @@ class Cut:
         most: The greatest.
         whole: What it is over that is not cut: `all rows`.
         by_groups: Whether groups of units are left out, rather than rows.
+        inside: Whether it is measured some rows inside of what it is over, also where no limit cuts.
     """
 
     row: tuple[float, float] = (-math.inf, math.inf)
@@ -36,6 +37,7 @@ class Cut:
     most: float = math.inf
     whole: str = "all rows"
     by_groups: bool = False
+    inside: bool = False
 
     @classmethod
     def of_rows(cls, lower: Fraction, upper: Fraction, *, some: bool) -> Cut:

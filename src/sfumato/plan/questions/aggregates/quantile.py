@@ -39,9 +39,15 @@ class Quantile(Statistic):
         return known.get(level or Fraction(0)) or f"{float(level or 0):.6g}-quantile"
 
     def cut(self, call: AggregateCall, columns: Mapping[str, Facts]) -> Cut:
-        """Whatever is left out, it is within the bounds."""
+        """Whatever is left out, it is within the bounds; an extreme is further out than what is measured."""
         known = range_of(self.title, argument_of(call, columns), columns)
-        return Cut(least=float_down(known.lower), most=float_up(known.upper))
+        least, most = float_down(known.lower), float_up(known.upper)
+        level = self.level if call.level is None else call.level
+        if level == 0:
+            return Cut(adds=0.0, least=least, most=most, inside=True)
+        if level == 1:
+            return Cut(takes=0.0, least=least, most=most, inside=True)
+        return Cut(least=least, most=most)
 
     def result(self, argument: Facts | None) -> Facts:
         """Of the kind of its argument, and within the same bounds."""
