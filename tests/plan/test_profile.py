@@ -63,6 +63,18 @@ def test_planted_bug_a_width_for_one_limit_alone_is_seen():
     assert missed > times * 0.05 + 4 * np.sqrt(times * 0.05)
 
 
+@pytest.mark.parametrize("limit", [1, 7, 100, 999])
+def test_the_bound_allows_for_the_noise_of_all_cells_at_the_risk_that_is_asked_for(limit):
+    """What Lévy's inequality needs: all cells' noise together is beyond it with this risk, not with more."""
+    noise = np.random.default_rng(3).laplace(scale=4.0, size=len(RUNGS))
+    profile = profile_of(TABLES["Zipf"], 4.0, noise)
+    seen = np.maximum(0, 1 - limit / RUNGS) @ profile.rows
+    for risk in (0.001, 0.05, 0.3):
+        all_cells = width_of_sum([(float(rung), Noise("laplace", 4.0)) for rung in RUNGS], risk)
+        wide = (1 - limit / CEILING) * all_cells
+        assert profile.most_cut(limit, risk) == pytest.approx(max(0, seen + wide), rel=1e-4)
+
+
 def test_where_nothing_is_cut_nothing_is_said():
     profile = profile_of(TABLES["Zipf"], 4.0, np.zeros(len(RUNGS)))
     assert profile.most_cut(CEILING, 0.05) == 0

@@ -218,13 +218,20 @@ def test_a_bound_of_what_was_left_out_makes_intervals_two_sided(sessions):
     _, release = asked(sessions["plain"], list(moves), "g", "true", None)
     expressions = [column.expression for column in release.quote.report.columns[1:]]
     estimates = release._estimates
-    left_out = LeftOut(lambda risk: 5.0, lambda risk: 5.0, frozenset(estimates._cover.cuts))
+    risks = []
+
+    def five(risk):
+        risks.append(risk)
+        return 5.0
+
+    left_out = LeftOut(five, five, frozenset(estimates._cover.cuts))
     cover = replace(estimates._cover, left_out=left_out)
     for expression, (adds, takes) in zip(expressions, moves.values(), strict=True):
         low, high = cover.interval(expression, 0.1)
         near, far = (estimates._solver.interval(expression, risk) for risk in (0.1, 0.02))
         assert low == pytest.approx((far if takes else near)[0] - 5 * takes)
         assert high == pytest.approx((far if adds else near)[1] + 5 * adds)
+    assert max(risks) + 0.02 <= 0.1  # with that of the noise, no more than was asked for
 
 
 def test_rows_that_noise_chooses_are_covered_too():

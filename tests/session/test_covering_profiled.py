@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.support.covered import SCHEMA, asked, held
+from tests.support.covered import SCHEMA, SURE, asked, held, truth
 
 import sfumato as sf
 from sfumato.engines.prepare import prepare
@@ -32,6 +32,8 @@ COLUMNS = [
     "AVG(x)",
     "AVG(-y)",
     "AVG(x) + COUNT(*)",
+    "SUM(x) / COUNT(*)",
+    "SUM(z) / COUNT(*)",
     "SQRT(SUM(x))",
     "GREATEST(COUNT(*), 3)",
     "COUNT(DISTINCT who)",
@@ -107,9 +109,36 @@ def test_no_row_that_limits_leave_out_is_forgotten(sessions, name, by, key, wher
 def test_where_limits_can_cut_nothing_intervals_are_those_of_the_noise():
     unit = sf.PrivacyUnit("who", max_groups=3, max_rows=8, ceiling=8)
     table = sf.PrivateTable("t", source=WIDE, unit=unit, schema=SCHEMA)
-    shown = ", ".join(f"{column} AS c{at}" for at, column in enumerate(COLUMNS))
+    own = [column for column in COLUMNS if "/ COUNT" not in column]  # shares are held within their range
+    shown = ", ".join(f"{column} AS c{at}" for at, column in enumerate(own))
     with sf.Session(table, budget=sf.Budget(100)) as session:
         session.profile("t", 1)
         release = session.sql(f"SELECT {shown} FROM t").release(epsilon=50)
     for confidence in (0.5, 0.95):
         assert release.interval(confidence) == release.interval(confidence, kind="noise")
+
+
+CLAMPED = {
+    "COUNT(*, contribution_bounds_per_group => (0, 1))": "COUNT(*)",
+    "SUM(x, contribution_bounds_per_group => (0, 9))": "SUM(x)",
+}
+
+
+@pytest.mark.parametrize("own", CLAMPED)
+def test_what_bounds_for_a_units_own_figure_take_is_not_forgotten(sessions, own):
+    text = f"SELECT WITH DIFFERENTIAL_PRIVACY g AS k, {own} AS c0 FROM t GROUP BY g"
+    release = sessions("two groups", None).sql(text).release(epsilon=10**5, delta="1e-6")
+    for column, low, high, true in held(release, [CLAMPED[own]], "g", "true", HEAVY):
+        assert low - 1e-3 <= true <= high + 1e-3, (column, low, high, true)
+
+
+def test_no_row_that_limits_leave_out_is_forgotten_on_several_levels(sessions):
+    text = "SELECT g AS k, COUNT(*) AS c0, SUM(x) AS c1 FROM t GROUP BY ROLLUP(g)"
+    release = sessions("two groups", None).sql(text).release(epsilon=10**5)
+    columns = ["COUNT(*)", "SUM(x)"]
+    known = truth(columns, "g", "true", source=HEAVY) | truth(columns, "", "true", source=HEAVY)
+    ends = release.interval(SURE).to_pylist()
+    assert len(ends) == len(known) == 4
+    for row in ends:
+        for at, true in enumerate(known[row["k"]]):
+            assert row[f"c{at}_low"] - 1e-3 <= true <= row[f"c{at}_high"] + 1e-3, (columns[at], row)
