@@ -1,5 +1,7 @@
 import itertools
+import json
 import math
+import random
 from fractions import Fraction
 
 import pytest
@@ -9,6 +11,7 @@ from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.price import instruments
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.prices.split import POWERS, importance, least_cost, shares
+from sfumato.plan.prices.ways import best_ways
 from sfumato.plan.questions.aggregates import Linear, Part
 from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.aggregates.spread import Deviation
@@ -176,3 +179,50 @@ def test_the_chosen_way_to_measure_beats_measuring_everything_apart(functions, c
     assert ours <= least_cost(costs.values(), "laplace") * (1 + 1e-9)
     if len(functions) == 3:
         assert ours < 0.6 * least_cost(costs.values(), "laplace")
+
+
+def every_way_anew(ways, size):
+    """`best_ways` as it is defined: the whole cost of each way that is tried, over all aggregates."""
+    calls = sorted(ways, key=lambda each: json.dumps(each.to_wire()))
+    chosen = {each: ways[each][0] for each in calls}
+    yardsticks = list(chosen.values())
+
+    def cost(parts):
+        costs = importance([parts[each] for each in calls], yardsticks, size, "laplace")
+        return least_cost(costs.values(), "laplace")
+
+    alike = {}
+    for each in calls:
+        if len(ways[each]) > 1:
+            alike.setdefault(each.argument, []).append(each)
+    for group in alike.values():
+        best = cost(chosen)
+        for picks in itertools.product(*(ways[each] for each in group)):
+            tried = chosen | dict(zip(group, picks, strict=True))
+            if (tried_cost := cost(tried)) < best * (1 - 1e-9):
+                best, chosen = tried_cost, tried
+    return chosen
+
+
+def random_ways(draw):
+    """Aggregates over a few measurements that several share, with up to three ways each."""
+    pool = [Measurement("sum", Column(f"x{i}"), -draw.randint(0, 9), draw.randint(1, 99)) for i in range(8)]
+    ways = {}
+    for place in range(draw.randint(1, 7)):
+        parts = []
+        for _ in range(draw.randint(1, 3)):
+            own = tuple(draw.sample(pool, draw.randint(1, 3)))
+            weights = tuple(Fraction(draw.randint(1, 9), draw.randint(1, 9)) for _ in own)
+            parts.append(Part(own, Linear(tuple(range(len(own))), weights=weights)))
+        ways[AggregateCall(draw.choice(["sum", "mean", "std_samp"]), Column(f"y{place % 4}"))] = tuple(parts)
+    return ways
+
+
+def test_the_best_ways_are_those_that_the_whole_cost_gives():
+    draw, other = random.Random(5), 0
+    for _ in range(60):
+        ways = random_ways(draw)
+        found = best_ways(ways, lambda each: float(each.magnitude))
+        assert found == every_way_anew(ways, lambda each: float(each.magnitude))
+        other += any(found[each] != ways[each][0] for each in ways)
+    assert other > 20  # the choice mattered

@@ -32,6 +32,7 @@ from sfumato.plan.prices.words import (
     spoken,
     unit_notes,
 )
+from sfumato.plan.questions.aggregates import Part
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
 
@@ -120,7 +121,9 @@ def _feasible(make: Callable[[Mechanics], Priced], laws: Sequence[Mechanics]) ->
 def _shares(recipe: Recipe, law: Mechanics) -> tuple[Fraction, ...]:
     measured = recipe.measured
     # An aggregate that is asked for twice does not count twice.
-    parts, yardsticks = zip(*dict.fromkeys(zip(recipe.parts, recipe.yardsticks, strict=True)), strict=True)
+    asked = dict.fromkeys(zip(recipe.estimators, recipe.yardsticks, strict=True))
+    parts = [Part(measured.measurements, estimator) for estimator, _ in asked]
+    yardsticks = [yardstick for _, yardstick in asked]
     costs = importance(
         parts, yardsticks, lambda measurement: instrument(measurement, measured).size(law), law
     )

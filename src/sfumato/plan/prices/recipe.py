@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from sfumato.plan.expressions.size import check_sizes
 from sfumato.plan.expressions.tree import Column, Expression, to_wire
 from sfumato.plan.prices.extras import Extra, extras_of
 from sfumato.plan.prices.price import instrument
-from sfumato.plan.prices.split import importance, least_cost
 from sfumato.plan.prices.touched import Touched, touched_of
+from sfumato.plan.prices.ways import best_ways
 from sfumato.plan.questions.aggregates import Estimator, Part, statistic, ways_of
 from sfumato.plan.questions.bounding.reweight import Reweight
 from sfumato.plan.questions.group_bounds import per_group
@@ -136,7 +136,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
     inside = [call for call in node.aggregates if call not in slots]
     count = read.count if node.predicate is None and not node.keys else None
     ways = {call: _ways(call, columns, unit, count) for call in inside}
-    parts = _choose(ways, lambda measurement: instrument(measurement, base).size("laplace")) if ways else {}
+    parts = best_ways(ways, lambda measurement: instrument(measurement, base).size("laplace")) if ways else {}
     needed = {part.measurements[index] for part in parts.values() for index in part.estimator.parts}
     _check_weight(needed, unit)
     measurements = tuple(sorted(needed, key=lambda measurement: json.dumps(measurement.to_wire())))
@@ -326,37 +326,3 @@ def _sorted_rows(
         ranked = sorted(set(listed), key=lambda row: [(type(value).__name__, str(value)) for value in row])
     places = {row: place for place, row in enumerate(ranked)}
     return tuple(ranked), tuple(places[row] for row in listed)
-
-
-def _choose(
-    ways: Mapping[AggregateCall, tuple[Part, ...]], size: Callable[[Measurement], float]
-) -> dict[AggregateCall, Part]:
-    """For each aggregate one of the ways to measure it, so that all together come out best.
-
-    Aggregates of the same argument are looked at together, one argument after the other in a fixed order.
-    The choice is made for Laplace noise whatever is drawn in the end: it is part of the question, not of its
-    price.
-    """
-    calls = sorted(ways, key=_call_written)
-    chosen = {call: ways[call][0] for call in calls}
-    yardsticks = list(chosen.values())
-
-    def cost(parts: Mapping[AggregateCall, Part]) -> float:
-        costs = importance([parts[call] for call in calls], yardsticks, size, "laplace")
-        return least_cost(costs.values(), "laplace")
-
-    alike: dict[Expression | None, list[AggregateCall]] = {}
-    for call in calls:
-        if len(ways[call]) > 1:
-            alike.setdefault(call.argument, []).append(call)
-    for group in alike.values():
-        best = cost(chosen)
-        for picks in itertools.product(*(ways[call] for call in group)):
-            tried = chosen | dict(zip(group, picks, strict=True))
-            if (tried_cost := cost(tried)) < best * (1 - 1e-9):
-                best, chosen = tried_cost, tried
-    return chosen
-
-
-def _call_written(call: AggregateCall) -> str:
-    return json.dumps(call.to_wire())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Literal, TypeAlias
 
 from sfumato.plan.questions.aggregates import Part
 from sfumato.plan.questions.nodes import Measurement
 
-__all__ = ["POWERS", "Mechanics", "importance", "least_cost", "shares"]
+__all__ = ["POWERS", "Mechanics", "importance", "least_cost", "shares", "squares"]
 
 Mechanics: TypeAlias = Literal["laplace", "gaussian"]
 
@@ -35,19 +36,21 @@ def importance(
         c_j, so that a split with shares s_j costs Σ c_j/s_j^power.
     """
     costs: dict[Measurement, float] = {}
+    size = cache(size)
     for part, yardstick in zip(parts, yardsticks, strict=True):
-        alone = least_cost(_squares(yardstick, size).values(), law)
-        for measurement, square in _squares(part, size).items():
+        alone = least_cost(squares(yardstick, size).values(), law)
+        for measurement, square in squares(part, size).items():
             costs[measurement] = costs.get(measurement, 0.0) + square / alone
     return costs
 
 
-def _squares(part: Part, size: Callable[[Measurement], float]) -> dict[Measurement, float]:
-    squares: dict[Measurement, float] = {}
+def squares(part: Part, size: Callable[[Measurement], float]) -> dict[Measurement, float]:
+    """What the noise of each measurement of an aggregate adds to its variance, at equal shares."""
+    found: dict[Measurement, float] = {}
     for index, gradient in zip(part.estimator.parts, part.estimator.gradients(), strict=True):
         measurement = part.measurements[index]
-        squares[measurement] = squares.get(measurement, 0.0) + (gradient * size(measurement)) ** 2
-    return squares
+        found[measurement] = found.get(measurement, 0.0) + (gradient * size(measurement)) ** 2
+    return found
 
 
 def least_cost(costs: Iterable[float], law: Mechanics) -> float:
