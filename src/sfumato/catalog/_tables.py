@@ -99,6 +99,7 @@ def _with_dataset(table: PrivateTable, dataset: str) -> PrivateTable:
         version=table.version,
         size=table.size,
         rows=table.rows,
+        profile=table.profile or None,
     )
 
 
@@ -137,7 +138,18 @@ def _private(
         version=str(section.get("version", "1")),
         size=section.get("size"),
         rows=section.get("rows"),
+        profile=_profile(section["profile"], where) if "profile" in section else None,
     )
+
+
+def _profile(declared: object, where: str) -> dict[int, int]:
+    """The declared profile, whose keys are text in the file."""
+    if not isinstance(declared, dict) or not all(key.isdecimal() for key in declared):
+        raise CatalogUnusable(
+            f"{where}: profile says how many units have up to so many rows: "
+            "profile = { 1 = 8000, 10 = 900, 200 = 30 }."
+        )
+    return {int(rows): units for rows, units in declared.items()}
 
 
 def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:

@@ -157,6 +157,11 @@ class Counter:
         """
         return self._recall(dataset, fingerprint, analyst, others=False)
 
+    def given(self, dataset: str) -> frozenset[int]:
+        """The numbers of the debits whose answers the steward gave to all."""
+        with self._journal.reading() as book:
+            return frozenset(account_of(book, dataset).given)
+
     def count_read(self, receipt: Receipt, analyst: str | None = None) -> Mapping[str, Fraction]:
         """Counts another's answer toward the reader's limit, durably and once; from then on `recall` has it.
 

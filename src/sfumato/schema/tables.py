@@ -37,6 +37,9 @@ class PrivateTable:
         rows: Exactly how many rows there are, if that is public: averages over all of them divide by it. Only
             where each row is a unit and units are exchanged, so that neighbours have equally many. No claim
             rests on it: where the data have another number, averages are off and stay as private.
+        profile: How many units have how many rows, if that is public: pairs of a number of rows and of the
+            units that have up to so many, and more than the number before. It takes the place of a profile
+            that is bought; no claim about privacy rests on it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class PrivateTable:
     version: str
     size: int | None
     rows: int | None
+    profile: tuple[tuple[int, int], ...]
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class PrivateTable:
         version: str | int = "1",
         size: int | None = None,
         rows: int | None = None,
+        profile: Mapping[int, int] | Iterable[tuple[int, int]] | None = None,
     ) -> None:
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
@@ -72,6 +77,7 @@ class PrivateTable:
         about = None if size is None else as_integer(size, "size")
         exactly = _rows(rows, unit, about)
         assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
+        assign(self, profile=() if profile is None else _profile(profile, unit))
 
     def __getstate__(self) -> dict[str, Any]:
         return _state(self)
@@ -93,7 +99,8 @@ class PrivateTable:
             "schema": {name: kind.to_dict() for name, kind in self.schema.items()},
             "version": self.version,
         }
-        return told if self.rows is None else {**told, "rows": self.rows}
+        told |= {} if self.rows is None else {"rows": self.rows}
+        return told | ({"profile": [list(pair) for pair in self.profile]} if self.profile else {})
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, init=False, eq=False, repr=False)
@@ -192,6 +199,28 @@ def _rows(rows: int | None, unit: PrivacyUnit, size: int | None) -> int | None:
     if number > 2**53:
         raise InvalidParameter("rows must be at most 2**53.")
     return number
+
+
+def _profile(
+    profile: Mapping[int, int] | Iterable[tuple[int, int]], unit: PrivacyUnit
+) -> tuple[tuple[int, int], ...]:
+    """The declared profile, by numbers of rows."""
+    if unit.is_row:
+        raise InvalidParameter("profile: each row is a unit, so that all units have one row; leave it out.")
+    listed = list(profile.items()) if isinstance(profile, Mapping) else [*profile]
+    if not listed or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in listed):
+        raise InvalidParameter(
+            "profile says how many units have up to so many rows: profile={1: 8000, 10: 900, 200: 30}."
+        )
+    pairs = sorted(
+        (as_integer(rows, "profile: rows"), as_integer(units, "profile: units", least=0))
+        for rows, units in listed
+    )
+    if len({rows for rows, _ in pairs}) != len(pairs):
+        raise InvalidParameter("profile: a number of rows is given twice.")
+    if pairs[-1][0] > 2**20 or max(units for _, units in pairs) > 2**53:
+        raise InvalidParameter("profile: at most 2**20 rows of a unit, and 2**53 units.")
+    return tuple(pairs)
 
 
 def _state(table: PrivateTable | PublicTable) -> dict[str, Any]:

@@ -24,12 +24,14 @@ from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact
 from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.bounding.base import several
+from sfumato.plan.questions.declared import Declared
 from sfumato.plan.questions.nodes import Measured, Scan
 from sfumato.plan.questions.profile import Profile, profile_question, profiled
 from sfumato.plan.questions.relations import Rows, rows_of
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.purchase import Forecast, Purchase, is_no_dearer, on_record
 from sfumato.schema import PrivateTable
+from sfumato.session.intervals import Known
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class Limits:
 
     plan: Plan
     terms: Terms
-    profile: Profile | None = None
+    profile: Known | None = None
     asked: Fraction | None = None
     first: Fraction = Fraction(0)
     told: tuple[str, ...] = ()
@@ -137,6 +139,11 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
     table = _table_of(session, plan.rows)
     if table is None or terms.profile is False:
         return Limits(plan, terms)
+    if table.profile:
+        declared = Declared.of(dict(table.profile))
+        limited, told = _limited(plan, terms, table, declared)
+        known = f"How many rows each {plan.rows.owner} has is declared: no profile is bought."
+        return Limits(limited, terms, declared, told=(*told, known), table=table)
     wanted = table.unit.auto if terms.profile is None else terms.profile
     least = Fraction(0)
     if wanted and terms.epsilon is not None:
@@ -166,7 +173,7 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
 
 
 def _limited(
-    plan: Plan, terms: Terms, table: PrivateTable, profile: Profile | None
+    plan: Plan, terms: Terms, table: PrivateTable, profile: Known | None
 ) -> tuple[Plan, tuple[str, ...]]:
     """The plan with the limit that the profile chooses, where the declaration and the question leave it."""
     node = plan.report.child
@@ -225,21 +232,27 @@ def known_profile(session: Session, table: PrivateTable, least: Fraction = Fract
         session: Whose ledger may have it.
         table: Whose rows it is about.
         least: What it must have cost. With one, the first such is taken: a better one that is bought later
-            must not make old questions new ones. Without, the least noisy.
+            must not make old questions new ones. Without, the least noisy. Where none has cost so much, one
+            that the steward gave to all serves nevertheless: its price is the steward's choice.
     """
     dataset = session.dataset_with(table).name
     if not session.ledger.is_open(dataset):
         return None  # who may no longer ask sees nothing of what was bought before
     kept = session.ledger.recall(dataset, _question(session, table).fingerprint)
-    answers = [Answer.from_bytes(payload) for _, payload in kept]
-    good = [answer for answer in answers if answer.epsilon >= least]
+    answers = [(receipt.number, Answer.from_bytes(payload)) for receipt, payload in kept]
+    good = [answer for _, answer in answers if answer.epsilon >= least]
+    if not good:
+        given = session.ledger.given(dataset)
+        good, least = [answer for number, answer in answers if number in given], Fraction(0)
     if not good:
         return None
     return _profile(table, good[-1] if least else max(good, key=lambda answer: answer.epsilon))
 
 
-def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Profile:
-    """A profile for this price, or one of no less that the ledger has."""
+def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Known:
+    """The profile that is declared; else one for this price, or one of no less that the ledger has."""
+    if table.profile:
+        return Declared.of(dict(table.profile))
     return _profile(table, session.buy(profile_purchase(session, table, epsilon)).answer)
 
 

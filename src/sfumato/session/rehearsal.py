@@ -174,4 +174,5 @@ def _with(table: PrivateTable, source: pa.Table) -> PrivateTable:
         version=table.version,
         size=table.size,
         rows=table.rows,
+        profile=table.profile or None,
     )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import InvalidParameter, MissingExtra
+from sfumato.errors import MissingExtra
 from sfumato.mechanisms import GaussianSelection, PartitionSelection
 from sfumato.numeric.exact import Rational
-from sfumato.plan.answers.boxes import Box
-from sfumato.plan.answers.covering import LeftOut
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
 from sfumato.plan.expressions.facts import facts_of
@@ -26,12 +24,11 @@ from sfumato.plan.intervals.noise import risk_of
 from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import PricedExtra
 from sfumato.plan.prices.touched import PricedTouched, Share
-from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.nodes import Key
-from sfumato.plan.questions.tail import Tail
 from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.arrays import from_list, from_numbers, kind_of
+from sfumato.session.intervals import Intervals, Known, left_out
 from sfumato.session.nothing import why_nothing
 from sfumato.session.picture import draw
 from sfumato.session.shown import Shown
@@ -39,7 +36,6 @@ from sfumato.session.shown import Shown
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
     from sfumato.plan.prices.quoting import Quote
-    from sfumato.plan.questions.profile import Profile
     from sfumato.session.payload import Answer
 
 __all__ = ["Release"]
@@ -71,7 +67,7 @@ class Release(NotAList):
         *,
         free: bool,
         bounds: tuple[str, ...] = (),
-        profile: Profile | None = None,
+        profile: Known | None = None,
         counted: Mapping[str, Fraction] | None = None,
         besides: Mapping[str, Fraction] | None = None,
     ) -> None:
@@ -99,24 +95,18 @@ class Release(NotAList):
             recipe = recipe.over(answer.groups)
         known = cuts(self.quote.plan)
         return estimate(
-            recipe, self.quote.report, answer.noises, answer.noisy, outside, known, self._left_out()
+            recipe,
+            self.quote.report,
+            answer.noises,
+            answer.noisy,
+            outside,
+            known,
+            left_out(self.quote, self.profile),
         )
 
-    def _left_out(self, fitted: Tail | None = None) -> LeftOut | None:
-        """What limits left out at most, by the profile; None where there is none, or more than limits cut."""
-        measured, known = self.quote.measured, fitted or self.profile
-        if known is None or measured.levels or any(each.per != "row" for each in measured.measurements):
-            return None
-        rows = measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
-        return LeftOut(
-            partial(known.most_cut, rows),
-            partial(known.most_cut, measured.unit.max_groups),
-            frozenset(
-                f"a{place}"
-                for place, aggregate in enumerate(self.quote.recipe.aggregates)
-                if isinstance(aggregate, Estimator) or aggregate.extra < 0
-            ),
-        )
+    @property
+    def _intervals(self) -> Intervals:
+        return Intervals(self.quote, self._estimates, self.profile)
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:
@@ -172,7 +162,7 @@ class Release(NotAList):
         Raises:
             InvalidParameter: for another kind; or `fitted` where no profile shows enough of its tail.
         """
-        ends = self._ends(kind)
+        ends = self._intervals.ends(kind)
         columns: dict[str, pa.Array] = {}
         for name in self._estimates.columns:
             if name in self._estimates.intervals:
@@ -182,39 +172,10 @@ class Release(NotAList):
                 columns[name] = self._column(name)
         return self._saying(pa.table(columns), kind)
 
-    def _ends(self, kind: str) -> Callable[[str, Rational], Box]:
-        if kind == "fitted":
-            left_out = self._left_out(self._tail)
-            return self._estimates.covering if left_out is None else self._estimates.given(left_out).covering
-        kinds = {"covering": self._estimates.covering, "noise": self._estimates.interval}
-        if kind not in kinds:
-            raise InvalidParameter(f'kind is "covering", "noise" or "fitted", not {str(kind)[:40]!r}.')
-        return kinds[kind]
-
     def _saying(self, table: pa.Table, kind: str) -> pa.Table:
         """The table, with what its intervals assume if they do."""
-        said = self.assumes if kind == "fitted" else ""
+        said = self._intervals.assumes(kind)
         return table.replace_schema_metadata({"assumes": said}) if said else table
-
-    @property
-    def _tail(self) -> Tail | None:
-        """The tail that fitted intervals rest on; None: nothing is cut, and nothing to be assumed."""
-        if not any(self._estimates.cut(name) for name in self._estimates.intervals):
-            return None
-        if self._left_out() is None:
-            raise InvalidParameter(
-                'kind="fitted" needs a profile of how many rows units have, and no such profile bounds this '
-                'answer: release it with profile=True, or take kind="covering", which assumes nothing.'
-            )
-        assert self.profile is not None
-        tail = Tail.of(self.profile)
-        if tail is None:
-            raise InvalidParameter(
-                'kind="fitted" needs a profile that shows its tail: five units or more for each 1/epsilon of '
-                "its counts, with more rows than the third of its rungs. Take "
-                'kind="covering", which assumes nothing, or buy a profile for more.'
-            )
-        return tail
 
     @property
     def assumes(self) -> str:
@@ -223,8 +184,7 @@ class Release(NotAList):
         Raises:
             InvalidParameter: where there are none.
         """
-        tail = self._tail
-        return "" if tail is None else tail.assumes(str(self.quote.rows.owner))
+        return self._intervals.assumes()
 
     def _column(self, name: str) -> pa.Array:
         values = self._estimates.columns[name]
@@ -269,7 +229,7 @@ class Release(NotAList):
         """
         if not errors:
             return self.table
-        interval = self._ends(kind)
+        interval = self._intervals.ends(kind)
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
             columns[name] = self.table[name]
@@ -290,7 +250,7 @@ class Release(NotAList):
     ) -> Any:
         """The table as a pandas data frame; with `errors` as `to_arrow` has it.
 
-        What fitted intervals assume is in `attrs["assumes"]`.
+        What its intervals assume, if they do, is in `attrs["assumes"]`.
         """
         try:
             import pandas  # noqa: F401
@@ -299,8 +259,8 @@ class Release(NotAList):
                 "pandas is not installed: pip install pandas, or use .table (Arrow)."
             ) from None
         frame = self.to_arrow(errors=errors, confidence=confidence, kind=kind).to_pandas()
-        if errors and kind == "fitted":
-            frame.attrs["assumes"] = self.assumes
+        said = self._intervals.assumes(kind) if errors else ""
+        frame.attrs |= {"assumes": said} if said else {}
         return frame
 
     def to_polars(
@@ -344,10 +304,7 @@ class Release(NotAList):
 
     def shown(self, confidence: Rational = _CONFIDENCE) -> Shown:
         """The columns as text, with heads, bars and what is known of all rows."""
-        within = ""
-        if self.profile is not None:
-            within = f" where no {self.quote.rows.owner} has more than {self.profile.ceiling:,} rows"
-        return Shown(self.table, self._estimates, self.estimands, confidence, within)
+        return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within)
 
     def _footer(self) -> str:
         price = f"epsilon {shown(float(self._answer.epsilon))}"

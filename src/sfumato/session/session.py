@@ -35,7 +35,7 @@ from sfumato.sql.views import joined_view
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.plan.questions.nodes import Measured, Report
-    from sfumato.plan.questions.profile import Profile
+    from sfumato.session.intervals import Known
     from sfumato.validation import Validation
 
 __all__ = ["Session"]
@@ -240,8 +240,10 @@ class Session(NotAList):
         """The most common value of a column, or the first few; see `choices.most_common`."""
         return most_common(self, column, epsilon, table=table, among=among, count=count)
 
-    def profile(self, table: str, epsilon: Rational) -> Profile:
+    def profile(self, table: str, epsilon: Rational) -> Known:
         """How many rows units have, on a ladder: bought for this price, or free where the ledger has it.
+
+        Where the table's is declared, that one, free.
 
         It is kept for all questions about the table: their intervals then cover what limits cut, and
         `max_rows="auto"` chooses limits by it.

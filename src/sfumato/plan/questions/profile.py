@@ -142,6 +142,10 @@ class Profile:
         """The most rows that a unit is taken to have: what is said here holds for tables within it."""
         return self.rungs[-1]
 
+    def within(self, owner: str) -> str:
+        """For which tables its bounds hold, to go on with a sentence."""
+        return f"where no {owner} has more than {self.ceiling:,} rows"
+
     def most_cut(self, limit: int, risk: float) -> float:
         """More rows than are cut where at most so many of each unit count, but for a probability of `risk`.
 

@@ -1,0 +1,58 @@
+"""A profile that is declared from public knowledge: nothing is read for it, and there is no noise in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Declared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """How many units have how many rows at most, as the steward declares.
+
+    It serves as a `Profile` does, and what follows from it holds for tables that keep it: no more units have
+    more than n rows than it has above n, and none has more than its last step.
+
+    Privacy:
+        Nothing rests on it. It chooses limits and widens intervals; limits are held in the statements that
+        are run, whatever the data are. Declaring it tells it: it comes from what is public, not from rows.
+
+    Attributes:
+        rungs: Numbers of rows, in order; the last is the ceiling.
+        units: How many units at most have up to so many rows, and more than the rung before.
+    """
+
+    rungs: tuple[int, ...]
+    units: tuple[int, ...]
+
+    @classmethod
+    def of(cls, profile: Mapping[int, int]) -> Declared:
+        """The profile with these units up to each number of rows."""
+        rungs = tuple(sorted(profile))
+        return cls(rungs, tuple(profile[rung] for rung in rungs))
+
+    @property
+    def ceiling(self) -> int:
+        """The most rows that a unit has."""
+        return self.rungs[-1]
+
+    def most_cut(self, limit: int, risk: float = 0.0) -> float:
+        """At least as many rows as are cut where at most so many of each unit count, at no risk."""
+        del risk
+        return float(
+            sum(many * max(0, rung - limit) for rung, many in zip(self.rungs, self.units, strict=True))
+        )
+
+    def best_limit(self, noise: float, groups: int = 1) -> int:
+        """The rung with the least error in a group, as of `Profile.best_limit`."""
+        return min(self.rungs, key=lambda rung: noise * groups * rung + self.most_cut(rung))
+
+    def limit_within(self, error: float, groups: int = 1) -> int:
+        """The least rung at which no more rows are cut of a group, about, than the error that is accepted."""
+        return next(rung for rung in self.rungs if self.most_cut(rung) <= error * groups)
+
+    def within(self, owner: str) -> str:
+        """For which tables its bounds hold, to go on with a sentence."""
+        return f"where the rows of each {owner} are no more than declared"
