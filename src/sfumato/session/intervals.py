@@ -12,9 +12,12 @@ from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.answers.covering import LeftOut
 from sfumato.plan.answers.estimate import Estimates
+from sfumato.plan.prices.extras import QuantileSet
 from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.declared import Declared
+from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.profile import Profile
+from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.tail import Tail
 
 if TYPE_CHECKING:
@@ -33,16 +36,28 @@ def left_out(quote: Quote, known: Known | Tail | None) -> LeftOut | None:
     measured = quote.measured
     if known is None or measured.levels or any(each.per != "row" for each in measured.measurements):
         return None
-    rows = measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
+    recipe = quote.recipe
     return LeftOut(
-        partial(known.most_cut, rows),
+        partial(known.most_cut, _surely(measured)),
         partial(known.most_cut, measured.unit.max_groups),
         frozenset(
             f"a{place}"
-            for place, aggregate in enumerate(quote.recipe.aggregates)
+            for place, aggregate in enumerate(recipe.aggregates)
             if isinstance(aggregate, Estimator) or aggregate.extra < 0
         ),
+        {
+            f"a{place}": partial(known.most_cut, _surely(extra.measured))
+            for place, slot in enumerate(recipe.aggregates)
+            if isinstance(slot, Slot)
+            and slot.extra >= 0
+            and isinstance(extra := recipe.extras[slot.extra], QuantileSet)
+        },
     )
+
+
+def _surely(measured: Measured) -> int:
+    """So many rows of each unit count at least, or all of them if it has fewer."""
+    return measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

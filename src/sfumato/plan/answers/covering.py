@@ -31,17 +31,19 @@ class LeftOut:
         rows: More rows than were left out, but for a probability of so much.
         groups: The same for the groups of units, where units are counted.
         names: The aggregates (`a0`, …) that limits on rows or groups cut, and nothing else does.
+        beside: Of quantiles, which are asked for beside the rest, more rows than were left out of each.
     """
 
     rows: Callable[[float], float]
     groups: Callable[[float], float]
     names: frozenset[str]
+    beside: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
 
     def of(self, name: str, cut: Cut, risk: float) -> float:
         """How many parts of an aggregate were left out at most."""
-        if name not in self.names or not risk:
+        if not risk or (name not in self.names and name not in self.beside):
             return math.inf
-        bound = (self.groups if cut.by_groups else self.rows)(risk)
+        bound = self.beside.get(name, self.groups if cut.by_groups else self.rows)(risk)
         return bound * _WIDER  # weights are rounded down, by less than one part in 2**29
 
 
@@ -80,7 +82,8 @@ class Covering:
     what it is over all rows: "at least x" holds, with all of the risk on one side. Where a row that is left
     out could move the value either way (averages, quantiles, sums of both signs) nothing holds but what is
     public: the declared range, or from 0 to 1 for the share of a condition. A bound on how many rows were
-    left out makes counts, sums, averages and shares two-sided, and totals and ranks of groups by these.
+    left out makes counts, sums, averages and shares two-sided, and totals and ranks of groups by these; and
+    quantiles, whose rank it moves.
 
     Attributes:
         solver: Intervals for the noise alone.
@@ -88,6 +91,7 @@ class Covering:
         counts: Of each average, the form that counts its rows.
         left_out: What they took at most; None: nothing is known of it.
         over: The intervals of window functions over released groups, and of shares of their totals.
+        ranks: Of each quantile, its interval at a risk where so many rows may have been left out.
     """
 
     solver: Solver
@@ -95,6 +99,7 @@ class Covering:
     counts: Mapping[str, Affine] = field(default_factory=dict)
     left_out: LeftOut | None = None
     over: Overs | None = None
+    ranks: Mapping[str, Callable[[float, float], Box]] = field(default_factory=dict)
 
     def interval(self, expression: Expression, risk: float) -> Box:
         """Ends that hold the value over all rows with probability at least 1 − risk, a row.
@@ -182,7 +187,7 @@ class Covering:
             assert self.over is not None
             tried, certain = (self.over.covering(part, risk) for risk in (_TRIED, 0.0))
             return any(bool((one != other).any()) for one, other in zip(tried, certain, strict=True))
-        if self._diluted(part, most) is not None:
+        if self._diluted(part, most) is not None or self._ranked(part, most) is not None:
             return True
         adds, takes = self._moves(part, most)
         return bool(np.isfinite(adds).any() or np.isfinite(takes).any())
@@ -193,6 +198,8 @@ class Covering:
             return False  # it has a bound of its own
         if (diluted := self._diluted(part, most)) is not None:
             return diluted[2] > 0
+        if (ranked := self._ranked(part, most)) is not None:
+            return ranked[1] > 0
         adds, takes = self._moves(part, most)
         return any(bool((np.isfinite(each) & (each > 0)).any()) for each in (adds, takes))
 
@@ -208,6 +215,16 @@ class Covering:
         left_out = max(most[name] for name in names)
         finite = math.isfinite(left_out) and all(np.isfinite(end).all() for end in ends)
         return (counted, ends, left_out) if finite else None
+
+    def _ranked(
+        self, part: Expression, most: Mapping[str, float]
+    ) -> tuple[Callable[[float, float], Box], float] | None:
+        """Of a quantile: its interval, and how many rows were left out; None: not known."""
+        if not isinstance(part, Column) or part.name not in self.ranks:
+            return None
+        cut, left_out = self.cuts[part.name], most[part.name]
+        known = math.isfinite(left_out) and math.isfinite(cut.least) and math.isfinite(cut.most)
+        return (self.ranks[part.name], left_out) if known and not cut.inside else None
 
     def _moves(self, part: Expression, most: Mapping[str, float]) -> tuple[Floats, Floats]:
         """How far above and below what was measured the value over all rows can be."""
@@ -228,6 +245,9 @@ class Covering:
             return self._over_rows(*self.over.covering(part, risk))
         if risk > 0 and (diluted := self._diluted(part, most)) is not None:
             return self._average(part, risk, *diluted)
+        if risk > 0 and (ranked := self._ranked(part, most)) is not None:
+            ends, left_out = ranked
+            return self._over_rows(*ends(risk * (1 - _CUT) if left_out else risk, left_out))
         if (share := self._per_row(part)) is not None:
             return self._over_rows(*share.ends)
         mix = self._mix(part)

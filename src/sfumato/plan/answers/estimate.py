@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
 from sfumato.plan.answers.covering import Covering, LeftOut
-from sfumato.plan.answers.outside import Outside
+from sfumato.plan.answers.outside import Movable, Outside
 from sfumato.plan.answers.over import Groups, over_rows
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
 from sfumato.plan.expressions.facts import facts_of
@@ -218,9 +218,24 @@ def estimate(
     if groups.solver is not None:
         groups.cover = Covering(groups.solver, uncertain, counts, left_out)
     over = groups if groups.cover is not None else None
-    cover = Covering(solver, uncertain, counts, left_out, over)
+    ranks = {
+        f"a{place}": _rank(moved, slot.place, order[kept])
+        for place, slot in enumerate(recipe.aggregates)
+        if isinstance(slot, Slot) and isinstance(moved := others.get(slot.extra), Movable)
+    }
+    cover = Covering(solver, uncertain, counts, left_out, over, ranks)
     among = len(order) if report.having is not None or report.limit is not None else 1
     return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover, max(1, among))
+
+
+def _rank(quantile: Movable, place: int, rows: NDArray[np.int64]) -> Callable[[float, float], Box]:
+    """The interval of a quantile on some rows, at a risk, where so many rows may have been left out."""
+
+    def ends(risk: float, added: float) -> Box:
+        low, high = quantile.moved(place, risk, added)
+        return low[rows], high[rows]
+
+    return ends
 
 
 def _around(shown: Values, ends: Box) -> Box:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuanti
 from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.prices.touched import PricedTouched
 
-__all__ = ["Outside", "Selected", "outside_of"]
+__all__ = ["Movable", "Outside", "Selected", "outside_of"]
 
 
 class Outside(Protocol):
@@ -28,6 +28,15 @@ class Outside(Protocol):
 
     def interval(self, place: int, risk: float) -> Box:
         """Ends that hold the number before noise with probability at least 1 − risk."""
+        ...
+
+
+@runtime_checkable
+class Movable(Outside, Protocol):
+    """Of quantiles: what they are if there are more rows than were counted."""
+
+    def moved(self, place: int, risk: float, added: float) -> Box:
+        """Ends that hold the number over all rows, up to so many of which were not counted."""
         ...
 
 
@@ -50,7 +59,10 @@ class _Quantiles:
         return np.rint(values).astype(np.int64) if self.extra.whole else values
 
     def interval(self, place: int, risk: float) -> Box:
-        return self.extra.grid.ends(*self.rings.intervals(self.aims[place], risk, place))
+        return self.moved(place, risk, 0.0)
+
+    def moved(self, place: int, risk: float, added: float) -> Box:
+        return self.extra.grid.ends(*self.rings.intervals(self.aims[place], risk, place, added))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -111,7 +111,9 @@ class Rings:
     noisy: Floats
     noise: Noise
 
-    def intervals(self, aim: Aim, risk: float, place: int | None = None) -> tuple[Cells, Cells]:
+    def intervals(
+        self, aim: Aim, risk: float, place: int | None = None, added: float = 0.0
+    ) -> tuple[Cells, Cells]:
         """For each group the first and the last cell that the noise cannot rule out as its quantile.
 
         A quantile is a cell with (weight before it) ≤ T ≤ (weight up to it). At each cut, the weight before
@@ -125,13 +127,14 @@ class Rings:
             risk: The probability that an interval may miss.
             place: Of the level among several, ascending: cuts far from its own are then left out in part,
                 which only widens. None tries all cuts.
+            added: So much weight, anywhere, may belong to the data beside what was counted.
         """
         if 2 * aim.level < 1 and aim.guard is not None:
             other = None if place is None else self._levels - 1 - place
-            low, high = self._mirrored.intervals(aim.mirrored, risk, other)
+            low, high = self._mirrored.intervals(aim.mirrored, risk, other, added)
             return self.cells - 1 - high, self.cells - 1 - low
         tried = self._tried(place)
-        above, below = self._refuted(aim, risk / 2, tried)
+        above, below = self._refuted(aim, risk / 2, tried, added)
         ends = np.ones((len(self.cuts), 1), np.bool_)
         reached = np.concatenate([ends, ~above], axis=1)  # at the lower cut of a piece
         passed = np.concatenate([~below, ends], axis=1)  # at its upper cut
@@ -201,22 +204,26 @@ class Rings:
         return before - rank
 
     def _refuted(
-        self, aim: Aim, risk: float, tried: list[int]
+        self, aim: Aim, risk: float, tried: list[int], added: float
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """At which cuts weight before − T is surely above 0, and surely below 0.
 
         For an outer level it is max(before − qn, min(before − n/2, before − n + guard)). Where one of two
         forms is enough to be sure, each has half of the risk.
+
+        Weight a that is added before the cut and b after it, a + b ≤ `added`, moves before − qn by
+        (1 − q)·a − q·b: at most (1 − q)·added up and q·added down.
         """
-        if aim.guard is None:
-            plain, width = self._form(aim.level, 0.0, risk, tried)
-            return plain > width, plain < -width
+        up, down = (1 - float(aim.level)) * added, float(aim.level) * added
         plain, width = self._form(aim.level, 0.0, risk, tried)
+        if aim.guard is None:
+            return plain - down > width, plain + up < -width
         half, half_width = self._form(Fraction(1, 2), 0.0, risk / 2, tried)
         inside, inside_width = self._form(Fraction(1), aim.guard, risk / 2, tried)
         _, wider = self._form(aim.level, 0.0, risk / 2, tried)
-        above = (plain > wider) | ((half > half_width) & (inside > inside_width))
-        below = (plain < -width) & ((half < -half_width) | (inside < -inside_width))
+        either = added / 2
+        above = (plain - down > wider) | ((half - either > half_width) & (inside - added > inside_width))
+        below = (plain + up < -width) & ((half + either < -half_width) | (inside < -inside_width))
         return above, below
 
     def _form(self, level: Fraction, shift: float, risk: float, tried: list[int]) -> tuple[Floats, Floats]:
