@@ -77,7 +77,8 @@ class PrivateTable:
         about = None if size is None else as_integer(size, "size")
         exactly = _rows(rows, unit, about)
         assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
-        assign(self, profile=() if profile is None else _profile(profile, unit))
+        # A table that is replaced hands its own on, which may be empty.
+        assign(self, profile=() if profile is None or profile == () else _profile(profile, unit))
 
     def __getstate__(self) -> dict[str, Any]:
         return _state(self)

@@ -246,8 +246,8 @@ class Covering:
         if risk > 0 and (diluted := self._diluted(part, most)) is not None:
             return self._average(part, risk, *diluted)
         if risk > 0 and (ranked := self._ranked(part, most)) is not None:
-            ends, left_out = ranked
-            return self._over_rows(*ends(risk * (1 - _CUT) if left_out else risk, left_out))
+            within, left_out = ranked
+            return self._over_rows(*within(risk * (1 - _CUT) if left_out else risk, left_out))
         if (share := self._per_row(part)) is not None:
             return self._over_rows(*share.ends)
         mix = self._mix(part)
