@@ -7,6 +7,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.intervals.forms import tail_of_two
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.intervals.sums import width_of_sum
+from sfumato.plan.questions.likely import Goal
 from sfumato.plan.questions.profile import WEIGHT, Profile, ladder
 
 CEILING = 1000
@@ -92,7 +93,7 @@ def test_the_limit_is_near_the_best_in_hindsight(name, most):
     truth = cuts(rows)
     errors = {limit: price * limit + cut for limit, cut in truth.items()}
     found = [
-        errors[profile_of(rows, 4 / 3, noise).best_limit(price)]
+        errors[profile_of(rows, 4 / 3, noise).best_limit([Goal(price)])]
         for noise in draw.laplace(scale=4 / 3, size=(60, len(RUNGS)))
     ]
     assert np.mean(found) <= most * min(errors.values())

@@ -100,7 +100,7 @@ class Drawn:
         profile = Profile.of(CEILING, *bought.noisy, bought.noises)
         terms = profiles.Terms.of(Fraction(4, 5))
         plan = self.session.sql(ASKED)._asking.plan
-        limited, _ = profiles._limited(plan, terms, self.session.tables["t"], profile)
+        limited, _ = profiles._limited(self.session, plan, terms, self.session.tables["t"], profile)
         limit = limited.report.child.limits[1]
         if limit not in self.quotes:
             self.quotes[limit] = self.session.sql(ASKED)._quoted(limited, terms)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, Memo, Right
 from sfumato.loss import GaussianLoss, PrivacyLoss, compose
-from sfumato.numeric.exact import as_fraction
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
@@ -22,16 +20,15 @@ from sfumato.plan.prices.price import AnyNoise, instruments, whole_price
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact
-from sfumato.plan.questions.aggregates import statistic
 from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.declared import Declared
 from sfumato.plan.questions.nodes import Measured, Scan
 from sfumato.plan.questions.profile import Profile, profile_question, profiled
 from sfumato.plan.questions.relations import Rows, rows_of
-from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.purchase import Forecast, Purchase, is_no_dearer, on_record
 from sfumato.schema import PrivateTable
 from sfumato.session.intervals import Known
+from sfumato.session.limiting import chosen_limit
 from sfumato.session.payload import Answer
 
 if TYPE_CHECKING:
@@ -44,7 +41,6 @@ SHARE = Fraction(1, 5)
 """The part of a price that goes into a profile, where a question buys one."""
 
 _COARSER = 5  # times less than a question would pay: such a profile is bought anew
-_RARELY = 10  # averages and quantiles move by much less than the rows that are cut
 _UNITS = Fraction(1, 4)  # of a profile's price: the numbers of units; the rest is for their rows
 
 
@@ -77,7 +73,8 @@ class Limits:
         assert self.table is not None
         found = due.expect(profile_purchase(session, self.table, self.first))
         if found is not None:
-            return _limited(self.plan, self.terms, self.table, _profile(self.table, found.answer))[0]
+            profile = _profile(self.table, found.answer)
+            return _limited(session, self.plan, self.terms, self.table, profile)[0]
         return None if _chooses(self.plan, self.table) else self.plan
 
     def left_open(self, quote: Quote) -> Quote:
@@ -109,7 +106,7 @@ class Limits:
         assert self.table is not None
         bought = session.buy(profile_purchase(session, self.table, self.first))
         profile = _profile(self.table, bought.answer)
-        plan, chosen = _limited(self.plan, self.terms, self.table, profile)
+        plan, chosen = _limited(session, self.plan, self.terms, self.table, profile)
         what = f"a profile of how many rows each {self.plan.rows.owner} has"
         paid = f"Epsilon {exact(self.first)} was paid for {what}, which is kept for later questions."
         if bought.free:
@@ -141,7 +138,7 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
         return Limits(plan, terms)
     if table.profile:
         declared = Declared.of(dict(table.profile))
-        limited, told = _limited(plan, terms, table, declared)
+        limited, told = _limited(session, plan, terms, table, declared)
         known = f"How many rows each {plan.rows.owner} has is declared: no profile is bought."
         return Limits(limited, terms, declared, told=(*told, known), table=table)
     wanted = table.unit.auto if terms.profile is None else terms.profile
@@ -157,7 +154,7 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
                 f"How far off answers about {table.name} are is known once there is a profile of how many "
                 "rows its units have: ask for an epsilon first, or give profile=False."
             )
-        limited, told = _limited(plan, terms, table, profile)
+        limited, told = _limited(session, plan, terms, table, profile)
         return Limits(limited, terms, profile, told=told, table=table)
     rest = replace(terms, epsilon=terms.epsilon * (1 - SHARE))
     if profile is None:
@@ -168,38 +165,21 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
         price = terms.epsilon * SHARE
         others = _counts(session, profile_purchase(session, table, price))
         return Limits(plan, rest, None, terms.epsilon, price, (first, *others), table)
-    limited, told = _limited(plan, rest, table, profile)
+    limited, told = _limited(session, plan, rest, table, profile)
     return Limits(limited, terms, profile, terms.epsilon, told=told, table=table)
 
 
 def _limited(
-    plan: Plan, terms: Terms, table: PrivateTable, profile: Known | None
+    session: Session, plan: Plan, terms: Terms, table: PrivateTable, profile: Known | None
 ) -> tuple[Plan, tuple[str, ...]]:
     """The plan with the limit that the profile chooses, where the declaration and the question leave it."""
-    node = plan.report.child
     if profile is None or not _chooses(plan, table):
         return plan, ()
-    groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
-    if terms.epsilon is not None:
-        claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
-        moved = 2 if node.keys and is_exchange(table.unit) else 1
-        noise = claims * moved / float(terms.epsilon)
-        limit = profile.best_limit(noise if _counts_rows(plan) else noise * _RARELY, groups)
-    elif terms.error is not None:
-        errors = terms.error.values() if isinstance(terms.error, Mapping) else (terms.error,)
-        limit = profile.limit_within(min(float(as_fraction(error, "error")) for error in errors), groups)
-    else:
+    limit = chosen_limit(plan, terms, profile, session.dataset_with(table).budget)
+    if limit is None:
         return plan, ()
     told = f"At most {several(limit, 'row')} of each {plan.rows.owner} count, chosen by the profile."
     return plan.asking(limits=(None, limit)), (told,)
-
-
-def _counts_rows(plan: Plan) -> bool:
-    """Whether something is added up over rows, so that rows that are cut are missing from it."""
-    node = plan.report.child
-    columns = plan.rows.where(node.predicate)
-    calls = [call for call in node.aggregates if call not in plan.unbounded]
-    return any(math.isfinite(statistic(call.function).cut(call, columns).row[1]) for call in calls)
 
 
 def _chooses(plan: Plan, table: PrivateTable) -> bool:

@@ -32,7 +32,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -52,7 +51,6 @@ __all__ = [
     "LogGrid",
     "choose_bounds",
     "choose_groups",
-    "choose_rows",
     "clamped_share",
 ]  # fmt: skip
 
@@ -386,31 +384,3 @@ def choose_groups(noisy: ArrayLike, scale: float, *, epsilon: float, groups: int
     cost = (groups or ends[-1]) * _ROOT * ends / epsilon + np.maximum(lost, 0.0)
     k = int(ends[int(np.argmin(cost))])
     return k if groups is None else min(k, groups)
-
-
-def choose_rows(rows: ArrayLike, scale: float, *, rungs: Sequence[int], price: float) -> int:
-    """How many rows of a unit should count: the noise that each costs against the rows that are cut.
-
-    Privacy:
-        Post-processing, as `choose_bounds`.
-
-    Args:
-        rows: The noisy number of rows of the units in each cell.
-        scale: b of its noise in a cell that ends at 1; in others it is as many times that.
-        rungs: The ends of the cells: a unit is in the first that is not below the number of its rows.
-        price: What noise adds to the error over all groups for each row that a unit may count with.
-
-    Returns:
-        The end of a cell.
-    """
-    ends = np.asarray(rungs, dtype=np.float64)
-    edges = np.concatenate([[ends[0] / 2], ends])
-    middles = (edges[1:] + edges[:-1]) / 2
-    y = _histogram(rows, len(rungs)) / middles
-    _positive(scale=scale, price=price)
-    spread = scale * float((ends / middles).max())
-    seen = _seen(y, spread)
-    if seen is None:
-        return rungs[0]
-    best = _Side(y, edges, seen[1], -1, spread).best(price, 0.0)
-    return max(rungs[0], round(best))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.plan.questions.likely import Goal, Tables
 
 __all__ = ["Declared"]
 
@@ -45,9 +49,10 @@ class Declared:
             sum(many * max(0, rung - limit) for rung, many in zip(self.rungs, self.units, strict=True))
         )
 
-    def best_limit(self, noise: float, groups: int = 1) -> int:
-        """The rung with the least error in a group, as of `Profile.best_limit`."""
-        return min(self.rungs, key=lambda rung: noise * groups * rung + self.most_cut(rung))
+    def best_limit(self, goals: Sequence[Goal], groups: int = 1) -> int:
+        """The rung with the least error in a group if all is as declared, as of `Profile.best_limit`."""
+        table = Tables(np.array([self.units], dtype=np.float64), np.array([self.rungs], dtype=np.float64))
+        return table.best_limit(goals, self.rungs, groups)
 
     def limit_within(self, error: float, groups: int = 1) -> int:
         """The least rung at which no more rows are cut of a group, about, than the error that is accepted."""

@@ -19,7 +19,7 @@ from sfumato.plan.expressions.normal import normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.intervals.sums import width_of_sum
-from sfumato.plan.questions.autobounds import choose_rows
+from sfumato.plan.questions.likely import Goal, Tables, likely_tables
 from sfumato.plan.questions.nodes import (
     AggregateCall,
     Joined,
@@ -166,20 +166,23 @@ class Profile:
         wide = _width(self.rungs, self.noise[1], risk) * (1 - limit / self.ceiling)
         return max(0.0, float(share @ self.rows) + wide)
 
-    def best_limit(self, noise: float, groups: int = 1) -> int:
-        """The rung with the least expected error in a group: of the noise, and of the rows that are cut.
+    def best_limit(self, goals: Sequence[Goal], groups: int = 1) -> int:
+        """The rung with the least expected error in a group, of the noise and of the rows that are cut.
 
         Args:
-            noise: The expected error of the noise for each row that a unit may count with.
-            groups: Among how many groups the rows that are cut are spread.
+            goals: What is asked for.
+            groups: Among how many groups the rows are spread.
         """
-        return choose_rows(self.rows, self.noise[1].scale, rungs=self.rungs, price=noise * groups)
+        return self._likely.best_limit(goals, self.rungs, groups)
 
     def limit_within(self, error: float, groups: int = 1) -> int:
-        """The least rung at which no more rows are cut of a group, about, than the error that is accepted."""
-        share = 1 - np.outer(self.rungs, 1 / np.asarray(self.rungs))
-        cut = np.maximum(share, 0.0) @ np.maximum(self.rows, 0.0)
+        """The least rung that probably cuts no more rows of a group than the error that is accepted."""
+        cut = np.median(self._likely.cut(np.array(self.rungs, dtype=np.float64)), axis=0)
         return next(rung for rung, lost in zip(self.rungs, cut, strict=True) if lost <= error * groups)
+
+    @property
+    def _likely(self) -> Tables:
+        return likely_tables(self.rungs, tuple(self.units.tolist()), tuple(self.rows.tolist()), self.noise)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,72 @@
+"""How many rows of a unit count in a question whose limit is left to a profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from sfumato.ledger import Budget
+from sfumato.numeric.exact import as_fraction
+from sfumato.plan.prices.plan import Plan
+from sfumato.plan.prices.price import whole_price
+from sfumato.plan.prices.terms import Terms
+from sfumato.plan.questions.aggregates import statistic
+from sfumato.plan.questions.aggregates.quantile import Quantile
+from sfumato.plan.questions.cut import Cut
+from sfumato.plan.questions.likely import Goal
+from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.session.intervals import Known
+
+__all__ = ["chosen_limit"]
+
+_TYPICAL = 1 / 4  # of the way from the number in a range that is nearest to 0 to the one that is furthest
+_APART = 1 / 50  # of an average's range: how far rows that are cut may be from those that count
+_APART_IN_RANK = 1 / 10  # the same for quantiles, of all rows
+
+
+def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int | None:
+    """The limit that suits all that is added up over rows; if nothing is, the averages and quantiles.
+
+    Of a sum only the bounds are public: it is taken that values are a quarter of the way up from the bound
+    that is nearer to 0. None: there is neither a price nor an error to choose for.
+    """
+    node = plan.report.child
+    groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
+    if terms.error is not None:
+        errors = terms.error.values() if isinstance(terms.error, Mapping) else (terms.error,)
+        return known.limit_within(min(float(as_fraction(error, "error")) for error in errors), groups)
+    if terms.epsilon is None:
+        return None
+    noise = _noise(plan, terms, terms.epsilon, budget)
+    columns = plan.rows.where(node.predicate)
+    calls = [call for call in dict.fromkeys(node.aggregates) if call not in plan.unbounded]
+    cuts = [(call, statistic(call.function).cut(call, columns)) for call in calls]
+    summed = [Goal(noise * _heaviness(cut)) for _, cut in cuts if math.isfinite(cut.row[1])]
+    averaged = [Goal(noise, _apart(call)) for call, _ in cuts]
+    return known.best_limit(summed or averaged or [Goal(noise, _APART)], groups)
+
+
+def _noise(plan: Plan, terms: Terms, epsilon: Fraction, budget: Budget) -> float:
+    """The standard deviation of a count's noise, about, for each row that a unit may count with."""
+    node = plan.report.child
+    claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
+    moved = 2 if node.keys and is_exchange(plan.rows.unit) else 1
+    delta = Fraction(budget.delta) / 100 if terms.delta is None else terms.delta
+    if delta and (
+        terms.mechanism == "gaussian" or (terms.mechanism is None and budget.accountant != "basic")
+    ):
+        return math.sqrt(claims * moved / (2 * float(whole_price("gaussian", epsilon, delta))))
+    return math.sqrt(2) * claims * moved / float(epsilon)
+
+
+def _heaviness(cut: Cut) -> float:
+    """The largest number that a row may have, which noise is for, over the one that it is taken to have."""
+    ends = [abs(end) for end in cut.row]
+    least, most = 0.0 if cut.row[0] <= 0 <= cut.row[1] else min(ends), max(ends)
+    return most / (least + _TYPICAL * (most - least)) if most else 1.0
+
+
+def _apart(call: AggregateCall) -> float:
+    return _APART_IN_RANK if isinstance(statistic(call.function), Quantile) else _APART
