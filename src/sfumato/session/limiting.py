@@ -21,16 +21,17 @@ from sfumato.session.intervals import Known
 
 __all__ = ["chosen_limit"]
 
-_TYPICAL = 1 / 4  # of the way from the number in a range that is nearest to 0 to the one that is furthest
-_APART = 1 / 50  # of an average's range: how far rows that are cut may be from those that count
-_APART_IN_RANK = 1 / 10  # the same for quantiles, of all rows
+_TYPICAL = 1 / 10  # of the way from the number in a range that is nearest to 0 to the one that is furthest
+_APART = 1 / 100  # of an average's range: how far rows that are cut are taken to be from those that count
+_APART_IN_RANK = 1 / 20  # the same for quantiles, of all rows
+_STEPS = 5  # a quantile's rank is found in several steps that share its price: so much noisier than a count
 
 
 def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int | None:
     """The limit that suits all that is added up over rows; if nothing is, the averages and quantiles.
 
-    Of a sum only the bounds are public: it is taken that values are a quarter of the way up from the bound
-    that is nearer to 0. None: there is neither a price nor an error to choose for.
+    Of a sum only the bounds are public: values are taken to be a tenth of the way from the bound nearer to 0
+    to the other one. None: there is neither a price nor an error to choose for.
     """
     node = plan.report.child
     groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
@@ -44,7 +45,7 @@ def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int 
     calls = [call for call in dict.fromkeys(node.aggregates) if call not in plan.unbounded]
     cuts = [(call, statistic(call.function).cut(call, columns)) for call in calls]
     summed = [Goal(noise * _heaviness(cut)) for _, cut in cuts if math.isfinite(cut.row[1])]
-    averaged = [Goal(noise, _apart(call)) for call, _ in cuts]
+    averaged = [_over_rows(call, noise) for call, _ in cuts]
     return known.best_limit(summed or averaged or [Goal(noise, _APART)], groups)
 
 
@@ -68,5 +69,8 @@ def _heaviness(cut: Cut) -> float:
     return most / (least + _TYPICAL * (most - least)) if most else 1.0
 
 
-def _apart(call: AggregateCall) -> float:
-    return _APART_IN_RANK if isinstance(statistic(call.function), Quantile) else _APART
+def _over_rows(call: AggregateCall, noise: float) -> Goal:
+    """The goal of an average or a quantile over the rows that count."""
+    if isinstance(statistic(call.function), Quantile):
+        return Goal(noise * _STEPS, _APART_IN_RANK)
+    return Goal(noise, _APART)
