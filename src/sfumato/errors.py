@@ -29,7 +29,7 @@ text that programs can rely on; the set of codes is closed, and which one is rai
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 __all__ = [
     "AccessDenied",
@@ -55,9 +55,19 @@ __all__ = [
 
 
 class SfumatoError(Exception):
-    """Root of the tree: catch this to catch everything Sfumato raises on purpose."""
+    """Root of the tree: catch this to catch everything Sfumato raises on purpose.
+
+    Attributes:
+        shell: The message in the words of the command line, where its advice is Python; else empty.
+    """
 
     code: ClassVar[str] = "error"
+    shell: str = ""
+
+    def in_shell(self, text: str) -> Self:
+        """The same error with what the command line says instead."""
+        self.shell = text
+        return self
 
 
 class InvalidParameter(SfumatoError, ValueError):

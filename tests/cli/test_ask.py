@@ -225,7 +225,7 @@ def test_histogram_and_crosstab_answer_like_their_sql(hospital, cli):
     binned = cli("histogram", "age", "--bins", "0,30,60", "--epsilon", "0.3", "--json")
     assert binned.code == 0, binned.err
     rows = json.loads(binned.out)["rows"]
-    assert [(row["age_from"], row["age_to"]) for row in rows] == [(0, 30), (30, 60)]
+    assert [(row["age_from"], row["age_to"]) for row in rows] == [(0, 29), (30, 60)]
     pairs = json.loads(cli("crosstab", "city", "age", "--table", "visits", "--epsilon", "0.3", "--json").out)
     assert pairs["columns"] == ["city", "age", "count"]
     text = "SELECT city, age, COUNT(*) AS n FROM visits GROUP BY city, age"
@@ -233,10 +233,46 @@ def test_histogram_and_crosstab_answer_like_their_sql(hospital, cli):
     for arguments, words in (
         (("histogram", "age"), "Give a price"),
         (("histogram", "age", "--bins", "many", "--epsilon", "1"), "--bins takes"),
-        (("histogram", "city", "--epsilon", "1"), "value_counts"),
+        (("histogram", "city", "--epsilon", "1"), "SELECT city, COUNT(*) AS n FROM"),
         (("crosstab", "city", "agge", "--epsilon", "1"), "Did you mean age?"),
         (("crosstab", "city", "age", "--table", "visit", "--epsilon", "1"), "There is no table"),
     ):
         failed = cli(*arguments)
         assert failed.code != 0
         assert words in " ".join(failed.err.split()), failed.err
+
+
+PYTHON = (
+    "sf.",
+    "=False",
+    "=True",
+    ".agg(",
+    "epsilon=",
+    "bins=",
+    "error=",
+    ".value_counts",
+    ".group_by",
+    "profile=",
+)
+
+
+def test_advice_is_in_the_words_of_the_command_line(hospital, cli):
+    text = (hospital / "sfumato.toml").read_text()
+    (hospital / "sfumato.toml").write_text(text.replace("max_groups = 2", 'max_rows = "auto"'))
+    for arguments, words in (
+        (("histogram", "city", "--epsilon", "1"), "sfumato query"),
+        (("histogram", "cost", "--epsilon", "1"), "--bins 0,10,100"),
+        (("histogram", "age"), "--epsilon 0.5"),
+        (("query", BY_CITY, "--error", "n=5"), "--no-profile"),
+        (("quote", BY_CITY, "--error", "n=5"), "--no-profile"),
+        (("quote", BY_CITY), "--error n=50"),
+        (("query", "SELECT SUM(cost) AS s FROM visits", "--epsilon", "0.1"), "--bounds auto"),
+        (("query", "SELECT * FROM visits", "--epsilon", "0.1"), "COUNT(*)"),
+    ):
+        failed = cli(*arguments)
+        told = " ".join(failed.err.split())
+        assert failed.code == 2
+        assert words in told, told
+        assert not [word for word in PYTHON if word in told.replace('bounds="auto" (--bounds auto)', "")], (
+            told
+        )

@@ -160,20 +160,23 @@ PAIRS = [
         lambda t: t.unique("city"),
     ),
     (
-        "SELECT b * 12 AS age_from, b * 12 + 11 AS age_to, COUNT(*) AS count FROM "
-        "(SELECT LEAST(GREATEST(FLOOR(age / 12), 0), 9) AS b FROM visits) GROUP BY b",
+        "SELECT b * 12 AS age_from, LEAST(b * 12 + 11, 110) AS age_to, COUNT(*) AS count FROM "
+        "(SELECT CASE WHEN age IS NULL THEN NULL ELSE LEAST(GREATEST(FLOOR(age / 12), 0), 9) END AS b "
+        "FROM visits) GROUP BY b",
         lambda t: t.histogram("age", bins=10),
     ),
     (
-        "SELECT sex, b * 50 AS amount_from, b * 50 + 50 AS amount_to, COUNT(*) AS n FROM "
-        "(SELECT sex, LEAST(GREATEST(FLOOR(amount / 50), 0), 3) AS b FROM visits WHERE new) GROUP BY sex, b",
+        "SELECT sex, b * 50 AS amount_from, LEAST(b * 50 + 50, 200) AS amount_to, COUNT(*) AS n FROM "
+        "(SELECT sex, CASE WHEN amount IS NULL THEN NULL ELSE LEAST(GREATEST(FLOOR(amount / 50), 0), 3) END "
+        "AS b FROM visits WHERE new) GROUP BY sex, b",
         lambda t: t.filter(c("new")).group_by("sex").histogram("amount", bins=4, name="n"),
     ),
     (
         "SELECT CASE b WHEN 0 THEN 0 WHEN 1 THEN 18 ELSE NULL END AS x_from, "
-        "CASE b WHEN 0 THEN 18 WHEN 1 THEN 65 ELSE NULL END AS x_to, COUNT(*) AS count FROM "
-        "(SELECT CASE WHEN age < 0 THEN NULL WHEN age < 18 THEN 0 WHEN age <= 65 THEN 1 ELSE NULL END AS b "
-        "FROM visits) GROUP BY b",
+        "CASE b WHEN 0 THEN 17 WHEN 1 THEN 65 ELSE NULL END AS x_to, COUNT(*) AS count FROM "
+        "(SELECT CASE WHEN age IS NULL THEN NULL WHEN GREATEST(age, 0) < 0 THEN NULL "
+        "WHEN GREATEST(age, 0) < 18 THEN 0 WHEN GREATEST(age, 0) <= 65 THEN 1 ELSE NULL END AS b FROM "
+        "visits) GROUP BY b",
         lambda t: t.histogram(c("age").alias("x"), bins=[0, 18, 65]),
     ),
     (
@@ -365,6 +368,33 @@ def test_a_question_tells_what_it_asks(session):
         assert "Call(" not in "".join(made)
 
 
+WIDE = [-50, -1, 0, 1, 9, 10, 11, 49, 50, 51, 98, 99, 100, 400, None]
+BINS = [1, 10, 7, [-10, 0, 50, 100], [0, 10.5, 99], [10, 50], [-400, -1]]
+
+
+@pytest.mark.parametrize("kind", [sf.Int, sf.Float])
+def test_bins_of_both_kinds_hold_the_values_that_are_held_within_the_bounds(kind):
+    """A value counts in the bin where it lies once it is within the bounds, or nowhere."""
+    rows = pa.table(
+        {"id": range(len(WIDE)), "x": pa.array(WIDE, pa.float64() if kind is sf.Float else pa.int64())}
+    )
+    unit = sf.PrivacyUnit("id", max_groups=1)
+    table = sf.PrivateTable("t", source=rows, unit=unit, schema={"x": kind(0, 99)})
+    held = [min(max(value, 0), 99) for value in WIDE if value is not None]
+    with sf.Session(table, budget=sf.Budget(10**9)) as session:
+        for bins in BINS:
+            found = session.table("t").histogram("x", bins).release(epsilon=10**5).table.to_pylist()
+            last = found[-1]
+            for row in found:
+                low, high = row["x_from"], row["x_to"]
+                closed = kind is sf.Int or row is last
+                inside = [v for v in held if low <= v and (v <= high if closed else v < high)]
+                assert row["count"] == len(inside), (bins, row)
+            assert last["x_to"] <= (99 if isinstance(bins, int) else bins[-1])
+            if isinstance(bins, int):
+                assert sum(row["count"] for row in found) == len(held)
+
+
 def test_tools_that_look_for_methods_find_none(session):
     table = session.table("visits")
     for thing in (c("age"), n, c("age").dt, table, table.agg(n=n)):
@@ -384,7 +414,7 @@ def test_released_groups_are_shaped_at_no_cost(session):
     assert session.balance().spent - before == 20
     binned = session.table("visits").histogram("age", bins=10).release(epsilon=20).table
     assert binned["age_from"].to_pylist() == list(range(0, 120, 12))
-    assert binned["age_to"].to_pylist() == list(range(11, 131, 12))
+    assert binned["age_to"].to_pylist() == [*range(11, 119, 12), 110]
     found = session.table("visits").unique("city").release(epsilon=20, delta="1e-7").table
     assert found.column_names == ["city"]
     assert set(found["city"].to_pylist()) <= {"Lyon", "Nice", "Brest"}

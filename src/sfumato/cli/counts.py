@@ -41,7 +41,10 @@ def histogram(
     asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
-    """How many rows are in each bin of a number, with error bars."""
+    """How many rows are in each bin of a number, with error bars.
+
+    Values count as held within the declared bounds; what then lies in no bin counts nowhere.
+    """
     edges = _bins(bins)
     terms, catalog = pricing.terms(), asker.catalog()
     _answer(lambda rows: rows.histogram(column, edges), table, catalog, terms, writing, json_=json_)

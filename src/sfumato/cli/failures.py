@@ -58,7 +58,7 @@ def reported(command: Command) -> Command:
             return command(*arguments, **options)
         except errors.SfumatoError as error:
             code, headline = FAILURES.get(error.code, (1, "That did not work."))
-            tell(getattr(error, "headline", headline), str(error), error.code, as_json=as_json)
+            tell(getattr(error, "headline", headline), error.shell or str(error), error.code, as_json=as_json)
             _trace(error)
             raise typer.Exit(code) from None
         except KeyboardInterrupt:

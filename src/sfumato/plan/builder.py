@@ -198,12 +198,13 @@ class Selection(NotAList, Generic[Q]):
     def histogram(self, column: str | Col, bins: int | Sequence[float] = 10, *, name: str = "count") -> Q:
         """How many rows are in each bin of a number, between its declared bounds or these edges.
 
-        Whole numbers have bins of whole widths, so there may be fewer. What lies outside the declared bounds
-        counts in the first and the last bin, as everywhere else.
+        Values are held within the declared bounds, as everywhere else, and then count in the bin in which
+        they lie: what lies in no bin counts nowhere. Whole numbers have bins of whole widths, so there may be
+        fewer and the last one may be narrower; each is told by its first and its last number.
 
         Args:
             column: A column or expression.
-            bins: How many, or their edges in ascending order: then what lies outside counts nowhere.
+            bins: How many of one width, or their edges in ascending order; the last one belongs to its bin.
             name: What the number of rows is called.
 
         Raises:

@@ -150,10 +150,11 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
         return Limits(plan, terms)
     if terms.epsilon is None:
         if profile is None and terms.error is not None:
-            raise InvalidParameter(
+            unknown = (
                 f"How far off answers about {table.name} are is known once there is a profile of how many "
-                "rows its units have: ask for an epsilon first, or give profile=False."
+                "rows its units have: ask for an epsilon first, or give "
             )
+            raise InvalidParameter(f"{unknown}profile=False.").in_shell(f"{unknown}--no-profile.")
         limited, told = _limited(session, plan, terms, table, profile)
         return Limits(limited, terms, profile, told=told, table=table)
     rest = replace(terms, epsilon=terms.epsilon * (1 - SHARE))

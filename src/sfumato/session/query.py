@@ -19,6 +19,7 @@ from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact as shown_exact
+from sfumato.plan.questions.listed import check_listed
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
@@ -76,6 +77,7 @@ class Query(NotAList):
         names = [*(column.name for column in report.columns), *(bar.name for bar in report.bars)]
         if not all(map(is_text, names)):
             raise QueryRefused("A column's name holds half a character.", "Give it another name.")
+        check_listed(report.child, session.tables)
         self._session, self._asking, self.text = session, asking, text
 
     @property
