@@ -282,3 +282,61 @@ def test_whatever_is_accepted_binds(engine, name):
 def test_more_of_whatever_binds(engine, seed):
     for name in FUNCTIONS:
         binds(engine, name, seed, 500)
+
+
+def looked_at(expression: Expression) -> tuple[int, int]:
+    """The parts and the depth of IN and AND over columns and constants, each part by itself."""
+    if isinstance(expression, Literal):
+        return 0, 0
+    if isinstance(expression, Column):
+        return 1, 0
+    below = [looked_at(part) for part in expression.arguments]
+    same = [isinstance(part, Call) and part.function == expression.function for part in expression.arguments]
+    depth = max(
+        deep + (0 if flat and expression.function == "and" else 1)
+        for (_, deep), flat in zip(below, same, strict=True)
+    )
+    if expression.function == "in":
+        return 2 + below[0][0] + len(below) // 8, depth
+    return len(below) - 1 + sum(nodes for nodes, _ in below), depth
+
+
+def test_lists_of_constants_have_the_size_of_their_parts():
+    draw = random.Random(3)
+    for _ in range(40):
+        lists = [
+            Call("in", (Column("big"), *(literal(draw.randrange(99)) for _ in range(draw.randint(1, 40)))))
+            for _ in range(draw.randint(2, 5))
+        ]
+        whole = Call("and", (Call("and", tuple(lists)), Column("p")))
+        size = size_of(whole)
+        assert (size.nodes, size.depth) == looked_at(whole)
+    assert size_of(literal(1)).nodes == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"),
+    [
+        ("big", lambda draw: draw.randint(-9, 9)),
+        ("z", lambda draw: draw.randint(-9, 9) / 4),
+        ("z", lambda draw: draw.choice([draw.randint(-9, 9), 0.5])),
+        ("t", lambda draw: draw.choice("abcÉ 'xyz")),
+        ("w", lambda draw: datetime.date(draw.choice([1, 999, 2024]), 1, draw.randint(1, 9))),
+        ("w", lambda draw: f"2024-01-0{draw.randint(1, 9)}"),
+        ("e", lambda draw: draw.choice(["FR", "de", "?"])),
+        ("p", lambda draw: draw.choice([True, False])),
+    ],
+)
+def test_a_list_of_constants_is_told_as_each_of_them_is(name, constant):
+    draw = random.Random(7)
+    for _ in range(20):
+        values = [constant(draw) for _ in range(draw.randint(1, 12))]
+        asked = Call("in", (Column(name), *map(literal, values)))
+        apart = Call("or", tuple(Call("equal", (Column(name), literal(value))) for value in values))
+        found, one = resolve(asked, FACTS), [resolve(part, FACTS) for part in apart.arguments]
+        days = [datetime.date.fromisoformat(v) if name == "w" and isinstance(v, str) else v for v in values]
+        assert [option.value for option in found.arguments[1:]] == sorted(set(days))
+        assert set(found.arguments[1:]) == {part.arguments[1] for part in one}
+        facts, of_or = facts_of(asked, FACTS), facts_of(apart, FACTS)
+        assert (facts.kind, facts.nullable) == (of_or.kind, of_or.nullable)
+        assert name in ("e", "p") or facts == of_or

@@ -11,11 +11,14 @@ import sqlglot
 from sqlglot import exp
 
 from sfumato.engines.dialect import DUCKDB
+from sfumato.engines.templates import atom, filled
 from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Call, Column, Literal, call, from_wire, literal, to_wire
 from sfumato.schema import Bool, Date, Enum, Float, Int, Text
 from sfumato.sql.read.expressions import parse_expression
 from sfumato.sql.write import expressions as written
+from sfumato.sql.write.many import MANY
 
 lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
 
@@ -326,3 +329,14 @@ def test_types_may_come_at_lowering_too():
 @pytest.mark.parametrize("text", ["1e308 * 9223372036854775807", "1e308 + 1.7e308", "-1e308 - 1e308 * 10"])
 def test_written_numbers_beyond_all_floats_are_left_to_the_engine(text):
     assert isinstance(parse(text), Call)
+
+
+@pytest.mark.parametrize("count", range(2, 8))
+@pytest.mark.parametrize("name", MANY)
+def test_functions_of_many_arguments_are_what_their_templates_give(name, count):
+    count += (count + 1) % 2 if name == "case" else 0
+
+    def parts():
+        return [atom(exp.EQ(this=exp.column(f"a{i}"), expression=exp.convert(i))) for i in range(count)]
+
+    assert MANY[name](parts()) == filled(FUNCTIONS[name].common(count), DUCKDB.writer, parts())

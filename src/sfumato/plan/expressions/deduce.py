@@ -129,6 +129,12 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     if expression.function not in FUNCTIONS:
         fix = nearest(expression.function, sorted(FUNCTIONS), "Functions")
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
+    if (
+        expression.function == "in"
+        and expression.arguments
+        and (typed := _typed_list(expression, columns)) is not None
+    ):
+        return typed
     parts = [_typed(argument, columns) for argument in expression.arguments]
     kinds = {facts.kind for _, facts in parts}
     if "date" in kinds and "text" in kinds and expression.function in _COMPARING:
@@ -143,6 +149,32 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
         resolved = Call(name, tuple(_flat(resolved)))
     arranged = Call(name, FUNCTIONS[name].arranged(resolved.arguments))
     return (resolved, facts) if arranged == resolved else _typed(arranged, columns)
+
+
+def _typed_list(expression: Call, columns: Mapping[str, Facts]) -> tuple[Expression, Facts] | None:
+    """The same for a value among constants of its own kind, at once; None where each must be looked at."""
+    options = expression.arguments[1:]
+    kinds = {option.kind if isinstance(option, Literal) else None for option in options}
+    if len(kinds) != 1 or None in kinds:
+        return None
+    value, facts = _typed(expression.arguments[0], columns)
+    constants = [option for option in options if isinstance(option, Literal)]
+    for option in constants:
+        _check(option)
+    if (
+        facts.kind not in kinds
+        or facts.values is not None
+        or any(option.value is None for option in constants)
+    ):
+        return None
+    ordered = sorted(dict.fromkeys(constants), key=_value)
+    one = ordered[0]  # the rule of IN asks for kinds alone
+    resolved = Call("in", (value, *ordered))
+    return resolved, _applied(Call("in", (value, one)), [facts, constant(one.value, one.kind)])
+
+
+def _value(constant: Literal) -> Any:
+    return constant.value
 
 
 _COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in"} | {

@@ -116,7 +116,9 @@ def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: 
     return replace(facts, lower=low_, upper=high_, step=None if low_ is None else step, values=values)
 
 
-def _place(value: Any) -> Fraction:
+def _place(value: Any) -> Fraction | int:
+    if isinstance(value, int):
+        return value
     return days_of(value) if isinstance(value, datetime.date) else Fraction(value)
 
 
@@ -126,7 +128,7 @@ def _relisted(facts: Facts, kept: tuple[Any, ...]) -> Facts:
     if facts.kind == "text":
         return replace(facts, values=kept)
     places = [_place(value) for value in kept]
-    return replace(facts, values=kept, lower=min(places), upper=max(places))
+    return replace(facts, values=kept, lower=Fraction(min(places)), upper=Fraction(max(places)))
 
 
 def _only(name: str, known: Known, other: Facts) -> Known:
@@ -170,7 +172,8 @@ def _narrow_in(arguments: tuple[Expression, ...], known: Known, holds: bool) -> 
         return _only(value.name, known, Facts(kind, False, values=tuple(listed)))
     if facts.values is None:
         return known
-    return {**known, value.name: _relisted(facts, tuple(own for own in facts.values if own not in listed))}
+    barred = set(listed)
+    return {**known, value.name: _relisted(facts, tuple(own for own in facts.values if own not in barred))}
 
 
 def _either(options: list[Known], before: Known) -> Known:
@@ -182,9 +185,10 @@ def _union(options: list[Facts], before: Facts) -> Facts:
     if facts.values is None:
         return facts
     # In the declared order, if there is one.
+    listed = set(facts.values)
     ordered = (
         sorted(facts.values)
         if before.values is None
-        else [value for value in before.values if value in facts.values]
+        else [value for value in before.values if value in listed]
     )
     return replace(facts, values=tuple(ordered))

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 EXACT = 2**53  # engines compute in doubles: whole numbers up to here are exact
+_ONE = Fraction(1)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -138,7 +139,7 @@ def constant(value: Any, kind: Kind | None) -> Facts:
     if kind == "text":
         return Facts("text", False, values=(value,))
     at = days_of(value) if kind == "date" else Fraction(value)
-    return Facts(kind, False, at, at, None if kind == "float" else Fraction(1), (value,))
+    return Facts(kind, False, at, at, None if kind == "float" else _ONE, (value,))
 
 
 def hull(parts: Iterable[Facts], kind: Kind | None, *, nullable: bool) -> Facts:

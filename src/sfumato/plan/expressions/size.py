@@ -40,6 +40,9 @@ class Size:
     depth: int = 0
 
 
+_CONSTANT = Size(nodes=0)
+
+
 def check_size(expression: Expression) -> None:
     """Refuse an expression that would take an engine long to read, or much memory for a row.
 
@@ -78,13 +81,15 @@ def size_of(expression: Expression) -> Size:
     known: dict[int, Size] = {}
     for node in _bottom_up(expression):
         if isinstance(node, Call):
-            known[id(node)] = _called(node, [known[id(part)] for part in node.arguments])
+            parts = node.arguments[:1] if node.function == "in" else node.arguments
+            known[id(node)] = _called(node, [known.get(id(part), _CONSTANT) for part in parts])
         else:
-            known[id(node)] = Size(nodes=0 if isinstance(node, Literal) else 1)
+            known[id(node)] = _CONSTANT if isinstance(node, Literal) else Size()
     return known[id(expression)]
 
 
 def _bottom_up(expression: Expression) -> Iterator[Expression]:
+    """Its parts but for constants, each once and after its own parts; of IN the value alone."""
     seen: set[int] = set()
     waiting: list[tuple[Expression, bool]] = [(expression, False)]
     while waiting:
@@ -95,10 +100,14 @@ def _bottom_up(expression: Expression) -> Iterator[Expression]:
             seen.add(id(node))
             waiting.append((node, True))
             if isinstance(node, Call):
-                waiting += [(part, False) for part in node.arguments]
+                parts = node.arguments[:1] if node.function == "in" else node.arguments
+                waiting += [(part, False) for part in parts if not isinstance(part, Literal)]
 
 
 def _called(expression: Call, parts: list[Size]) -> Size:
+    if expression.function == "in" and parts:  # constants in a list take little
+        value = parts[0]
+        return Size(2 + value.nodes + len(expression.arguments) // 8, value.texts, value.depth + 1)
     function = FUNCTIONS.get(expression.function)
     chain = expression.function in ("and", "or")
     depth = max(
@@ -107,8 +116,6 @@ def _called(expression: Call, parts: list[Size]) -> Size:
     )
     if function is None:
         return Size(1 + sum(part.nodes for part in parts), sum(part.texts for part in parts), depth)
-    if expression.function == "in" and parts:  # constants in a list take little
-        return Size(2 + parts[0].nodes + len(parts) // 8, parts[0].texts, depth)
     own, uses = _template(function.common(len(parts)))
     nodes, texts = own, 1 if function.guarded and not function.guard else 0
     for position, (part, argument) in enumerate(_pairs(parts, expression)):

@@ -44,5 +44,5 @@ def constant_node(value: Any) -> exp.Expr:
 
 
 def _signed(digits: str, negative: bool) -> exp.Expr:
-    number = exp.Literal.number(digits)
+    number = exp.Literal(this=digits, is_string=False)
     return exp.Paren(this=exp.Neg(this=number)) if negative else number

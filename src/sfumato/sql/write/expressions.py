@@ -20,6 +20,7 @@ from sfumato.plan.expressions.size import check_size
 from sfumato.plan.expressions.tree import Column, Expression, Literal
 from sfumato.schema import ColumnType
 from sfumato.sql.write.constants import constant_node
+from sfumato.sql.write.many import MANY
 
 __all__ = ["lower_expression"]
 
@@ -61,4 +62,6 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
     for position, argument in enumerate(arguments):
         if guard := guard_of(function, position, argument):
             parts[position] = atom(filled(guard, dialect.writer, [parts[position]]))
+    if function.name in MANY and dialect.form(function.name, function.sql) is function.sql:
+        return MANY[function.name](parts)
     return filled(function.template(len(arguments), dialect), dialect.writer, parts)
