@@ -13,6 +13,7 @@ from scipy import stats
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.mechanisms import GaussianSelection, PartitionSelection, gaussian_selection
+from sfumato.mechanisms._survivors import with_gaussian
 from sfumato.numeric.figures import ball
 from sfumato.plan.prices.selecting import selection_of
 from sfumato.testing import assert_bernoulli, assert_discrete, seeded
@@ -130,7 +131,7 @@ def test_intervals_hold_for_survivors_of_every_count(name):
 def test_figures():
     mechanism = CASES["usual"]
     with seeded(3):
-        noise = mechanism._noisy(np.full(20_000, 10**6)) - 10**6
+        noise = with_gaussian(np.full(20_000, 10**6), mechanism._variance) - 10**6
     assert abs(noise.var() / mechanism.variance - 1) < 0.05
     assert mechanism.bias == 0
     width = mechanism.error("0.95")

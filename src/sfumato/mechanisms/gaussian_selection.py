@@ -5,31 +5,37 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato import random
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss
-from sfumato.mechanisms._grid import INPUT_LIMIT, bounded
 from sfumato.mechanisms._numbers import integers_of
-from sfumato.mechanisms.base import Example, Mechanism, Side
-from sfumato.mechanisms.gaussian import drawable_price
+from sfumato.mechanisms._survivors import (
+    MARGIN,
+    Counts,
+    above,
+    beyond,
+    counts_of,
+    erfc,
+    example_of,
+    for_noise,
+    limits,
+    places_of,
+    with_gaussian,
+)
+from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, float_down, positive, probability
 from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up, upper
 from sfumato.numeric.frozen import freeze, shown
-from sfumato.samplers.wholes import Wholes
 
 __all__ = ["EXAMPLES", "GaussianSelection"]
 
-Counts: TypeAlias = int | tuple[int, ...]
 _WIDEST = 2**49  # sigma: counts with noise fit in int64
 _FAR = 40  # standard deviations beyond which floats have no tail left
-_MARGIN = 1e-10  # of a quotient of two tails in floats, far above its rounding
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -89,13 +95,7 @@ class GaussianSelection(Mechanism):
         price, risk = positive(epsilon, "epsilon"), probability(delta, "delta")
         own = as_integer(groups, "groups")
         half = risk / 2
-        rest = drawable_price(price) - half / (1 - half)
-        if rest <= 0:
-            raise InvalidParameter(
-                "delta is too large beside epsilon for Gaussian noise: use a smaller delta, or "
-                "PartitionSelection."
-            )
-        variance = gaussian_sigma(rest, half) ** 2 * own * (2 if exchange else 1)
+        variance = gaussian_sigma(for_noise(price, half), half) ** 2 * own * (2 if exchange else 1)
         if variance > _WIDEST**2:
             raise InvalidParameter("epsilon is too small for so many groups: the noise would not fit.")
         freeze(self, epsilon=price, delta=risk, groups=own, exchange=bool(exchange))
@@ -156,14 +156,14 @@ class GaussianSelection(Mechanism):
         if not units:
             return 0.0
         with ctx.workprec(PRECISION):
-            return max(0.0, float_down(-upper(-_above(self._threshold - units, self._variance))))
+            place = ball(self._threshold - units) + arb(1) / 2
+            return max(0.0, float_down(-upper(-above(place, self._variance))))
 
     def least(self, chance: Rational) -> int:
         """The least count that survives with at least this probability, or one more."""
         with ctx.workprec(PRECISION):
             drop = 2 * ball(1 - probability(chance, "chance"))
-            place = (2 * ball(self._variance)).sqrt() * _erfc_inverse(drop)
-            return max(1, ceiling(place + self._threshold + arb(1) / 2))
+            return max(1, ceiling(places_of(drop, self._variance) + self._threshold + arb(1) / 2))
 
     def release(self, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which groups survive, and their noisy counts (0 for the others), in the shape of `counts`.
@@ -174,22 +174,10 @@ class GaussianSelection(Mechanism):
         Raises:
             InvalidValue: for anything but integers, and for negative ones; outside the claim.
         """
-        true = integers_of(counts)
-        if true.size and true.min() < 0:
-            raise InvalidValue("A group cannot have fewer than 0 units: give the number of units in each.")
-        noisy = self._noisy(np.minimum(true, INPUT_LIMIT).reshape(-1)).reshape(true.shape)
+        true = counts_of(counts)
+        noisy = with_gaussian(true, self._variance)
         kept = (true > 0) & (noisy > self._threshold)
         return kept, np.where(kept, noisy, 0)
-
-    def _noisy(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """floor(count + X + 1/2) for Gaussian X, exactly."""
-        if not counts.size:
-            return counts
-        added = random.add_gaussian(Wholes(counts), np.zeros(counts.size, np.uint64), self._variance)
-        noisy = added.near.copy()
-        for place, total in added.far.items():
-            noisy[place] = bounded(total)
-        return noisy
 
     def interval(self, noisy: ArrayLike, confidence: Rational) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Limits of the true counts of survivors, from their noisy counts (post-processing, free).
@@ -215,21 +203,15 @@ class GaussianSelection(Mechanism):
         def tail(least: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
             """P(noisy ≥ least | survived), where the group has `count` units; 1 where that is not known."""
             z = (np.array([least - count, np.full_like(count, self._threshold + 1) - count]) - 0.5) / sigma
-            above, kept = _erfc(z / math.sqrt(2))
-            return np.where(kept > 0, above / np.where(kept > 0, kept, 1), 1.0)
+            seen_or_more, kept = erfc(z / math.sqrt(2))
+            return np.where(kept > 0, seen_or_more / np.where(kept > 0, kept, 1), 1.0)
 
-        low, enough = np.maximum(seen - reach, 0), seen + 1
-        while (enough - low > 1).any():
-            n = (low + enough) // 2
-            small = tail(seen, n) * (1 + _MARGIN) <= alpha
-            low, enough = np.where(small, n, low), np.where(small, enough, n)
-        high, much = np.maximum(seen, enough), seen + reach + 1
-        while (much - high > 1).any():
-            n = (high + much) // 2
-            small = 1 - tail(seen + 1, n) + _MARGIN <= alpha
-            high, much = np.where(small, high, n), np.where(small, n, much)
+        low, high = limits(
+            (np.maximum(seen - reach, 0), seen + 1, lambda n: tail(seen, n) * (1 + MARGIN) <= alpha),
+            (seen, seen + reach + 1, lambda n: 1 - tail(seen + 1, n) + MARGIN <= alpha),
+        )
         shape = np.shape(noisy)
-        return enough[place].reshape(shape), high[place].reshape(shape)
+        return low[place].reshape(shape), high[place].reshape(shape)
 
 
 def _threshold(variance: Fraction, risk: Fraction, groups: int) -> int:
@@ -239,39 +221,17 @@ def _threshold(variance: Fraction, risk: Fraction, groups: int) -> int:
     and all of a unit's together are the worst case: more of them give more chances.
     """
     with ctx.workprec(PRECISION):
-        each = failure(1 - risk, groups)
-        return ceiling((2 * ball(variance)).sqrt() * _erfc_inverse(2 * each) + arb(1) / 2)
-
-
-def _above(threshold: int, variance: Fraction) -> arb:
-    """P(floor(X + 1/2) > threshold) at the current precision."""
-    return ((ball(threshold) + arb(1) / 2) / (2 * ball(variance)).sqrt()).erfc() / 2
-
-
-def _erfc_inverse(value: arb) -> arb:
-    """The x with erfc(x) = value, for values on either side of 1."""
-    return value.erfcinv() if value < 1 else -(2 - value).erfcinv()
-
-
-def _erfc(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([math.erfc(value) for value in values.ravel().tolist()]).reshape(values.shape)
+        return ceiling(beyond(variance, risk, groups) + arb(1) / 2)
 
 
 def _example(name: str, mechanism: GaussianSelection, left: Counts, right: Counts) -> Example:
-    """Two neighbouring inputs; what is drawn are the noisy counts, 0 where a group does not survive."""
-
-    def draw(side: Side, count: int) -> NDArray[np.int64]:
-        one = np.asarray(left if side == "left" else right)
-        return mechanism.release(np.broadcast_to(one, (count, *one.shape)))[1]
-
-    def pmf(side: Side) -> dict[int, float]:
-        n, first = int(np.asarray(left if side == "left" else right)), mechanism.threshold + 1
-        places = np.arange(first, n + math.ceil(_FAR * mechanism.sigma))
-        tails = _erfc((np.append(places, places[-1] + 1) - n - 0.5) / (mechanism.sigma * math.sqrt(2))) / 2
+    def law(n: int) -> dict[int, float]:
+        places = np.arange(mechanism.threshold + 1, n + math.ceil(_FAR * mechanism.sigma))
+        tails = erfc((np.append(places, places[-1] + 1) - n - 0.5) / (mechanism.sigma * math.sqrt(2))) / 2
         steps = dict(zip(places.tolist(), (-np.diff(tails)).tolist(), strict=True))
         return {0: 1 - mechanism.keep_probability(n)} | {count: p for count, p in steps.items() if p > 0}
 
-    return Example(name, mechanism, left, right, draw, pmf if isinstance(left, int) else None)
+    return example_of(name, mechanism, mechanism.release, left, right, law)
 
 
 EXAMPLES = (

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from flint import arb, ctx
@@ -16,22 +15,18 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue, NotCertified
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._coins import Coin
-from sfumato.mechanisms._grid import INPUT_LIMIT
 from sfumato.mechanisms._lattice import fold
 from sfumato.mechanisms._numbers import integers_of
-from sfumato.mechanisms.base import Example, Mechanism, Side
+from sfumato.mechanisms._survivors import MARGIN, Counts, counts_of, example_of, limits
+from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, float_down, positive, probability
 from sfumato.numeric.figures import PRECISION, ball, up, upper
 from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "PartitionSelection"]
 
-Counts: TypeAlias = int | tuple[int, ...]
 _FLATTEST, _STEEPEST = Fraction(1, 2**49), 700  # for one group: noise fits in int64, e^ε in a float
 _MOST = 1 << 16  # bits after which a comparison is given up
-# The relative error of a quotient of shares in floats: exponents up to 691 = ln 1e300 are off by 3e-13 at
-# most, and where a share is computed as one minus the rest it is above 0.13.
-_MARGIN = 1e-10
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -180,12 +175,8 @@ class PartitionSelection(Mechanism):
         Raises:
             InvalidValue: for anything but integers, and for negative ones; outside the claim.
         """
-        true = integers_of(counts)
-        if true.size and true.min() < 0:
-            raise InvalidValue("A group cannot have fewer than 0 units: give the number of units in each.")
-        noisy = np.minimum(true, INPUT_LIMIT) + (self._threshold - self._law.draw(true.size)).reshape(
-            true.shape
-        )
+        true = counts_of(counts)
+        noisy = true + (self._threshold - self._law.draw(true.size)).reshape(true.shape)
         kept = noisy > self._threshold
         return kept, np.where(kept, noisy, 0)
 
@@ -326,18 +317,21 @@ class _Law:
         surely small, so that what floats do not tell makes the interval wider. It is never empty: given
         survival, n + 1 − J exceeds n − J by at most 1, in law.
         """
+        # Exponents up to 691 = ln 1e300 are off by 3e-13 at most, and where a share is computed as one minus
+        # the rest it is above 0.13: a quotient is off by less than MARGIN.
         share = self._shares()
-        low, enough = np.zeros_like(above), above + self.length
-        while (enough - low > 1).any():
-            n = (low + enough) // 2
-            small = share(n - above) * (1 + _MARGIN) <= alpha * share(n)
-            low, enough = np.where(small, n, low), np.where(small, enough, n)
-        high, much = above + 1, above + self.length + 1
-        while (much - high > 1).any():
-            n = (high + much) // 2
-            small = 1 - share(n - above - 1) / share(n) + _MARGIN <= alpha
-            high, much = np.where(small, high, n), np.where(small, n, much)
-        return enough, high
+        return limits(
+            (
+                np.zeros_like(above),
+                above + self.length,
+                lambda n: share(n - above) * (1 + MARGIN) <= alpha * share(n),
+            ),
+            (
+                above + 1,
+                above + self.length + 1,
+                lambda n: 1 - share(n - above - 1) / share(n) + MARGIN <= alpha,
+            ),
+        )
 
     def _shares(self) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
         """π in floats, vectorised; each part is a sum of positive terms, counted from its own end."""
@@ -387,19 +381,12 @@ def _geometric_moments(rate: Fraction, length: int) -> tuple[arb, arb]:
 
 
 def _example(name: str, mechanism: PartitionSelection, left: Counts, right: Counts) -> Example:
-    """Two neighbouring inputs; what is drawn are the noisy counts, 0 where a group does not survive."""
-
-    def draw(side: Side, count: int) -> NDArray[np.int64]:
-        one = np.asarray(left if side == "left" else right)
-        return mechanism.release(np.broadcast_to(one, (count, *one.shape)))[1]
-
-    def pmf(side: Side) -> dict[int, float]:
-        n = int(np.asarray(left if side == "left" else right))
+    def law(n: int) -> dict[int, float]:
         shares = [mechanism.keep_probability(j) for j in range(n + 1)]
         steps = {mechanism.threshold + n - j: shares[j + 1] - shares[j] for j in range(n)}
         return {0: 1 - shares[n]} | {count: p for count, p in steps.items() if p > 0}
 
-    return Example(name, mechanism, left, right, draw, pmf if isinstance(left, int) else None)
+    return example_of(name, mechanism, mechanism.release, left, right, law)
 
 
 EXAMPLES = (
