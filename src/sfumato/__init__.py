@@ -31,10 +31,10 @@ _HOMES = {
     "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
     "mechanisms": (
-        "AboveThreshold BoundedLaplace DiscreteGaussian Exponential Gaussian GaussianSelection Geometric "
-        "Laplace Mechanism NoisyMax NumericSparseVector PartitionSelection PermuteAndFlip ProposeTestRelease "
-        "RandomizedResponse SampleAndAggregate SmoothSensitivity SparseVector Staircase TopK "
-        "TreeCounter TruncatedLaplace"
+        "AboveThreshold AdaptiveSelection BoundedLaplace DiscreteGaussian Exponential Gaussian "
+        "GaussianSelection Geometric Laplace Mechanism NoisyMax NumericSparseVector PartitionSelection "
+        "PermuteAndFlip ProposeTestRelease RandomizedResponse SampleAndAggregate SmoothSensitivity "
+        "SparseVector Staircase TopK TreeCounter TruncatedLaplace"
     ),
     "plan.builder": (
         "col corr count count_distinct count_if covar geometric_mean harmonic_mean max mean median min "
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from sfumato.loss import PrivacyLoss, compose
     from sfumato.mechanisms import (
         AboveThreshold,
+        AdaptiveSelection,
         BoundedLaplace,
         DiscreteGaussian,
         Exponential,
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AboveThreshold",
+    "AdaptiveSelection",
     "Bool",
     "BoundedLaplace",
     "Budget",

@@ -50,7 +50,11 @@ def _check_price(mechanism, tape, other):
     """What draws that take a value lose is paid for: in epsilon, and in rho where noise is Gaussian."""
     epsilon, rho = lost(tape, other)
     assert not epsilon or epsilon <= mechanism.epsilon * (1 + Fraction(1, 10**12))
-    paid = mechanism.rho if isinstance(mechanism, sf.GaussianSelection) else mechanism.loss.rho
+    paid = (
+        mechanism.rho
+        if isinstance(mechanism, sf.GaussianSelection | sf.AdaptiveSelection)
+        else mechanism.loss.rho
+    )
     assert not rho or rho <= paid * (1 + Fraction(1, 10**12))
 
 

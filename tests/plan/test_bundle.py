@@ -103,7 +103,7 @@ def test_a_selection_divides_by_the_groups_of_a_unit():
         assert quote.selection.per_group == (Fraction(1, 2 * groups), quote.selection.delta / groups)
     other = sf.PrivacyUnit("u", max_groups=3, adjacency="exchange")
     quote = make_quote(report_of(["SUM(x)"], "g", unit=other), table_of(other), epsilon=1, delta="1e-6")
-    assert quote.selection == sf.GaussianSelection("0.5", "1e-6", groups=3, exchange=True)
+    assert quote.selection == sf.AdaptiveSelection("0.5", "1e-6", groups=3, exchange=True)
     few = sf.PrivacyUnit("u", max_groups=1, adjacency="exchange")
     quote = make_quote(report_of(["SUM(x)"], "g", unit=few), table_of(few), epsilon=1, delta="1e-6")
     assert quote.selection.per_group[0] == Fraction(1, 4)

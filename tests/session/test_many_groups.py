@@ -65,7 +65,7 @@ def test_a_selection_for_one_group_is_noticed(monkeypatch):
 
 
 def test_answers_of_a_divided_price_stay_free_with_their_own_bars(monkeypatch):
-    def divided(epsilon, delta, *, groups, exchange, counted):
+    def divided(epsilon, delta, *, groups, exchange, **_):
         return sf.PartitionSelection(epsilon, delta, groups=groups, exchange=exchange)
 
     with asked() as session, seeded("earlier"):

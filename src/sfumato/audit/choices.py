@@ -18,6 +18,7 @@ from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.spread import Spread
 from sfumato.purchase import Purchase
 from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
 from sfumato.session import Session
@@ -45,15 +46,24 @@ class _Remembering(Vault):
         copy.__dict__ = {**vault.__dict__, "_known": {}, "_written": {}}
         return copy
 
-    def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
+    def _read(
+        self,
+        measured: Measured,
+        place: int,
+        wanted: Measured | None = None,
+        *,
+        spread: Spread | None = None,
+    ) -> Reading:
         assert wanted is None
+        assert spread is None
         name = measured.fingerprint
         if name not in self._known:
             self._known[name] = super()._read(measured, place)
         return self._known[name]
 
-    def _statement(self, measured: Measured, rows: Rows | None = None) -> Any:
+    def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
         assert rows is None
+        assert spread is None
         name = measured.fingerprint
         if name not in self._written:
             self._written[name] = super()._statement(measured)

@@ -209,7 +209,9 @@ class _Readings:
         """Pay once and read whatever an answer may need, while the session is open."""
         questions, extras = self.quote.recipe.questions, self.quote.extras
         if self.quote.selection is not None and (
-            self.quote.measured.levels or any(question.extra.measured.keys for question in extras)
+            self.quote.measured.levels
+            or self.quote.spread is not None
+            or any(question.extra.measured.keys for question in extras)
         ):
             raise InvalidParameter(
                 "What is read for this query depends on the groups that were found; audit it with whole=True."

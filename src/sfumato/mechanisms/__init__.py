@@ -16,6 +16,7 @@ from sfumato.mechanisms.base import Example, Mechanism
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.above_threshold import AboveThreshold
+    from sfumato.mechanisms.adaptive_selection import AdaptiveSelection
     from sfumato.mechanisms.bounded_laplace import BoundedLaplace
     from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
     from sfumato.mechanisms.exponential import Exponential
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AboveThreshold",
+    "AdaptiveSelection",
     "BoundedLaplace",
     "DiscreteGaussian",
     "Example",
@@ -71,6 +73,7 @@ __all__ = [
 # Loaded on first use: importing the package should not compile tables for mechanisms that nobody asked for.
 _HOMES = {
     "above_threshold": "AboveThreshold",
+    "adaptive_selection": "AdaptiveSelection",
     "bounded_laplace": "BoundedLaplace",
     "discrete_gaussian": "DiscreteGaussian",
     "exponential": "Exponential",

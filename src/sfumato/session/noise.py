@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.mechanisms import AdaptiveSelection
 from sfumato.plan.intervals.rings import cuts_around, weights_between
 from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
 from sfumato.plan.prices.touched import PricedTouched
 from sfumato.plan.questions.others import Pick, lines_of, searched_of
+from sfumato.plan.questions.spread import Spread
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
     from sfumato.plan.prices.price import AnyNoise
     from sfumato.plan.prices.quoting import Quote
-    from sfumato.plan.prices.selecting import Selection
+    from sfumato.plan.prices.selecting import Counting
 
-__all__ = ["privatise", "privatise_extra", "select", "select_on_levels"]
+__all__ = ["privatise", "privatise_extra", "select", "select_in_rounds", "select_on_levels"]
 
 
 def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any], ...]:
@@ -36,7 +38,7 @@ def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any
     )
 
 
-def select(reading: Reading, selection: Selection) -> tuple[Reading, NDArray[np.int64]]:
+def select(reading: Reading, selection: Counting) -> tuple[Reading, NDArray[np.int64]]:
     """The groups that survive the selection, with their exact integers, and their noisy numbers of units.
 
     Privacy:
@@ -45,12 +47,44 @@ def select(reading: Reading, selection: Selection) -> tuple[Reading, NDArray[np.
     """
     assert reading.units is not None
     kept, noisy = selection.release(np.array(reading.units, dtype=np.int64))
+    return _survivors(reading, kept), noisy[kept]
+
+
+def select_in_rounds(read: Callable[[Spread], Reading], selection: AdaptiveSelection) -> Reading:
+    """The groups that survive two rounds, with their exact integers.
+
+    Args:
+        read: What is read once units' weights are spread in this way.
+        selection: The mechanism.
+
+    Privacy:
+        Claim: the list of groups carries the loss of `selection`. Both rounds give each unit the weights
+        that `selection.steps` says for its groups (`sql.write.choice`), in the second for those that the
+        first did not find; the second reading is told that list and nothing else of the first. Groups are in
+        a canonical order before noise is drawn, and those dropped leave no trace.
+    """
+    reading = read(Spread(selection.steps))
+    assert reading.weights is not None
+    found, noisy = selection.first_round(reading.weights)
+    without = tuple(reading.groups[place] for place in np.flatnonzero(found).tolist())
+    again = read(Spread(selection.steps, without))
+    assert again.weights is not None
+    after = dict(zip(again.groups, again.weights, strict=True))
+    left = np.flatnonzero(~found)
+    more, _ = selection.second_round(
+        noisy[left], [after.get(reading.groups[place], 0) for place in left.tolist()]
+    )
+    found[left] = more
+    return _survivors(reading, found)
+
+
+def _survivors(reading: Reading, kept: NDArray[np.bool_]) -> Reading:
+    """The groups that are kept, with their exact integers."""
     places = np.flatnonzero(kept).tolist()
-    survivors = Reading(
+    return Reading(
         tuple(reading.groups[place] for place in places),
         tuple([column[place] for place in places] for column in reading.columns),
     )
-    return survivors, noisy[kept]
 
 
 def select_on_levels(
@@ -82,6 +116,7 @@ def select_on_levels(
             groups += [(number, *(group[key] for key in order)) for group in own.groups]
             units += own.units
             number += 1
+        assert not isinstance(selection, AdaptiveSelection)  # on several levels units are counted
         survivors, some = select(Reading(tuple(groups), (), units), selection)
         picks += survivors.groups
         noisy.append(some)

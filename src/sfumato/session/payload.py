@@ -37,7 +37,7 @@ class Answer:
         groups: The keys of the groups that were selected, where they are not public; None otherwise. On
             several levels, each begins with the number of the level that it was selected on
             (`plan.questions.others`).
-        units: Their noisy numbers of units.
+        units: Their noisy numbers of units; None where they were found by weight.
         extras: What was released for each extra question, and its part of the price.
         selection: Epsilon and delta of what selected the groups.
         gaussian: Whether that had Gaussian noise (`mechanisms.gaussian_selection`).
@@ -59,6 +59,8 @@ class Answer:
         pairs = zip(self.noises, quote.noises, strict=True)
         level = quote.confidence
         if not all(mine.quantile(level) <= other.quantile(level) for mine, other in pairs):
+            return False
+        if quote.recipe.counts_found and self.units is None:
             return False
         asked = quote.selection_price
         if asked is not None and (

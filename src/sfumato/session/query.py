@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.loss import ApproximateLoss
-from sfumato.mechanisms import GaussianSelection
+from sfumato.mechanisms import AdaptiveSelection, GaussianSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import NotAList, no_method
 from sfumato.plan.prices.extras import PricedQuantiles
@@ -35,7 +35,7 @@ from sfumato.session.auto import (
     refuse_unpayable,
     wanted_for_bounds,
 )
-from sfumato.session.noise import privatise, privatise_extra, select, select_on_levels
+from sfumato.session.noise import privatise, privatise_extra, select, select_in_rounds, select_on_levels
 from sfumato.session.payload import Answer
 from sfumato.session.profile import Limits, limits_of
 from sfumato.session.reading import Reading
@@ -355,7 +355,10 @@ class Query(NotAList):
 
         def answer(right: Right) -> Answer:
             return answered(
-                quote, lambda place, over: session.vault.read(questions, right, place=place, over=over)
+                quote,
+                lambda place, over, spread=None: session.vault.read(
+                    questions, right, place=place, over=over, spread=spread
+                ),
             )
 
         return Purchase(
@@ -375,7 +378,7 @@ class Query(NotAList):
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
             choose=lambda kept: next((bought for bought in kept if _serves(bought, quote, asked)), None),
-            check=lambda: session.vault.check(questions, quote.rows),
+            check=lambda: session.vault.check(questions, quote.rows, spread=quote.spread),
         )
 
 
@@ -411,8 +414,13 @@ def _price(terms: Terms) -> Fraction:
     return terms.epsilon
 
 
-def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Answer:
+def answered(quote: Quote, read: Callable[..., Reading]) -> Answer:
     """The private answer to all questions of a quote, each read once and made private at once.
+
+    Args:
+        quote: What was asked and paid.
+        read: Gives the exact integers of one of its questions, by its place and over which groups; where
+            groups are found by weight, also by how units' weights are spread.
 
     Exact integers have no name here for longer than a line: a frame that outlives an error must not hold
     them.
@@ -425,8 +433,10 @@ def answered(quote: Quote, read: Callable[[int, Groups | None], Reading]) -> Ans
         if quote.measured.levels:
             places = range(main + len(quote.extras), len(quote.recipe.questions))
             survivors, units = select_on_levels(read(0, None), [read(place, None) for place in places], quote)
+        elif isinstance(quote.selection, AdaptiveSelection):
+            survivors = select_in_rounds(lambda spread: read(0, None, spread), quote.selection)
         else:
-            survivors, units = select(read(0, None), quote.selections[0])
+            survivors, units = select(read(0, None), quote.selection)
         groups, noisy = survivors.groups, privatise(survivors.columns, quote)
         del survivors
     elif main:

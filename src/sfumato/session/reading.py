@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.questions.others import Line, places_in, shelf_of
-from sfumato.sql.write.lower import CELL, UNITS
+from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
 from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ class Reading:
         columns: One list of integers for each measurement, aligned with them; empty for cells.
         units: The number of units of each group, where groups are not public.
         cells: Groups × cells of weights, where cells are counted.
+        weights: The sum of units' weights in each group, where groups are found by weight.
     """
 
     groups: tuple[tuple[Any, ...], ...]
     columns: tuple[list[int], ...]
     units: list[int] | None = None
     cells: NDArray[Any] | None = None
+    weights: list[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,11 +138,13 @@ def _found(answer: pa.Table, measured: Measured) -> Reading:
         range(len(keys)), key=lambda row: [(value is None, _sortable(value)) for value in keys[row]]
     )
     units = answer.column(UNITS).to_pylist()
+    weights = answer.column(WEIGHTS).to_pylist() if WEIGHTS in answer.column_names else None
     columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
     return Reading(
         tuple(keys[row] for row in order),
         tuple([int(column[row] or 0) for row in order] for column in columns),
         units=[int(units[row]) for row in order],
+        weights=None if weights is None else [int(weights[row]) for row in order],
     )
 
 

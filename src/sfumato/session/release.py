@@ -86,8 +86,10 @@ class Release(NotAList):
             if not isinstance(priced, PricedTouched)
         }
         asked = self.quote.selection
-        if answer.groups is not None and answer.units is not None and answer.selection and asked is not None:
-            if not recipe.measured.levels:  # those of several levels have sums of their own
+        if answer.groups is not None and asked is not None:
+            if (
+                answer.units is not None and answer.selection and not recipe.measured.levels
+            ):  # those of several levels have sums of their own
                 epsilon, delta = answer.selection
                 law = GaussianSelection if answer.gaussian else PartitionSelection
                 selection = law(epsilon, delta, groups=asked.groups, exchange=asked.exchange)

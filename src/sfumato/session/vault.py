@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.engines.dialect import Dialect
     from sfumato.plan.questions.nodes import Measured
     from sfumato.plan.questions.relations import Rows
+    from sfumato.plan.questions.spread import Spread
 
 __all__ = ["Vault", "rows_fingerprint"]
 
@@ -51,20 +53,25 @@ class Vault:
         self._engine, self._tables = engine, tables
         self._salts = {} if salts is None else salts
         self._digests = {} if digests is None else digests
-        self._made: dict[int, tuple[Measured, Any]] = {}
+        self._made: dict[int, tuple[Measured, Spread | None, Any]] = {}
 
-    def check(self, questions: Sequence[Measured], rows: Rows | None = None) -> None:
+    def check(
+        self, questions: Sequence[Measured], rows: Rows | None = None, *, spread: Spread | None = None
+    ) -> None:
         """Make the statements without running them: what cannot be asked is refused before it is paid.
 
         Args:
             questions: What would be read.
             rows: What is known about the rows of those that are about just these.
+            spread: How units weigh where the groups of the first are found by weight.
 
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
+        weighed = [None if place else spread for place in range(len(questions))]
         self._made = {
-            place: (question, self._statement(question, rows)) for place, question in enumerate(questions)
+            place: (question, weighed[place], self._statement(question, rows, weighed[place]))
+            for place, question in enumerate(questions)
         }
 
     def read(
@@ -74,6 +81,7 @@ class Vault:
         *,
         place: int = 0,
         over: tuple[tuple[Any, ...], ...] | None = None,
+        spread: Spread | None = None,
     ) -> Reading:
         """The exact integers of one of the questions that a debit paid for.
 
@@ -82,6 +90,8 @@ class Vault:
             right: What the debit gave.
             place: Which of them to read; each can be read once.
             over: The groups that were selected, for a question whose groups are not public.
+            spread: How units weigh in groups that are found by weight, in two rounds: what one debit pays for
+                is read once in each. The second reads the weights alone.
 
         Raises:
             AccessDenied: for a right to other questions, or one that was used for this before.
@@ -91,10 +101,16 @@ class Vault:
             raise AccessDenied(_NO_RECEIPT)
         if not 0 <= place < len(questions):
             raise AccessDenied("There is no such question among those that were paid for.")
-        right.use(fingerprint_of(questions), place)
+        again = spread is not None and spread.round == 2
+        part: Hashable = ("second round", place) if again else place
+        right.use(fingerprint_of(questions), part)
         measured = questions[place]
+        if spread is not None and spread.without is not None:
+            # What cannot be written stays where it is, and keeps its weight.
+            spread = replace(spread, without=tuple(filter(_is_constant, spread.without)))
+            return self._read(replace(measured, measurements=()), place, spread=spread)
         if over is None:
-            return self._read(measured, place)
+            return self._read(measured, place, spread=spread)
         # Keys that were found in the data are constants of the statement where they can be written; where one
         # cannot, all groups are read and those that were not selected are dropped.
         closed = _closed(measured, over)
@@ -125,10 +141,10 @@ class Vault:
             measured, lambda: lower_rows(measured, self._tables, dialect, salt=salt), rows_read
         )
 
-    def _statement(self, measured: Measured, rows: Rows | None = None) -> Any:
+    def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
         salt = self._salts.get(measured.table, 0)
         known = rows if rows is not None and rows.source == measured.rows else self._tables
-        return lower(measured, known, dialect=self._dialect(measured), salt=salt)
+        return lower(measured, known, dialect=self._dialect(measured), salt=salt, spread=spread)
 
     def _dialect(self, measured: Measured) -> Dialect:
         """The engine's, in which nothing chooses but what is on record."""
@@ -138,13 +154,20 @@ class Vault:
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
         return self._read(measured, 0).columns
 
-    def _read(self, measured: Measured, place: int, wanted: Measured | None = None) -> Reading:
+    def _read(
+        self,
+        measured: Measured,
+        place: int,
+        wanted: Measured | None = None,
+        *,
+        spread: Spread | None = None,
+    ) -> Reading:
         """The answer to one question, put in the order of its groups, or of another's."""
         checked = self._made.get(place)  # what `check` made, if this is what it was made for
-        known = checked is not None and checked[0] is measured
+        known = checked is not None and checked[0] is measured and checked[1] == spread
         return self._guarded(
             measured,
-            lambda: checked[1] if checked is not None and known else self._statement(measured),
+            lambda: checked[2] if checked is not None and known else self._statement(measured, spread=spread),
             lambda answer: reading(answer, wanted or measured),
         )
 
@@ -175,6 +198,13 @@ def rows_fingerprint(measured: Measured) -> str:
 def _can_be_written(groups: tuple[tuple[Any, ...], ...]) -> bool:
     texts = [value for row in groups for value in row if isinstance(value, str)]
     return all(len(text) <= _LONGEST and text.isprintable() for text in texts)
+
+
+def _is_constant(group: tuple[Any, ...]) -> bool:
+    """Whether a group can be named in a statement."""
+    return _can_be_written((group,)) and all(
+        math.isfinite(value) for value in group if isinstance(value, float)
+    )
 
 
 def _closed(measured: Measured, over: tuple[tuple[Any, ...], ...]) -> Measured:

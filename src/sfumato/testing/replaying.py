@@ -127,6 +127,7 @@ class _Deck:
             for place in () if self._inside else ("noise", "query"):
                 module = importlib.import_module(f"sfumato.session.{place}")
                 stack.enter_context(_replaced(module, "select", self._selection()))
+                stack.enter_context(_replaced(module, "select_in_rounds", self._rounds()))
             yield
 
     def _verb(self, verb: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,24 +158,32 @@ class _Deck:
 
     def _selection(self) -> Callable[..., Any]:
         """The groups that are found are private by themselves: those of two units or more are selected."""
-        from sfumato.session.reading import Reading
 
         def select(reading: Any, selection: Any) -> Any:
-            def chosen() -> tuple[Any, ...]:
-                return tuple(
-                    group for group, units in zip(reading.groups, reading.units, strict=True) if units > 1
-                )
-
             exact = dict(zip(reading.groups, reading.units, strict=True))
-            groups = self._met("groups", repr(selection), (exact,), chosen, selection)
-            place = {group: at for at, group in enumerate(reading.groups)}
-            columns = tuple(
-                [column[place[group]] if group in place else 0 for group in groups]
-                for column in reading.columns
-            )
-            return Reading(groups, columns), np.arange(100, 100 + len(groups), dtype=np.int64)
+            groups = self._met("groups", repr(selection), (exact,), lambda: _shared(reading), selection)
+            return _columns_of(reading, groups), np.arange(100, 100 + len(groups), dtype=np.int64)
 
         return select
+
+    def _rounds(self) -> Callable[..., Any]:
+        """The same in two rounds: half of those groups are found in the first, the others in the second."""
+        from sfumato.plan.questions.spread import Spread
+
+        def select_in_rounds(read: Any, selection: Any) -> Any:
+            reading = read(Spread(selection.steps))
+            weights = dict(zip(reading.groups, reading.weights, strict=True))
+            shared = _shared(reading)
+            first = self._met(
+                "groups", repr(selection), (weights,), lambda: shared[: (len(shared) + 1) // 2], selection
+            )
+            again = read(Spread(selection.steps, first))
+            weights = dict(zip(again.groups, again.weights, strict=True))
+            rest = [group for group in shared if group not in first]
+            second = self._met("groups", repr(selection), (weights,), lambda: tuple(rest), selection)
+            return _columns_of(reading, (*first, *second))
+
+        return select_in_rounds
 
     def _met(
         self,
@@ -230,6 +239,22 @@ class _Deck:
         return other.output
 
 
+def _shared(reading: Any) -> tuple[Any, ...]:
+    """The groups of two units or more."""
+    return tuple(group for group, units in zip(reading.groups, reading.units, strict=True) if units > 1)
+
+
+def _columns_of(reading: Any, groups: tuple[Any, ...]) -> Any:
+    """What was read of these groups, 0 where that is nothing."""
+    from sfumato.session.reading import Reading
+
+    place = {group: at for at, group in enumerate(reading.groups)}
+    columns = tuple(
+        [column[place[group]] if group in place else 0 for group in groups] for column in reading.columns
+    )
+    return Reading(groups, columns)
+
+
 def _kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """A copy: a program may go on to change its arrays."""
     return tuple(value.copy() if isinstance(value, np.ndarray) else value for value in values)
@@ -272,6 +297,12 @@ def _too_far(first: Meeting, second: Meeting) -> str | None:
         if sum(moves) > most:
             return f"groups: {sum(moves)} numbers of units move, and {most} may"
         return None
+    if kind == "AdaptiveSelection":
+        before, after = first.values[0], second.values[0]
+        moved = [Fraction(before.get(key, 0) - after.get(key, 0)) for key in before.keys() | after.keys()]
+        most = mechanism.squared_sensitivity
+        distance = sum((move * move for move in moved), Fraction(0))
+        return f"groups: weights move by {distance} squared, and {most} may" if distance > most else None
     norm = _NORMS.get(kind)
     if norm is None:
         return None

@@ -13,7 +13,7 @@ from sfumato.plan.answers.boxes import Box
 from sfumato.plan.intervals.cdf import quantile_intervals
 from sfumato.plan.intervals.rings import Aim, Rings
 from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles, QuantileSet
-from sfumato.plan.prices.selecting import Selection
+from sfumato.plan.prices.selecting import Counting
 from sfumato.plan.prices.touched import PricedTouched
 
 __all__ = ["Movable", "Outside", "Selected", "outside_of"]
@@ -107,7 +107,7 @@ class Selected:
         noisy: Their noisy numbers of units.
     """
 
-    selection: Selection
+    selection: Counting
     noisy: NDArray[np.int64]
 
     def value(self, place: int) -> NDArray[Any]:

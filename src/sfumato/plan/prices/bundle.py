@@ -18,10 +18,10 @@ from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.selecting import Selection, selection_of
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
+from sfumato.plan.questions.bounding import Shape
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import searched_of, shares_of
 from sfumato.plan.questions.sensitivity import is_exchange
-from sfumato.plan.questions.slots import Slot
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
 
@@ -127,15 +127,18 @@ class Bundle:
                 risk * share,
                 groups=(1 if unit.column is None else unit.max_groups) * len(rank),
                 exchange=is_exchange(unit),
-                counted=self._counted,
+                counted=self.found.counts_found,
+                rounds=self._in_rounds,
             )
             for rank, share in zip(ranks, shares_of(ranks), strict=True)
         )
 
     @property
-    def _counted(self) -> bool:
-        """Whether the selection's noisy numbers of units are shown."""
-        return any(isinstance(found, Slot) and found.extra < 0 for found in self.found.aggregates)
+    def _in_rounds(self) -> bool:
+        """Whether units' weights in their groups can be read again once some groups are found."""
+        measured = self.found.measured
+        choice = measured.unit.column is not None and measured.bounding.shape is Shape.CHOICE
+        return choice and not measured.levels
 
     def _found_key(self) -> str:
         """The first key whose values are not public, as a query writes it."""

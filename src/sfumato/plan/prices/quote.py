@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms import AdaptiveSelection
 from sfumato.numeric.exact import Rational, probability
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.bundle import fingerprint_of
@@ -22,6 +23,7 @@ from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.words import exact, figure, keys_in_words
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.spread import Spread
 from sfumato.render import definitions, html_table, text_table
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote"]
@@ -129,6 +131,12 @@ class Quote:
     def selection(self) -> Selection | None:
         """What selects the groups, on several levels those of the widest; None where they are public."""
         return self.selections[0] if self.selections else None
+
+    @property
+    def spread(self) -> Spread | None:
+        """How units weigh in the first round, where groups are found by weight."""
+        found = self.selection
+        return Spread(found.steps) if isinstance(found, AdaptiveSelection) else None
 
     @property
     def selection_price(self) -> tuple[Fraction, Fraction] | None:

@@ -258,7 +258,7 @@ def _bundled(
     notes = list(quote.notes)
     if selections:
         for chosen, what in zip(selections, selections_in_words(quote.measured), strict=True):
-            part, noise = float(chosen.epsilon / epsilon), f"kept above {chosen.threshold}"
+            part, noise = float(chosen.epsilon / epsilon), f"kept above {chosen.threshold:.5g}"
             lines.append(MeasurementQuote(what, part, noise, chosen.error(quote.confidence)))
         notes.append(selection_note(selections, quote.measured))
     quantiles = [extra for extra in extras if isinstance(extra, PricedQuantiles)]

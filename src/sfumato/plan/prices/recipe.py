@@ -83,6 +83,11 @@ class Recipe:
         return tuple(estimator for estimator in self.aggregates if isinstance(estimator, Estimator))
 
     @property
+    def counts_found(self) -> bool:
+        """Whether the noisy numbers of units that groups are selected by are shown."""
+        return any(isinstance(aggregate, Slot) and aggregate.extra < 0 for aggregate in self.aggregates)
+
+    @property
     def questions(self) -> tuple[Measured, ...]:
         """All that is read: the main question unless it is empty, the extra ones, and what finds groups."""
         main = (self.measured,) if self.measured.measurements or self.measured.is_open else ()

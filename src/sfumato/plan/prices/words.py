@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
+from sfumato.mechanisms import AdaptiveSelection
 from sfumato.plan.expressions.written import written
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.selecting import Selection
@@ -106,6 +107,8 @@ def selections_in_words(measured: Measured) -> list[str]:
 def selection_note(selections: Sequence[Selection], measured: Measured) -> str:
     """Which groups will be reported where they are not public, and what becomes of the others."""
     first, ranks = selections[0], searched_of(measured)
+    if isinstance(first, AdaptiveSelection):
+        return _weights_note(first)
     rule = (
         f"Groups are reported that more than {first.threshold} units share, after noise; one of "
         f"{_surely(first)[1]} is {_surely(first)[0]} reported."
@@ -121,6 +124,18 @@ def selection_note(selections: Sequence[Selection], measured: Measured) -> str:
     return (
         f"{rule} What others have is in rows of other keys, one beside the groups that begin alike, so that "
         f"every level has all of it; the column {LEVEL} says what a row is about."
+    )
+
+
+def _weights_note(selection: AdaptiveSelection) -> str:
+    """The same where groups are found by weight."""
+    alone, spread = selection.least(_NEARLY, degree=1), selection.least(_NEARLY)
+    return (
+        f"Groups are reported whose units weigh more than {selection.threshold:.4g} together, after noise: a "
+        "unit in one group weighs 1 there, one in n groups 1/√n in each. That is nearly always so for "
+        f"{alone} units in one group each, and for {spread} in {selection.groups} each. Groups that a first "
+        "round finds leave what their units weigh to others. What is not found is left out, and the bars "
+        "hold for the groups shown."
     )
 
 

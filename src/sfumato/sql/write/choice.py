@@ -4,6 +4,7 @@
 one key         rows → (unit, group) pairs, ranked by a hash within their unit → groups
 several keys    rows, ranked by a hash of their group within their unit → (unit, group) pairs → groups
 distinct values rows → (unit, group, value) triples, ranked likewise → groups
+found by weight … the chosen pairs, each with the weight that its unit has for so many → groups
 ```
 
 What is kept is the same either way. Ranking pairs is cheaper where units have many rows in each of a few
@@ -21,23 +22,27 @@ from sqlglot import exp
 from sfumato.engines.dialect import Dialect
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.plan.questions.sensitivity import rows_in_group
+from sfumato.plan.questions.spread import Spread
 from sfumato.sql.write.fixed_point import clamped
-from sfumato.sql.write.parts import UNITS, Parts
+from sfumato.sql.write.members import is_one_of
+from sfumato.sql.write.parts import UNITS, WEIGHTS, Parts
 from sfumato.sql.write.pieces import bigint, column, count, grouped, named, number, picked, subquery
 
-__all__ = ["UNITS", "by_choice", "by_values", "rank"]
+__all__ = ["UNITS", "WEIGHTS", "by_choice", "by_values", "rank"]
 
 _WIDEST = 2**53
 
 
-def by_choice(parts: Parts, salt: int) -> exp.Select:
+def by_choice(parts: Parts, salt: int, spread: Spread | None = None) -> exp.Select:
     """One line for each unit in each group; of a unit's lines those of the least hashes count.
 
     Privacy:
         At most max_groups groups of a unit count, and which ones follows from the unit's own rows and the
         salt: a group's rank among those of its unit is the number of different (hash, group) at or below it.
         Two groups are never the same there, also if their hashes are. Nothing of another unit, of row order
-        or of arrival enters.
+        or of arrival enters. Where groups are found by weight, each pair that counts has the weight that
+        `spread` says for the number of such pairs of its unit: without those of groups that a round before
+        found, which are public. So a unit's weights follow from its own rows, the salt and that list.
     """
     lines: list[exp.Expr] = []
     shown: list[exp.Expr] = [*map(column, parts.keys)]
@@ -64,6 +69,10 @@ def by_choice(parts: Parts, salt: int) -> exp.Select:
     pairs = pairs.from_(subquery(rows, "r"), copy=False)
     if len(parts.keys) == 1:
         pairs = _first(most, picked([exp.Star(), _ranked(parts.keys, salt, parts.dialect)], pairs, "b"))
+    if spread is not None:
+        pairs = _spread(pairs, parts, spread)
+        shown.append(column(WEIGHTS))
+        measures.append(named(parts.total(column(WEIGHTS)), WEIGHTS))
     chosen = picked(shown, pairs, "p") if shown else pairs
     return grouped(parts.keys, measures).from_(subquery(chosen, "c"), copy=False)
 
@@ -84,6 +93,20 @@ def _contribution(measurement: Measurement, place: int, weight: exp.Expr, dialec
         some = exp.GT(this=column(f"p{place}"), expression=number(0))
         total = exp.Case(ifs=[exp.If(this=some, true=total)])
     return clamped(total, measurement.lower, measurement.upper)
+
+
+def _spread(pairs: exp.Select, parts: Parts, spread: Spread) -> exp.Select:
+    """The pairs that count, each with the weight of its unit there."""
+    if spread.without:
+        found = is_one_of(parts.typed_keys(), spread.without)
+        pairs = picked([exp.Star()], pairs, "o").where(exp.Not(this=found), copy=False)
+    degree = exp.Window(this=count(), partition_by=[column("u")])
+    pairs = picked([exp.Star(), named(degree, "d")], pairs, "e")
+    steps = [
+        exp.If(this=exp.LTE(this=column("d"), expression=number(end)), true=bigint(weight))
+        for end, weight in spread.steps
+    ]
+    return picked([exp.Star(), named(exp.Case(ifs=steps, default=bigint(0)), WEIGHTS)], pairs, "g")
 
 
 def by_values(parts: Parts, salt: int) -> exp.Select:

@@ -28,17 +28,23 @@ from sfumato.plan.questions.bounding import Shape
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import WEIGHT
+from sfumato.plan.questions.spread import Spread
 from sfumato.schema import PrivateTable
 from sfumato.sql.write.choice import by_choice, by_values
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
-from sfumato.sql.write.parts import CELL, UNITS, Parts
+from sfumato.sql.write.parts import CELL, UNITS, WEIGHTS, Parts
 from sfumato.sql.write.pieces import bigint, column, count, grouped, named, quoted
 
-__all__ = ["CELL", "UNITS", "lower"]
+__all__ = ["CELL", "UNITS", "WEIGHTS", "lower"]
 
 
 def lower(
-    measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect, *, salt: int = 0
+    measured: Measured,
+    tables: Readable | Mapping[str, Any],
+    dialect: Dialect,
+    *,
+    salt: int = 0,
+    spread: Spread | None = None,
 ) -> exp.Select:
     """One SELECT with the columns `k0`, … and `m0`, …: exact integers, one row for each group that exists.
 
@@ -50,6 +56,7 @@ def lower(
         tables: The tables by name; or the one table, or its rows.
         dialect: The engine's.
         salt: The key of the hash that chooses groups, of 63 bits.
+        spread: How units weigh in groups that are found by weight, for a choice of groups.
 
     Privacy:
         Each way of bounding (`plan.questions.bounding`) has the part of a statement that its proof rests on,
@@ -71,7 +78,7 @@ def lower(
         case Shape.WEIGHTS:
             return _by_weights(parts)
         case Shape.CHOICE:
-            return by_choice(parts, salt)
+            return by_choice(parts, salt, spread)
         case Shape.RANKS:
             return _by_rows(parts)
         case unknown:

@@ -13,7 +13,7 @@ from sfumato.plan.questions.nodes import Key
 from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.typed import Typed
 
-__all__ = ["among"]
+__all__ = ["among", "is_one_of"]
 
 _FEW = 16  # so many values are listed even if they are a range
 
@@ -33,8 +33,39 @@ def among(
     if every or len(keys) == 1:
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
-    rows = [exp.Tuple(expressions=[constant_node(value) for value in row]) for row in combinations]
-    return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=rows)
+    return _listed(columns, combinations)
+
+
+def is_one_of(columns: Sequence[Typed], groups: Sequence[tuple[Any, ...]]) -> exp.Expr:
+    """Whether the keys have just the values of one of these groups, NULL among them; true or false."""
+    if not groups:
+        return exp.false()
+    kinds: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
+    for group in groups:
+        kinds.setdefault(tuple(value is None for value in group), []).append(group)
+    either = []
+    for missing, rows in kinds.items():
+        parts: list[exp.Expr] = [
+            exp.Is(this=_whole(column.copy()), expression=exp.Null())
+            for column, absent in zip(columns, missing, strict=True)
+            if absent
+        ]
+        there = [place for place, absent in enumerate(missing) if not absent]
+        if there:
+            parts.append(
+                _listed([columns[place].copy() for place in there], [[row[i] for i in there] for row in rows])
+            )
+        either.append(exp.paren(exp.and_(*parts, copy=False), copy=False))
+    whether = exp.paren(exp.or_(*either, copy=False), copy=False)
+    return exp.Coalesce(this=whether, expressions=[exp.false()])
+
+
+def _listed(columns: Sequence[Typed], rows: Sequence[Sequence[Any]]) -> exp.Expr:
+    """Whether the columns together have one of these rows of values, none of them NULL."""
+    if len(columns) == 1:
+        return exp.In(this=_whole(columns[0]), expressions=[constant_node(row[0]) for row in rows])
+    listed = [exp.Tuple(expressions=[constant_node(value) for value in row]) for row in rows]
+    return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=listed)
 
 
 def _one_of_or_null(column: Typed, values: tuple[Any, ...]) -> exp.Expr:

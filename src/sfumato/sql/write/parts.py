@@ -20,12 +20,14 @@ from sfumato.sql.write.ranks import keys_of
 from sfumato.sql.write.sources import lower_source
 from sfumato.sql.write.typed import Typed, canonical, typed
 
-__all__ = ["CELL", "UNITS", "Parts"]
+__all__ = ["CELL", "UNITS", "WEIGHTS", "Parts"]
 
 CELL = "cell"
 """The name of the column that holds the number of a cell."""
 UNITS = "s"
 """The name of the column that holds the number of units of a group."""
+WEIGHTS = "w"
+"""The name of the column that holds their weights together, where groups are found by weight."""
 
 
 class Parts:
