@@ -290,10 +290,10 @@ def test_a_failure_while_bounds_are_bought_is_paid_alone():
 def test_planted_faults_of_the_path_are_noticed(table, monkeypatch):
     read = Vault.read
 
-    def twice(self, questions, receipt, *, place=0, over=None):
-        read(self, questions, receipt, place=place, over=over)
+    def twice(self, questions, receipt, **options):
+        read(self, questions, receipt, **options)
         receipt._used.clear()
-        return read(self, questions, receipt, place=place, over=over)
+        return read(self, questions, receipt, **options)
 
     for owner, name, plant in ((Vault, "read", twice), (Ledger, "record", lambda *_args: None)):
         with monkeypatch.context() as planted:
