@@ -28,10 +28,10 @@ def test_the_story_is_told_to_its_end(cli, tmp_path):
     text = " ".join(told.out.split())
     for step in (
         "no row is read",
-        "paid epsilon 0.8",
-        "answered again from the ledger, free",
+        "Paid epsilon 0.8",
+        "Answered again from the ledger, free",
         "for nothing",
-        "paid epsilon 0.3",
+        "Paid epsilon 0.3",
         "Refused.",
         "A refusal costs nothing.",
         "nothing was altered, removed or restored",

@@ -27,7 +27,8 @@ def test_init_edit_quote_query_again_exhausted_verified_tampered(cli, data):
 
     first = cli("query", BY_CITY, "--epsilon", "0.4")
     assert first.code == 0
-    assert "Paid epsilon 0.32" in first.out
+    paid = "Paid epsilon 0.4: 0.08 for the profile, 0.32 for the answer"
+    assert paid in " ".join(first.out.split())
     assert "epsilon 0.6 of 1" in " ".join(first.out.split())
     assert len(re.findall(r"\d ± ", first.out)) == 2
 

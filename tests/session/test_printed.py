@@ -93,7 +93,6 @@ def test_an_answer_with_rows_says_nothing_of_that(session):
 
 def test_no_printed_line_is_wider_than_a_terminal(session):
     release = session.sql("SELECT zone, COUNT(*) AS n FROM visits GROUP BY zone").release(1)
-    assert len(release.weighting) > 80
     assert max(map(len, str(release).splitlines())) <= 80
 
 
@@ -108,3 +107,86 @@ def test_a_quote_with_bought_bounds_shows_the_whole_price(session):
     again = query.quote(1, bounds="auto")  # they are kept
     assert again.first == 0
     assert str(again).startswith("price   epsilon 0.8 (pure")
+
+
+def test_no_value_and_empty_text_are_told_apart(session):
+    town = ["", "NULL", None, "Köln"]
+    rows = pa.table({"id": range(400), "town": town * 100, "year": [2024, None] * 200})
+    table = sf.PrivateTable(
+        "t", source=rows, unit=sf.PrivacyUnit("id"), schema={"town": sf.Text(), "year": sf.Int(2020, 2029)}
+    )
+    with sf.Session(table, budget=sf.Budget(epsilon=100, delta=1e-6)) as opened:
+        release = opened.sql("SELECT town, COUNT(*) AS n FROM t GROUP BY town").release(20)
+        assert set(release.table["town"].to_pylist()) == set(town)
+        assert set(release.shown().columns["town"]) == {"''", "'NULL'", "NULL", "Köln"}
+        assert "\nNULL " in str(release)
+        assert "NULL" in release._repr_html_()
+
+
+def test_a_quote_tells_what_is_on_record_and_what_is_more_than_left(session):
+    query = session.sql("SELECT letter, COUNT(*) AS n FROM visits GROUP BY letter")
+    assert query.quote(1).standing == ()
+    query.release(1)
+    for again in (query.quote(1), query.quote("0.5"), query.sort("n").quote(1)):
+        assert "record  An answer is on record: asking for this again is free." in str(again)
+        assert again.to_dict()["standing"]["record"]
+    assert query.quote(2).standing == ()
+    far = query.quote(1000)
+    assert dict(far.standing)["left"] == (
+        "This is more than what is left, epsilon 999 and delta 1e-06: it would be refused."
+    )
+    assert "\nleft    This is more" in str(far)
+    with pytest.raises(sf.errors.BudgetExceeded):
+        query.release(1000)
+    profiled = query.quote(1000, profile=True)  # 200 of it for the profile
+    assert dict(profiled.standing)["left"]
+
+
+def test_a_quote_tells_of_others_answers_and_of_limits(session):
+    query = "SELECT letter, COUNT(*) AS n FROM visits GROUP BY letter"
+    sf.Steward(session.ledger).limit("visits", "bob", sf.Budget(epsilon=2), reason="a test")
+    session.as_analyst("ada").sql(query).release(1)
+    bob = session.as_analyst("bob").sql(query)
+    assert dict(bob.quote(1).standing)["record"].startswith("Somebody else has paid")
+    assert dict(bob.quote(3).standing)["left"].startswith("This is more than what is left, epsilon 2")
+    assert bob.quote(2).standing == ()
+    sf.Steward(session.ledger).revoke("visits", "bob", reason="a test")
+    assert bob.quote(2).standing == ()  # asking says why not
+
+
+def test_all_that_is_paid_is_told_with_what_for(session):
+    count = session.sql("SELECT COUNT(*) AS n FROM visits")
+    assert count.release(1).paid.startswith("Paid epsilon 1 (receipt")
+    first = session.sql("SELECT letter, COUNT(*) AS n FROM visits GROUP BY letter").release(1, profile=True)
+    assert first.paid.startswith("Paid epsilon 1: 0.2 for the profile, 0.8 for the answer (receipt")
+    assert sum(first.first.values()) + first.epsilon == 1
+    bounds = session.sql("SELECT SUM(fee) AS s FROM visits").release(1, bounds="auto")
+    assert bounds.paid.startswith("Paid epsilon 1: 0.2 for bounds, 0.8 for the answer (receipt")
+    assert count.release(1).paid.startswith("Answered again from the ledger, free (receipt")
+    for release in (first, bounds):
+        assert str(release).count("at most 6") <= len(
+            release.estimands
+        )  # the heads tell the limit, and they alone
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_figures_of_many_columns_are_a_line_for_each(count):
+    names = [f"quite_long_name_{place}" for place in range(count)]
+    rows = pa.table({"id": range(60), **{name: [float(i % 9) for i in range(60)] for name in names}})
+    schema = {name: sf.Float(0, 10) for name in names}
+    table = sf.PrivateTable("t", source=rows, unit=sf.PrivacyUnit("id", max_groups=1), schema=schema)
+    with sf.Session(table, budget=sf.Budget(10**9)) as opened:
+        release = opened.table("t").describe().release(epsilon=10**4)
+        lines = str(release).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert release.table.num_columns == 1 + 6 * count  # as it was asked
+    if count > 1:
+        figures, shown = release.shown().tables[1], release.to_pandas().iloc[0]
+        assert figures["column"] == names
+        assert next(iter(figures)) == "column"
+        for word in ("count", "mean", "std", "min", "median", "max"):
+            (cells,) = [cells for head, cells in figures.items() if head.split(" ")[0] == word]
+            for name, cell in zip(names, cells, strict=True):
+                told = float(cell.split(" ±")[0].replace(",", ""))
+                assert told == pytest.approx(shown[f"{name}_{word}"], abs=0.6)
+        assert sum(line.startswith(names[-1]) for line in lines) <= 4

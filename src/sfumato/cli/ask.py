@@ -223,15 +223,9 @@ class _Answer:
     def footer(self) -> str:
         """What it cost and what is left."""
         release = self.release
-        paid = (
-            "Answered again from the ledger, free"
-            if release.free
-            else f"Paid {_price(release.quote.epsilon, release.quote.delta)}"
-        )
         nothing = f"{release.nothing} " if release.nothing else ""
         return (
-            f"{nothing}{self.shown().holds}. {paid} (receipt {release.receipt.number}){release.reading}. "
-            f"Left: {_remainder(self.balance)}. {release.weighting}{_cut(release)}".rstrip()
+            f"{nothing}{self.shown().holds}. {release.paid} Left: {_remainder(self.balance)}.{_cut(release)}"
         )
 
     def document(self) -> dict[str, Any]:
@@ -264,13 +258,15 @@ def _write_table(answer: _Answer, output: Path | None) -> None:
         for line in definitions(seen.definitions, width(), spelled):
             say(line)
         say()
-        table(seen.columns)
-        say()
+        for columns in seen.tables:
+            table(columns)
+            say()
         paragraph(answer.footer())
         return
     from sfumato.render import text_table
 
-    lines = [*definitions(seen.definitions, 1000), "", text_table(seen.columns, width=1000), ""]
+    tables = [text_table(columns, width=1000) for columns in seen.tables]
+    lines = [*definitions(seen.definitions, 1000), "", "\n\n".join(tables), ""]
     _to_file(output, "\n".join(lines).encode())
 
 
@@ -340,17 +336,13 @@ def _to_file(path: Path, content: bytes) -> None:
 
 def _cut(release: Release) -> str:
     share = release.touched()
-    cut = "" if share is None else f" Of the units, {share} were clamped or cut."
-    return " ".join((cut, *release.bounds))
+    cut = [] if share is None else [f"Of the units, {share} were clamped or cut."]
+    return "".join(f" {sentence}" for sentence in (*cut, *release.bounds))
 
 
 def _share(release: Release) -> dict[str, float] | None:
     share = release.touched()
     return None if share is None else {"share": share.share, "low": share.low, "high": share.high}
-
-
-def _price(epsilon: Any, delta: Any) -> str:
-    return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")
 
 
 def _remainder(balance: Balance) -> str:

@@ -26,7 +26,7 @@ from sfumato.plan.questions.terms import Agg, Col, col
 from sfumato.plan.views import Join, TableView, View
 from sfumato.schema import Keys, PrivateTable
 
-__all__ = ["Agg", "Col", "Selection", "col"]
+__all__ = ["FIGURES", "Agg", "Col", "Selection", "col"]
 
 Q = TypeVar("Q")
 
@@ -263,7 +263,7 @@ class Selection(NotAList, Generic[Q]):
             raise QueryRefused(
                 f"{self.table.name} has no numbers with declared bounds.", 'Name some: .describe("age").'
             )
-        figures = {f"{name}_{word}": make(col(name)) for name in asked for word, make in _FIGURES.items()}
+        figures = {f"{name}_{word}": make(col(name)) for name in asked for word, make in FIGURES.items()}
         return self.agg(rows=count(), **figures)
 
     # ── what rows do not have ──
@@ -403,7 +403,7 @@ def _no_rows(done: str, instead: str) -> QueryRefused:
     )
 
 
-_FIGURES: dict[str, Callable[[Col], Agg]] = {
+FIGURES: dict[str, Callable[[Col], Agg]] = {
     "count": Col.count,
     "mean": Col.mean,
     "std": Col.std,

@@ -57,6 +57,7 @@ class Limits:
         told: What was chosen, in words.
         table: Whose profile it is; None: of none.
         counted: What of the reader's limit it counts now, since somebody else has paid: unit → amount.
+        spent: What was paid for the profile now.
     """
 
     plan: Plan
@@ -67,6 +68,7 @@ class Limits:
     told: tuple[str, ...] = ()
     table: PrivateTable | None = None
     counted: Mapping[str, Fraction] = field(default_factory=dict)
+    spent: Fraction = Fraction(0)
 
     def foreseen(self, session: Session, due: Forecast) -> Plan | None:
         """The plan once the profile is bought, which is expected; None: a new profile will decide on it."""
@@ -108,10 +110,10 @@ class Limits:
         profile = _profile(self.table, bought.answer)
         plan, chosen = _limited(session, self.plan, self.terms, self.table, profile)
         what = f"a profile of how many rows each {self.plan.rows.owner} has"
-        paid = f"Epsilon {exact(self.first)} was paid for {what}, which is kept for later questions."
+        kept = f"The profile of how many rows each {self.plan.rows.owner} has is kept for later questions."
         if bought.free:
             figures = ", ".join(f"{unit} {exact(part)}" for unit, part in bought.counted.items() if part)
-            paid = f"There was {what} on record" + (
+            kept = f"There was {what} on record" + (
                 f": {figures} counts toward your limit." if figures else "."
             )
         return replace(
@@ -119,8 +121,9 @@ class Limits:
             plan=plan,
             profile=profile,
             first=Fraction(0),
-            told=(*chosen, paid),
+            told=(*chosen, kept),
             counted=bought.counted,
+            spent=Fraction(0) if bought.free else self.first,
         )
 
 

@@ -18,7 +18,6 @@ from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.terms import Terms
-from sfumato.plan.prices.words import exact as shown_exact
 from sfumato.plan.questions.listed import check_listed
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
@@ -41,6 +40,7 @@ from sfumato.session.profile import Limits, limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 from sfumato.session.spoken import in_words
+from sfumato.session.standing import standing
 from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class Query(NotAList):
             what = "a profile and bounds" if limits.first else "bounds"
             first += price * SHARE if chosen is None else 0
         quote = replace(self._quoted(plan, terms, told), first=first, first_for=what)
-        return limits.left_open(quote)
+        asked = limits.asked if terms.bounds is None else None
+        return replace(limits.left_open(quote), standing=standing(self._session, quote, asked, self.purchase))
 
     def _planned(self, terms: Terms) -> Plan:
         """The plan with the wanted way of bounding."""
@@ -222,8 +223,8 @@ class Query(NotAList):
                 "numbers from 0 to 1 and declared limits, and change with what is found."
             )
             return replace(plan, report=assumed), rest, (told,)
-        paid = f"Epsilon {shown_exact(bounds.spent)} was paid for bounds, which are kept for later questions."
-        return bounds.plan, rest, (*bounds.notes, *((paid,) if bounds.spent else ()))
+        kept = "Bounds that were bought are kept for later questions."
+        return bounds.plan, rest, (*bounds.notes, *((kept,) if bounds.spent else ()))
 
     def _check_affordable(self, limits: Limits) -> Limits:
         """Refuse what could not be paid for to its end, before the first part of it is paid or counted.
@@ -321,10 +322,12 @@ class Query(NotAList):
         if limits.first:
             limits = limits.bought(self._session)
         plan, terms, told, counted = limits.plan, limits.terms, limits.told, limits.counted
+        first = {"the profile": limits.spent}
         if terms.bounds is not None:
             price = _price(terms)
             chosen = known_bounds(self._session, plan, price) or buy_bounds(self._session, plan, price)
             counted = summed(counted, chosen.counted)
+            first["bounds"] = chosen.spent
             plan, terms, more = self._with_bounds(plan, terms, chosen)
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
@@ -338,6 +341,7 @@ class Query(NotAList):
             profile=limits.profile,
             counted=bought.counted,
             besides=counted,
+            first=first,
         )
 
     def recipe(self) -> Recipe:
@@ -402,7 +406,7 @@ def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> boo
 def _meanings(quote: Quote) -> tuple[str, ...]:
     """What extremes are of which a head only says the name."""
     extras = [extra for extra in quote.extras if isinstance(extra, PricedQuantiles)]
-    return tuple(note for extra in extras for note in extra.notes)
+    return tuple(dict.fromkeys(note for extra in extras for note in extra.notes))
 
 
 def _price(terms: Terms) -> Fraction:

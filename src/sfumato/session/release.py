@@ -55,6 +55,7 @@ class Release(NotAList):
             first time that they read what somebody else paid for: unit → amount.
         bounds: The bounds that were bought for it, now or before, in words.
         profile: What is known about how many rows units have; None: nothing.
+        first: What was paid before the answer, for things that are kept: what → epsilon.
     """
 
     _not_a_list = 'The released rows are in a table: r.table["n"], r.to_pandas()["n"], len(r.table).'
@@ -70,10 +71,12 @@ class Release(NotAList):
         profile: Known | None = None,
         counted: Mapping[str, Fraction] | None = None,
         besides: Mapping[str, Fraction] | None = None,
+        first: Mapping[str, Fraction] | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
         self.profile = profile
         self._own: Mapping[str, Fraction] = counted or {}
+        self.first: Mapping[str, Fraction] = first or {}
         self.counted: Mapping[str, Fraction] = summed(self._own, besides or {})
         self._answer = answer
 
@@ -309,14 +312,25 @@ class Release(NotAList):
         return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within)
 
     def _footer(self) -> str:
-        price = f"epsilon {shown(float(self._answer.epsilon))}"
-        if self._answer.delta:
-            price += f", delta {shown(float(self._answer.delta))}"
-        paid = "answered again from the ledger, free" if self.free else f"paid {price}"
-        holds = f"{self.shown().holds}; {paid} (receipt {self.receipt.number}){self.reading}."
+        often = f"{self.shown().holds}."
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
-        return "\n".join(filter(None, (self.nothing, holds, self.weighting, cut, *self.bounds)))
+        return "\n".join(filter(None, (self.nothing, often, self.paid, cut, *self.bounds)))
+
+    @property
+    def paid(self) -> str:
+        """What was paid, and for what, in a sentence: `Paid epsilon 0.3: 0.06 for the profile, …`."""
+        parts = [f"{shown(float(part))} for {what}" for what, part in self.first.items() if part]
+        receipt = f"(receipt {self.receipt.number}){self.reading}."
+        if self.free:
+            before = f"Paid epsilon {', '.join(parts)}. " if parts else ""
+            return f"{before}Answered again from the ledger, free {receipt}"
+        whole = f"epsilon {shown(float(self._answer.epsilon + sum(self.first.values(), Fraction(0))))}"
+        if self._answer.delta:
+            whole += f", delta {shown(float(self._answer.delta))}"
+        if parts:
+            whole += f": {', '.join(parts)}, {shown(float(self._answer.epsilon))} for the answer"
+        return f"Paid {whole} {receipt}"
 
     @property
     def reading(self) -> str:
@@ -332,16 +346,6 @@ class Release(NotAList):
         groups = self._answer.groups
         return "" if self.table.num_rows else why_nothing(self.quote, None if groups is None else len(groups))
 
-    @property
-    def weighting(self) -> str:
-        """What a unit's rows count for, in a sentence; empty where each row is a unit."""
-        unit = self.quote.measured.unit
-        kinds = {measurement.kind for measurement in self.quote.measured.measurements}
-        whose = self.quote.rows.owner
-        if unit.column is None or (kinds == {"units"} and not self.quote.measured.keys):
-            return ""
-        return self.quote.measured.bounding.cut(whose, unit, keyed=bool(self.quote.measured.keys))
-
     def __repr__(self) -> str:
         return str(self)
 
@@ -349,12 +353,14 @@ class Release(NotAList):
         lines = [textwrap.fill(line, _WIDTH) for line in self._footer().splitlines()]
         seen = self.shown()
         heads = [*definitions(seen.definitions, _WIDTH), ""]
-        return "\n".join((*heads, text_table(seen.columns), *lines))
+        return "\n".join((*heads, "\n\n".join(map(text_table, seen.tables)), *lines))
 
     def _repr_html_(self) -> str:
         seen = self.shown()
         phrases = {seen.head(name): phrase for name, phrase in seen.definitions.items()}
-        return html_table(seen.columns, caption=self._footer(), phrases=phrases)
+        *others, last = seen.tables
+        tables = [*(html_table(columns, phrases=phrases) for columns in others)]
+        return "".join((*tables, html_table(last, caption=self._footer(), phrases=phrases)))
 
 
 def _numbers(values: Any) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.estimate import Estimates
+from sfumato.plan.builder import FIGURES
 from sfumato.render import between, key, shown, with_bar
 
 __all__ = ["Shown"]
@@ -37,11 +38,50 @@ class Shown:
     @property
     def columns(self) -> dict[str, list[str]]:
         """By their heads: keys, numbers with bars, and beside those that limits cut, what holds over all."""
+        return self._columns(self.table.column_names)
+
+    @property
+    def tables(self) -> list[dict[str, list[str]]]:
+        """The same as the tables that are printed: figures of several columns are one line for each column.
+
+        So are those that `describe` gives in one line, age_mean, age_std, cost_mean and so on.
+        """
+        described = self.described
+        if not described:
+            return [self.columns]
+        used = {f"{column}_{word}" for column in described for word in FIGURES}
+        rest = self._columns([name for name in self.table.column_names if name not in used])
+        lines: dict[str, list[str]] = {"column": list(described)}
+        for word in FIGURES:
+            parts = [list(self._columns([f"{column}_{word}"]).items()) for column in described]
+            noise = any(self.estimates.cut(f"{column}_{word}") for column in described)
+            lines[f"{word} ± noise" if noise else word] = [cells[0] for (_, cells), *_ in parts]
+            if all(len(part) > 1 for part in parts):
+                over = self.estimates.whole(f"{described[0]}_{word}")
+                lines[f"{word}, {over}"] = [part[1][1][0] for part in parts]
+        return [rest, lines] if rest else [lines]
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """The columns of which a single line has all figures that `describe` gives, if there are several."""
+        names = self.table.column_names
+        if self.table.num_rows != 1:
+            return ()
+        first = next(iter(FIGURES))
+        columns = [name.removesuffix(f"_{first}") for name in names if name.endswith(f"_{first}")]
+        whole = [
+            column
+            for column in columns
+            if all(f"{column}_{word}" in self.estimates.intervals for word in FIGURES)
+        ]
+        return tuple(whole) if len(whole) > 1 else ()
+
+    def _columns(self, names: Sequence[str]) -> dict[str, list[str]]:
         columns: dict[str, list[str]] = {}
-        for name in self.table.column_names:
+        for name in names:
             values = self.table[name].to_pylist()
             if name not in self.estimates.intervals:
-                columns[name] = [key(value) for value in values]
+                columns[name] = [_key(value) for value in values]
                 continue
             halves = self.estimates.half_width(name, self.confidence).tolist()
             bars = zip(values, halves, strict=True)
@@ -64,7 +104,11 @@ class Shown:
     @property
     def definitions(self) -> dict[str, str]:
         """What each column estimates, and what is sure of it over all rows where that says it all."""
-        return {name: phrase + self._beyond(name) for name, phrase in self.estimands.items()}
+        phrases = {name: phrase + self._beyond(name) for name, phrase in self.estimands.items()}
+        for column in self.described[1:]:  # the first one stands for all
+            for word in FIGURES:
+                phrases.pop(f"{column}_{word}", None)
+        return phrases | ({"other columns": "the same, within their own bounds"} if self.described else {})
 
     def _beyond(self, name: str) -> str:
         if name not in self.estimates.intervals or not self.estimates.cut(name) or self.bounded(name):
@@ -84,5 +128,15 @@ class Shown:
         if not any(self.estimates.cut(name) for name in numbers):
             return f"± holds {often}"
         if not any(self.bounded(name) for name in numbers):
-            return f"± noise holds {often}"
-        return f"± noise holds {often}, and so does each bound over all rows{self.within}"
+            return f"± noise holds {often} and leaves out what limits cut"
+        return (
+            f"± noise holds {often} and leaves out what limits cut; each bound over all rows holds as "
+            f"often{self.within}"
+        )
+
+
+def _key(value: object) -> str:
+    """A key as people tell it apart: no value is NULL, and text that is empty or says so is in quotes."""
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if value in ("", "NULL") else key(value)

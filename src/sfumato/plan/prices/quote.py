@@ -87,6 +87,7 @@ class Quote:
         notes: What is estimated, and on what the figures rest.
         first: What is paid on top of `epsilon`, before, for something that is bought and kept.
         first_for: What that is.
+        standing: What the ledger has to say: `record`, an answer that is there; `left`, that it does not fit.
     """
 
     plan: Plan
@@ -106,6 +107,7 @@ class Quote:
     selections: tuple[Selection, ...] = ()
     first: Fraction = Fraction(0)
     first_for: str = "bounds"
+    standing: tuple[tuple[str, str], ...] = ()
 
     @property
     def report(self) -> Report:
@@ -168,7 +170,7 @@ class Quote:
 
     def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
         """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
-        facts = [("price", self._price()), ("noise", self.why)]
+        facts = [("price", self._price()), *self.standing, ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
         lines += ["", *definitions(self.estimands, width, spell)]
@@ -180,7 +182,8 @@ class Quote:
         return "\n".join(["\n".join(lines), *("\n" + table for table in tables), "", *notes]).rstrip()
 
     def _repr_html_(self) -> str:
-        caption = f"{self._price()}. {self.why} {' '.join(self.notes)}"
+        standing = "".join(f"{text} " for _, text in self.standing)
+        caption = f"{self._price()}. {standing}{self.why} {' '.join(self.notes)}"
         errors = self._error_table()
         errors["estimates"] = [self.estimands.get(name, "") for name in errors["column"]]
         return html_table(self._measured_table()) + html_table(errors, caption=caption)
@@ -252,6 +255,7 @@ class Quote:
                 for column in self.columns
             ],
             "notes": list(self.notes),
+            "standing": dict(self.standing),
             "fingerprint": self.fingerprint,
         }
 

@@ -230,14 +230,6 @@ class Bounding(ABC):
         del unit
         return []
 
-    def cut(self, whose: str | None, unit: PrivacyUnit, *, keyed: bool) -> str:
-        """What of a unit counts, in a sentence: the answer estimates what is left of all units."""
-        if self.few_groups and keyed:
-            most = f"in at most {several(unit.max_groups, 'group')}"
-        else:
-            most = f"as at most {several(unit.max_rows, 'row')}"
-        return f"Each {whose} counts {most}: ± noise leaves out what that cuts."
-
 
 def several(number: int, noun: str) -> str:
     """So many of something, in words."""

@@ -1,0 +1,59 @@
+"""What the ledger says of a quote: its answer is on record, or its price is more than what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato.errors import AccessDenied, BudgetExceeded, UnsupportedLoss
+from sfumato.loss import PrivacyLoss, PureLoss
+from sfumato.purchase import Purchase, known
+from sfumato.purchase.buying import offers_of
+from sfumato.render import shown
+
+if TYPE_CHECKING:
+    from sfumato.plan.prices.quoting import Quote
+    from sfumato.session.payload import Answer
+    from sfumato.session.session import Session
+
+__all__ = ["standing"]
+
+
+def standing(
+    session: Session,
+    quote: Quote,
+    asked: Fraction | None,
+    purchase: Callable[[Quote, Fraction | None], Purchase[Answer]],
+) -> tuple[tuple[str, str], ...]:
+    """What is to be known before paying, by what it is about; nothing where an answer would be paid as usual.
+
+    Args:
+        session: Who asks.
+        quote: What, and for how much.
+        asked: The price that was asked for, with the part of it that went into a profile.
+        purchase: What would be bought for a quote.
+
+    Privacy:
+        It tells what the record tells to whoever asks: no row is read, and nothing is counted.
+    """
+    ledger, paying = session.ledger, session.dataset_of(quote.report)
+    dataset, adds = paying.name, paying.budget.accountant == "basic"
+    try:
+        if not quote.first:  # what is bought before decides on what is asked then
+            wanted = purchase(quote, asked)
+            if known(ledger, wanted) is not None:
+                return (("record", "An answer is on record: asking for this again is free."),)
+            if wanted.choose(iter(offers_of(ledger, wanted))) is not None:
+                told = "Somebody else has paid for an answer: to read it counts toward your limit alone."
+                return (("record", told),)
+        first: list[PrivacyLoss] = [PureLoss(quote.first)] if quote.first and adds else []
+        ledger.refuse_several(dataset, [(loss, True) for loss in (*first, quote.loss)])
+    except BudgetExceeded:
+        left = session.balance(dataset)
+        figures = f"epsilon {shown(left.remaining)}"
+        figures += f" and delta {shown(left.remaining_delta)}" if left.delta else ""
+        return (("left", f"This is more than what is left, {figures}: it would be refused."),)
+    except (AccessDenied, UnsupportedLoss):
+        return ()  # the release says why
+    return ()
