@@ -16,6 +16,7 @@ from sfumato.ledger import Budget
 from sfumato.ledger.budget import Accountant
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
+from sfumato.plan.expressions.tree import Column
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.spread import Spread
@@ -166,6 +167,9 @@ def _choices() -> tuple[ChoiceExample, ...]:
     def profile(session: Session) -> Purchase[Any]:
         return profile_purchase(session, session.tables["visits"], Fraction(2))
 
+    def groups(session: Session) -> Purchase[Any]:
+        return profile_purchase(session, session.tables["visits"], Fraction(2), (Column("city"),))
+
     return (
         ChoiceExample("choice: most common", rows(2, 3, 0), rows(2, 2, 0), row, common),
         ChoiceExample("choice: most common, a person", rows(4, 3, 2) + alice, rows(4, 3, 2), two, common),
@@ -186,6 +190,7 @@ def _choices() -> tuple[ChoiceExample, ...]:
             lambda session: crossing(session, counts, 2, 2).purchase,
         ),
         ChoiceExample("profile", rows(2, 2, 0) + alice, rows(2, 2, 0), two, profile, number=_heights),
+        ChoiceExample("profile: groups", rows(2, 2, 0) + alice, rows(2, 2, 0), two, groups, number=_heights),
     )
 
 

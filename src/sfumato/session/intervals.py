@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from sfumato.plan.questions.aggregates import Estimator
 from sfumato.plan.questions.declared import Declared
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.profile import Profile
+from sfumato.plan.questions.sensitivity import rows_in_group
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.tail import Tail
 
@@ -31,33 +33,75 @@ Known: TypeAlias = Profile | Declared
 _FITTED = "fitted"
 
 
-def left_out(quote: Quote, known: Known | Tail | None) -> LeftOut | None:
-    """What limits left out at most; None where nothing is known of it, or more than limits cut."""
+def left_out(quote: Quote, known: Known | Tail | None, groups: Profile | None = None) -> LeftOut | None:
+    """What limits left out at most; None where nothing is known of it, or more than limits cut.
+
+    All bounds hold at once: those of one profile, for all limits, fail together. Where there are two of them,
+    half of a risk is for the one of rows, a quarter for the units of groups and a quarter for their groups.
+
+    Args:
+        quote: What was asked.
+        known: What is known about rows of units.
+        groups: A profile of the groups of the question.
+    """
     measured = quote.measured
-    if known is None or measured.levels or any(each.per != "row" for each in measured.measurements):
+    nothing = known is None and groups is None
+    if nothing or measured.levels or any(each.per != "row" for each in measured.measurements):
         return None
     recipe = quote.recipe
     return LeftOut(
-        partial(known.most_cut, _surely(measured)),
-        partial(known.most_cut, measured.unit.max_groups),
+        partial(_rows_left_out, measured, known, groups),
+        partial(_groups_left_out, measured, known, groups),
         frozenset(
             f"a{place}"
             for place, aggregate in enumerate(recipe.aggregates)
             if isinstance(aggregate, Estimator) or aggregate.extra < 0
         ),
         {
-            f"a{place}": partial(known.most_cut, _surely(extra.measured))
+            f"a{place}": partial(_rows_left_out, extra.measured, known, groups)
             for place, slot in enumerate(recipe.aggregates)
-            if isinstance(slot, Slot)
+            if known is not None
+            and isinstance(slot, Slot)
             and slot.extra >= 0
             and isinstance(extra := recipe.extras[slot.extra], QuantileSet)
         },
     )
 
 
-def _surely(measured: Measured) -> int:
-    """So many rows of each unit count at least, or all of them if it has fewer."""
-    return measured.bounding.surely(measured.unit, keyed=bool(measured.keys))
+def _rows_left_out(
+    measured: Measured, known: Known | Tail | None, groups: Profile | None, risk: float
+) -> float:
+    """More rows than limits left out of all groups, but for a probability of `risk`.
+
+    Where a unit counts in k of its groups, with r rows in each at most, there are two bounds. Of n rows it
+    keeps min(n, r, k) at least (`Bounding.surely`). And a unit in no more than k groups loses at most
+    max(0, n − r): either a group of it has r rows that count, or all of them do. One in more keeps k rows, so
+    it loses at most n − k ≤ max(0, n − r) + r − k where r > k: all lose at most what a limit of r cuts, and
+    r − k for each unit in more than k groups. A condition takes rows and groups of a unit away, and no more
+    of either are counted then.
+    """
+    if known is None:
+        return math.inf
+    unit, keyed = measured.unit, bool(measured.keys)
+    surely = measured.bounding.surely(unit, keyed=keyed)
+    if groups is None:
+        return known.most_cut(surely, risk)
+    least, each = known.most_cut(surely, risk / 2), rows_in_group(unit)
+    if not measured.bounding.few_groups or not keyed or each <= unit.max_groups:
+        return least
+    beyond = (each - unit.max_groups) * groups.most_units(unit.max_groups, risk / 4)
+    return min(least, known.most_cut(each, risk / 2) + beyond)
+
+
+def _groups_left_out(
+    measured: Measured, known: Known | Tail | None, groups: Profile | None, risk: float
+) -> float:
+    """More groups of units than are cut; a unit is in no more groups than it has rows."""
+    limit = measured.unit.max_groups
+    if groups is None:
+        return math.inf if known is None else known.most_cut(limit, risk)
+    cut = groups.most_cut(limit, risk / 4)
+    return cut if known is None else min(cut, known.most_cut(limit, risk / 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,11 +112,13 @@ class Intervals:
         quote: What was asked.
         estimates: What was answered, with intervals for the noise, and those that cover all rows.
         known: What is known about rows of units; None: nothing.
+        groups: What is known about groups of units; None: nothing.
     """
 
     quote: Quote
     estimates: Estimates
     known: Known | None
+    groups: Profile | None = None
 
     def ends(self, kind: str) -> Callable[[str, Rational], Box]:
         """What gives both ends of a column at a confidence.
@@ -81,7 +127,8 @@ class Intervals:
             InvalidParameter: for another kind; or `fitted` where no profile shows enough of its tail.
         """
         if kind == _FITTED:
-            bounds = left_out(self.quote, self._tail())
+            tail = self._tail()
+            bounds = None if tail is None else left_out(self.quote, tail, self.groups)
             return self.estimates.covering if bounds is None else self.estimates.given(bounds).covering
         kinds = {"covering": self.estimates.covering, "noise": self.estimates.interval}
         if kind not in kinds:
@@ -102,7 +149,11 @@ class Intervals:
     @property
     def within(self) -> str:
         """For which tables intervals over all rows hold, to go on with a sentence."""
-        return "" if self.known is None else f" {self.known.within(self._owner)}"
+        if self.known is not None:
+            return f" {self.known.within(self._owner)}"
+        if self.groups is None or self.quote.measured.groups is not None:
+            return ""  # there are no more groups than are listed
+        return f" where no {self._owner} is in more than {self.groups.ceiling:,} groups"
 
     @property
     def _owner(self) -> str:

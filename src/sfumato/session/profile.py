@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, Memo, Right
 from sfumato.loss import GaussianLoss, PrivacyLoss, compose
+from sfumato.plan.expressions.facts import domain_of, facts_of
+from sfumato.plan.expressions.tree import Expression, to_wire
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
@@ -35,7 +39,17 @@ if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
     from sfumato.session.session import Session
 
-__all__ = ["SHARE", "Limits", "buy_profile", "known_profile", "limits_of", "profile_purchase"]
+__all__ = [
+    "SHARE",
+    "Limits",
+    "buy_profile",
+    "known_groups",
+    "known_profile",
+    "limits_of",
+    "profile_purchase",
+]
+
+Keys: TypeAlias = tuple[Expression, ...]
 
 SHARE = Fraction(1, 5)
 """The part of a price that goes into a profile, where a question buys one."""
@@ -75,7 +89,7 @@ class Limits:
         assert self.table is not None
         found = due.expect(profile_purchase(session, self.table, self.first))
         if found is not None:
-            profile = _profile(self.table, found.answer)
+            profile = _profile(self.table.unit.ceiling, found.answer)
             return _limited(session, self.plan, self.terms, self.table, profile)[0]
         return None if _chooses(self.plan, self.table) else self.plan
 
@@ -107,7 +121,7 @@ class Limits:
         """The same once the profile is bought."""
         assert self.table is not None
         bought = session.buy(profile_purchase(session, self.table, self.first))
-        profile = _profile(self.table, bought.answer)
+        profile = _profile(self.table.unit.ceiling, bought.answer)
         plan, chosen = _limited(session, self.plan, self.terms, self.table, profile)
         what = f"a profile of how many rows each {self.plan.rows.owner} has"
         kept = f"The profile of how many rows each {self.plan.rows.owner} has is kept for later questions."
@@ -209,7 +223,9 @@ def _table_of(session: Session, rows: Rows) -> PrivateTable | None:
     return None if name is None else session.tables[name]
 
 
-def known_profile(session: Session, table: PrivateTable, least: Fraction = Fraction(0)) -> Profile | None:
+def known_profile(
+    session: Session, table: PrivateTable, least: Fraction = Fraction(0), keys: Keys = ()
+) -> Profile | None:
     """A profile of a table that was bought before; free.
 
     Args:
@@ -218,11 +234,13 @@ def known_profile(session: Session, table: PrivateTable, least: Fraction = Fract
         least: What it must have cost. With one, the first such is taken: a better one that is bought later
             must not make old questions new ones. Without, the least noisy. Where none has cost so much, one
             that the steward gave to all serves nevertheless: its price is the steward's choice.
+        keys: Of which groups; none: of rows.
     """
     dataset = session.dataset_with(table).name
     if not session.ledger.is_open(dataset):
         return None  # who may no longer ask sees nothing of what was bought before
-    kept = session.ledger.recall(dataset, _question(session, table).fingerprint)
+    question, ceiling = _question(session, table, keys)
+    kept = session.ledger.recall(dataset, question.fingerprint)
     answers = [(receipt.number, Answer.from_bytes(payload)) for receipt, payload in kept]
     good = [answer for _, answer in answers if answer.epsilon >= least]
     if not good:
@@ -230,30 +248,55 @@ def known_profile(session: Session, table: PrivateTable, least: Fraction = Fract
         good, least = [answer for number, answer in answers if number in given], Fraction(0)
     if not good:
         return None
-    return _profile(table, good[-1] if least else max(good, key=lambda answer: answer.epsilon))
+    return _profile(ceiling, good[-1] if least else max(good, key=lambda answer: answer.epsilon))
 
 
-def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction) -> Known:
+def known_groups(session: Session, quote: Quote) -> Profile | None:
+    """The profile of the groups of a question, if one was bought and says how many are cut; free."""
+    measured = quote.measured
+    table = session.tables[measured.table]
+    if measured.unit.column is None or measured.source is not None or not measured.keys or measured.levels:
+        return None
+    units = any(measurement.kind == "units" for measurement in measured.measurements)
+    if not measured.bounding.few_groups and not units:
+        return None
+    found = known_profile(session, table, keys=tuple(key.expression for key in measured.keys))
+    if found is None or (found.ceiling < table.unit.ceiling and found.ceiling < (measured.groups or 0)):
+        return None  # no list of theirs is longer than the ladder that it would be held against
+    return found
+
+
+def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction, keys: Keys = ()) -> Known:
     """The profile that is declared; else one for this price, or one of no less that the ledger has."""
-    if table.profile:
+    if table.profile and not keys:
         return Declared.of(dict(table.profile))
-    return _profile(table, session.buy(profile_purchase(session, table, epsilon)).answer)
+    bought = session.buy(profile_purchase(session, table, epsilon, keys)).answer
+    return _profile(_question(session, table, keys)[1], bought)
 
 
-def _question(session: Session, table: PrivateTable) -> Measured:
-    """What a table's profile measures; worked out once for a session."""
-    if table.name not in session.profiled:
-        rows = rows_of(Scan(table.name), session.tables)
-        session.profiled[table.name] = profile_question(rows, table.unit.ceiling)
-    return session.profiled[table.name]
+def _question(session: Session, table: PrivateTable, keys: Keys = ()) -> tuple[Measured, int]:
+    """What a table's profile measures, and the end of its ladder; worked out once for a session.
+
+    In no more groups can a unit be than there are, where that is public, nor in more than it has rows.
+    """
+    by = tuple(sorted(set(keys), key=lambda key: json.dumps(to_wire(key), sort_keys=True)))
+    if (table.name, by) not in session.profiled:
+        rows, ceiling = rows_of(Scan(table.name), session.tables), table.unit.ceiling
+        lists = [domain_of(facts_of(key, rows.columns)) for key in by]
+        if by and None not in lists:
+            ceiling = max(1, min(ceiling, math.prod(len(values or ()) for values in lists)))
+        session.profiled[table.name, by] = (profile_question(rows, ceiling, by), ceiling)
+    return session.profiled[table.name, by]
 
 
-def _profile(table: PrivateTable, answer: Answer) -> Profile:
+def _profile(ceiling: int, answer: Answer) -> Profile:
     units, weighted = answer.noisy
-    return Profile.of(table.unit.ceiling, units, weighted, answer.noises)
+    return Profile.of(ceiling, units, weighted, answer.noises)
 
 
-def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -> Purchase[Answer]:
+def profile_purchase(
+    session: Session, table: PrivateTable, epsilon: Fraction, keys: Keys = ()
+) -> Purchase[Answer]:
     """A noisy profile; of several on record that cost as much the least noisy.
 
     Privacy:
@@ -262,7 +305,7 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
         what is made of their noisy answers is post-processing. Under accountants that add up ρ the noise is
         Gaussian, of the ρ of ε and a hundredth of the budget's δ: the parts of ρ add up (`GaussianLoss`).
     """
-    question = _question(session, table)
+    question, _ = _question(session, table, keys)
     dataset = session.dataset_with(table)
     law, delta = _noise_for(dataset.budget)
     whole = whole_price(law, epsilon, delta)
@@ -290,7 +333,7 @@ def profile_purchase(session: Session, table: PrivateTable, epsilon: Fraction) -
         fingerprint=question.fingerprint,
         memo=Memo(
             "profile",
-            f"how many rows units of {table.name} have",
+            f"how many {'groups' if keys else 'rows'} units of {table.name} have",
             epsilon,
             delta,
             law,

@@ -36,7 +36,7 @@ from sfumato.session.auto import (
 )
 from sfumato.session.noise import privatise, privatise_extra, select, select_in_rounds, select_on_levels
 from sfumato.session.payload import Answer
-from sfumato.session.profile import Limits, limits_of
+from sfumato.session.profile import Limits, known_groups, limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 from sfumato.session.spoken import in_words
@@ -339,6 +339,7 @@ class Query(NotAList):
             free=bought.free,
             bounds=(*filter(None, (self._session.remark,)), *_meanings(quote), *told),
             profile=limits.profile,
+            groups=None if terms.profile is False else known_groups(self._session, quote),
             counted=bought.counted,
             besides=counted,
             first=first,

@@ -36,6 +36,7 @@ from sfumato.session.shown import Shown
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.plan.questions.profile import Profile
     from sfumato.session.payload import Answer
 
 __all__ = ["Release"]
@@ -56,6 +57,7 @@ class Release(NotAList):
         bounds: The bounds that were bought for it, now or before, in words.
         profile: What is known about how many rows units have; None: nothing.
         first: What was paid before the answer, for things that are kept: what → epsilon.
+        groups: What is known about how many groups of the question units are in; None: nothing.
     """
 
     _not_a_list = 'The released rows are in a table: r.table["n"], r.to_pandas()["n"], len(r.table).'
@@ -69,12 +71,13 @@ class Release(NotAList):
         free: bool,
         bounds: tuple[str, ...] = (),
         profile: Known | None = None,
+        groups: Profile | None = None,
         counted: Mapping[str, Fraction] | None = None,
         besides: Mapping[str, Fraction] | None = None,
         first: Mapping[str, Fraction] | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
-        self.profile = profile
+        self.profile, self.groups = profile, groups
         self._own: Mapping[str, Fraction] = counted or {}
         self.first: Mapping[str, Fraction] = first or {}
         self.counted: Mapping[str, Fraction] = summed(self._own, besides or {})
@@ -106,12 +109,12 @@ class Release(NotAList):
             answer.noisy,
             outside,
             known,
-            left_out(self.quote, self.profile),
+            left_out(self.quote, self.profile, self.groups),
         )
 
     @property
     def _intervals(self) -> Intervals:
-        return Intervals(self.quote, self._estimates, self.profile)
+        return Intervals(self.quote, self._estimates, self.profile, self.groups)
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:

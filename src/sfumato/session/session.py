@@ -18,6 +18,7 @@ from sfumato.ledger.names import spelled
 from sfumato.numeric.exact import Rational, positive
 from sfumato.plan.builder import Selection
 from sfumato.plan.expressions.names import NotAList, nearest
+from sfumato.plan.questions.aggregates.count import count
 from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
@@ -34,6 +35,7 @@ from sfumato.sql.views import joined_view
 
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
+    from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.questions.nodes import Measured, Report
     from sfumato.session.intervals import Known
     from sfumato.validation import Validation
@@ -60,7 +62,8 @@ class Session(NotAList):
         prepared: The tables whose rows have ranks, so that a filter bounds them; by name the columns of the
             grouping that they were prepared for, if any.
         remark: What is said beside every answer: of a rehearsal, that it is one.
-        profiled: What the profile of a table measures, by the table's name, once it was asked for.
+        profiled: What the profile of a table measures and the end of its ladder, by the table's name and the
+            keys of groups, once it was asked for.
     """
 
     _not_a_list = 'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits").'
@@ -117,7 +120,7 @@ class Session(NotAList):
     def _begin(self, attached: Attached, budget: Budget | None) -> None:
         """Find or open the budget of each dataset."""
         self._attached = attached
-        self.profiled: dict[str, Measured] = {}
+        self.profiled: dict[tuple[str, tuple[Expression, ...]], tuple[Measured, int]] = {}
         self.remark = ""
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
@@ -240,10 +243,18 @@ class Session(NotAList):
         """The most common value of a column, or the first few; see `choices.most_common`."""
         return most_common(self, column, epsilon, table=table, among=among, count=count)
 
-    def profile(self, table: str, epsilon: Rational) -> Known:
+    def profile(
+        self, table: str, epsilon: Rational, *, by: str | Col | Sequence[str | Col] | None = None
+    ) -> Known:
         """How many rows units have, on a ladder: bought for this price, or free where the ledger has it.
 
         Where the table's is declared, that one, free.
+
+        Args:
+            table: Of which table.
+            epsilon: For which price.
+            by: Columns or expressions: then it is in how many of their groups units are, a profile of its
+                own. Questions with just these keys have narrower intervals where groups of units are cut.
 
         It is kept for all questions about the table: their intervals then cover what limits cut, and
         `max_rows="auto"` chooses limits by it.
@@ -255,7 +266,12 @@ class Session(NotAList):
                 "can have several rows.",
                 "Name one that has a unit column.",
             )
-        return buy_profile(self, found, positive(epsilon, "epsilon"))
+        keys: tuple[Expression, ...] = ()
+        if by is not None:
+            listed = [by] if isinstance(by, str | Col) else list(by)
+            grouped = self.table(found.name).group_by(*listed).agg(n=count())
+            keys = tuple(key.expression for key in grouped.report.child.keys)
+        return buy_profile(self, found, positive(epsilon, "epsilon"), keys)
 
     def first_above(
         self, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational

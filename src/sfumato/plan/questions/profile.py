@@ -70,17 +70,22 @@ def profiled(source: Source) -> str | None:
             return None
 
 
-def profile_question(table: Readable, ceiling: int) -> Measured:
+def profile_question(table: Readable, ceiling: int, keys: Sequence[Expression] = ()) -> Measured:
     """The question how many units and rows are in each cell of the ladder, over the whole table.
 
-    Units with more rows than the ceiling are counted as having that many.
+    Units with more rows than the ceiling are counted as having that many. With keys it is their groups that
+    are counted in place of their rows: one line for each unit and group, then one for each unit.
 
     Privacy:
         There is one line for each unit (`PerUnit`), in one cell of public number. It adds 1 to the units of
         that cell, and n·⌊2**30/u⌋ ≤ 2**30 to its rows, where n is the number of its rows up to the upper end
-        u. So each measurement moves by at most 1, or 2**30, in one cell; under exchange in two.
+        u. So each measurement moves by at most 1, or 2**30, in one cell; under exchange in two. The lines of
+        a unit's groups follow from its own rows alone, and so does their number: the same holds for groups.
     """
     rows, rungs = as_rows(table), ladder(ceiling)
+    counted = rows.source
+    if keys:
+        counted = PerUnit(counted, None, tuple((f"key {i}", key) for i, key in enumerate(keys)), ())
     number = Column(_ROWS)
     cells: list[Expression] = []
     parts: list[Expression] = []
@@ -100,7 +105,7 @@ def profile_question(table: Readable, ceiling: int) -> Measured:
         keys=(Key(cell, tuple(range(len(rungs)))),),
         combinations=tuple((place,) for place in range(len(rungs))),
         measurements=(Measurement("rows"), Measurement("sum", part, 0, WEIGHT)),
-        source=PerUnit(rows.source, None, (), ((_ROWS, AggregateCall("count")),)),
+        source=PerUnit(counted, None, (), ((_ROWS, AggregateCall("count")),)),
     )
 
 
@@ -165,6 +170,18 @@ class Profile:
         share = np.maximum(0.0, 1 - limit / np.asarray(self.rungs))
         wide = _width(self.rungs, self.noise[1], risk) * (1 - limit / self.ceiling)
         return max(0.0, float(share @ self.rows) + wide)
+
+    def most_units(self, limit: int, risk: float) -> float:
+        """More units than have more than so many rows, for all limits at once, but for a risk of `risk`.
+
+        Those are in cells whose upper end is above the limit: a partial sum from the top, of whose noise none
+        exceeds w but with at most twice the probability that the whole sum does (Lévy), as in `most_cut`.
+        """
+        above = np.asarray(self.rungs) > limit
+        if not above.any():
+            return 0.0
+        wide = _width((1,) * len(self.rungs), self.noise[0], risk)
+        return max(0.0, float(self.units[above].sum()) + wide)
 
     def best_limit(self, goals: Sequence[Goal], groups: int = 1) -> int:
         """The rung with the least expected error in a group, of the noise and of the rows that are cut.

@@ -21,6 +21,7 @@ ENOUGH = 5
 _APART = 2  # rungs: from 10 to 50 rows, say
 _COVERED = 0.75  # of a risk: for the bound that assumes nothing, which is taken where it is lower
 _EVENTS = 5  # that share the rest
+_LIMITS = 4  # that one answer may ask about: on rows in all or in a group, on groups, on rows of quantiles
 _CELLS = 2**13  # of the grid on which a sum of many independent numbers is looked at
 _SLOPES = 50
 
@@ -81,7 +82,8 @@ class Tail:
         below it; N(r), a binomial number of N(q), does not make the power a look steeper than it is (Clopper
         and Pearson); the sum of N(r) numbers of that power is not above its quantile; and rows in cells up to
         r are not above theirs. Which rung r is follows from the noise of rows in the cells above it, which
-        none of the others has, and from the data: where chance in the data decides, all rungs share.
+        none of the others has, and from the data: where chance in the data decides, all rungs share. The last
+        two events are about one limit, and up to four limits share them, so that their bounds hold at once.
         """
         profile = self.profile
         if limit >= profile.ceiling:
@@ -98,8 +100,8 @@ class Tail:
         power = _power(many, between, shared) / math.log(above / below)
         start = max(above, limit)
         rarer = (above / np.arange(start, profile.ceiling)) ** power
-        tail = _most_of_sum(many, rarer, shared)
-        return min(sure, tail + max(0, above - limit) * many + self._up_to(limit, part))
+        tail = _most_of_sum(many, rarer, shared / _LIMITS)
+        return min(sure, tail + max(0, above - limit) * many + self._up_to(limit, part / _LIMITS))
 
     def _up_to(self, limit: int, risk: float) -> float:
         """What units lose that have no more than r rows."""
