@@ -1,4 +1,4 @@
-"""Arrow arrays made without `pyarrow.array` are those that it makes."""
+"""Arrow arrays made without `pyarrow.array` are those that it makes; columns come back as they are."""
 
 import datetime
 import random
@@ -7,7 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.session.arrays import from_list, from_numbers, kind_of
+from sfumato.mechanisms._grid import bounded_input, bounded_inputs
+from sfumato.session.arrays import from_list, from_numbers, kind_of, to_list
+from sfumato.session.reading import _ascending
 
 VALUES = [
     "a", "", "ü€\0", 0, 7, -(2**63), 2**63 - 1, True, False, 1.5, -0.0, float("inf"), None,
@@ -51,3 +53,54 @@ def test_numbers(dtype, size):
             made.validate(full=True)
             assert (made.type, made.null_count) == (usual.type, usual.null_count)
             assert repr(made.to_pylist()) == repr(usual.to_pylist())
+
+
+def chunked(values, kind):
+    """In several chunks, of which some begin within a buffer."""
+    whole = pa.array(values, kind)
+    parts = [whole.slice(0, len(whole) // 3), whole.slice(len(whole) // 3), pa.array([], kind)]
+    return pa.chunked_array(parts, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int64(), [0, 7, -(2**63), 2**63 - 1]),
+        (pa.int32(), [0, 7, -(2**31)]),
+        (pa.bool_(), [True, False, True, True]),
+        (pa.float64(), [1.5, -0.0, float("inf")]),
+        (pa.string(), ["a", "", "ü€\0", "b"]),
+        (pa.date32(), [datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]),
+        (pa.timestamp("us"), [datetime.datetime(2020, 1, 1)]),
+        (pa.decimal128(38, 0), [0, -1, 2**63, -(2**63) - 1, 2**64 - 1, 10**38 - 1, 1 - 10**38]),
+        (pa.decimal128(38, 0), [0, -1, 2**63 - 1, -(2**63)]),
+        (pa.decimal128(38, 2), [0, -1]),
+    ],
+)
+def test_columns_come_back_as_they_are(kind, values):
+    for given in ([], values, values * 9, [None, *values, None]):
+        column = chunked(given, kind)
+        found, usual = to_list(column), column.to_pylist()
+        assert found == usual
+        exact = pa.types.is_decimal128(kind)
+        assert exact or [*map(type, found)] == [*map(type, usual)]
+
+
+def test_found_groups_are_sorted_with_what_is_missing_last():
+    draw = random.Random(4)
+    for _ in range(100):
+        size = draw.randint(0, 12)
+        some = [("a", "B", "É", None), (3, -1, 10), (None, False, True), (datetime.date.min, None)]
+        drawn = draw.sample(some, draw.randint(1, 3))
+        keys = [[draw.choice(values) for _ in range(size)] for values in drawn]
+        usual = sorted(
+            range(size),
+            key=lambda row: [(key[row] is None, "" if key[row] is None else key[row]) for key in keys],
+        )
+        assert _ascending(keys) == usual
+
+
+def test_whole_numbers_of_any_size_are_held_one_by_one():
+    values = [0, -1, 2**61, 2**61 + 1, -(2**61) - 1, 10**40, -(10**40), 2**63]
+    assert bounded_inputs(values).tolist() == [*map(bounded_input, values)]
+    assert bounded_inputs([]).dtype == np.int64

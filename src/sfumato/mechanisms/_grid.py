@@ -26,6 +26,7 @@ __all__ = [
     "bounded",
     "bounded_add",
     "bounded_input",
+    "bounded_inputs",
     "bounded_sum",
     "check_reach",
     "noisy",
@@ -335,6 +336,14 @@ def bounded_add(value: int, noise: int) -> int:
 def bounded_input(value: int) -> int:
     """An integer of any size held within ±2**61."""
     return max(-INPUT_LIMIT, min(INPUT_LIMIT, value))
+
+
+def bounded_inputs(values: Sequence[int]) -> NDArray[np.int64]:
+    """Integers of any size held within ±2**61, in one array; no value takes another way than the rest."""
+    held: NDArray[np.int64] = np.clip(np.array(values, dtype=object), -INPUT_LIMIT, INPUT_LIMIT).astype(
+        np.int64
+    )
+    return held
 
 
 def bounded(total: int) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import random
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._density import Dense, discrete_laplace_log
-from sfumato.mechanisms._grid import bounded, bounded_input, bounded_sum, check_reach
+from sfumato.mechanisms._grid import bounded, bounded_input, bounded_inputs, bounded_sum, check_reach
 from sfumato.mechanisms._numbers import integer_of, integers_of
 from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
@@ -110,7 +110,7 @@ class Geometric(Dense, Mechanism):
 
     def release_whole(self, values: Sequence[int]) -> NDArray[np.int64]:
         """Integers of any size with noise, in one array; they are clamped to ±2**61 first."""
-        return self.release(np.array([bounded_input(value) for value in values], np.int64))
+        return self.release(bounded_inputs(values))
 
 
 def discrete_laplace_width(scale: Fraction, confidence: Rational, size: int) -> int:

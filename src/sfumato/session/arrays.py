@@ -1,6 +1,7 @@
-"""Arrow arrays made without `pyarrow.array`, which imports pandas, if installed, to see what it was given.
+"""Arrow arrays to and from plain values, a column at a time.
 
-The import takes longer than the whole release of a small answer.
+They are made without `pyarrow.array`, which imports pandas, if installed, to see what it was given: the
+import takes longer than the whole release of a small answer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.lib import StringBuilder
 
-__all__ = ["from_list", "from_numbers", "kind_of"]
+__all__ = ["from_list", "from_numbers", "kind_of", "to_list"]
 
 _KINDS = {
     str: pa.string(),
@@ -34,20 +35,56 @@ def kind_of(value: Any) -> pa.DataType:
 
 def from_list(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Plain Python values as an array of this type; None is null."""
-    types = {type(value) for value in values} - {type(None)}
+    types = {*map(type, values)} - {type(None)}
     if not all(_KINDS.get(plain) == kind for plain in types):
         return pa.array(values, kind)
     if pa.types.is_string(kind):
         builder = StringBuilder()
         builder.append_values(values)
         return builder.finish()
-    missing = np.array([value is None for value in values], dtype=bool)
+    missing = np.zeros(len(values), dtype=bool)
+    if None in values:
+        missing[:] = [value is None for value in values]
     if pa.types.is_date32(kind):
         days = [(value or _DAY_0).toordinal() - _DAY_0.toordinal() for value in values]
         return _from_buffer(kind, np.array(days, dtype=np.int32), missing)
     if kind in _KINDS.values():
-        return from_numbers(np.array([value or 0 for value in values], kind.to_pandas_dtype()), missing)
+        filled = [value or 0 for value in values] if missing.any() else values
+        return from_numbers(np.array(filled, kind.to_pandas_dtype()), missing)
     return pa.array(values, kind)
+
+
+def to_list(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column as `to_pylist` gives them, without a scalar of Arrow's own for each."""
+    kind = column.type
+    if pa.types.is_string(kind) or (not column.null_count and _is_plain(kind)):
+        values: list[Any] = column.to_numpy().tolist()
+        return values
+    if not column.null_count and pa.types.is_decimal128(kind) and kind.scale == 0:
+        return [value for chunk in column.chunks for value in _from_words(chunk)]
+    listed: list[Any] = column.to_pylist()
+    return listed
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_date32(kind)
+    )
+
+
+def _from_words(chunk: pa.Array) -> list[int]:
+    """Whole numbers of 128 bits, which are two words each: the low one, and the high one with the sign."""
+    words = np.frombuffer(chunk.buffers()[1], np.int64).reshape(-1, 2)
+    low, high = words[chunk.offset : chunk.offset + len(chunk)].T
+    if (high == low >> 63).all():
+        short: list[int] = low.tolist()
+        return short
+    return [
+        (top << 64) + bottom for top, bottom in zip(high.tolist(), low.view(np.uint64).tolist(), strict=True)
+    ]
 
 
 def from_numbers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def select_in_rounds(read: Callable[[Spread], Reading], selection: AdaptiveSelec
     reading = read(Spread(selection.steps))
     assert reading.weights is not None
     found, noisy = selection.first_round(reading.weights)
-    without = tuple(reading.groups[place] for place in np.flatnonzero(found).tolist())
+    without = tuple(compress(reading.groups, found.tolist()))
     again = read(Spread(selection.steps, without))
     assert again.weights is not None
     after = dict(zip(again.groups, again.weights, strict=True))
@@ -80,10 +81,10 @@ def select_in_rounds(read: Callable[[Spread], Reading], selection: AdaptiveSelec
 
 def _survivors(reading: Reading, kept: NDArray[np.bool_]) -> Reading:
     """The groups that are kept, with their exact integers."""
-    places = np.flatnonzero(kept).tolist()
+    chosen = kept.tolist()
     return Reading(
-        tuple(reading.groups[place] for place in places),
-        tuple([column[place] for place in places] for column in reading.columns),
+        tuple(compress(reading.groups, chosen)),
+        tuple([*compress(column, chosen)] for column in reading.columns),
     )
 
 

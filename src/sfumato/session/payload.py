@@ -22,6 +22,7 @@ __all__ = ["Answer"]
 
 # What could be answered before a format came is written in the one before it.
 _GAUSSIAN, _FORMAT, _PLAIN = 3, 2, 1
+_PLAIN_KEYS = {str, int, bool, type(None)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +76,7 @@ class Answer:
         more: dict[str, Any] = {}
         if self.groups is not None or self.extras:
             more = {
-                "groups": None if self.groups is None else [list(map(_key, row)) for row in self.groups],
+                "groups": None if self.groups is None else _written_keys(self.groups),
                 "units": None if self.units is None else self.units.tolist(),
                 "selection": None if self.selection is None else list(map(str, self.selection)),
                 "extras": [
@@ -116,7 +117,7 @@ class Answer:
                 Fraction(stored["epsilon"]),
                 Fraction(stored["delta"]),
                 stored["mechanism"],
-                None if groups is None else tuple(tuple(map(_unkey, row)) for row in groups),
+                None if groups is None else _read_keys(groups),
                 None if units is None else np.array(units, dtype=np.int64),
                 tuple(
                     (Fraction(price), tuple(_untable(array) for array in arrays))
@@ -153,6 +154,19 @@ def _table(array: NDArray[Any]) -> dict[str, Any]:
 
 def _untable(stored: dict[str, Any]) -> NDArray[Any]:
     return _read(stored).reshape(stored["shape"])
+
+
+def _written_keys(groups: Sequence[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
+    """The keys of groups as plain data; tuples are written as lists are."""
+    if {type(value) for row in groups for value in row} <= _PLAIN_KEYS:
+        return groups
+    return [list(map(_key, row)) for row in groups]
+
+
+def _read_keys(stored: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    if dict in {type(value) for row in stored for value in row}:
+        return tuple(tuple(map(_unkey, row)) for row in stored)
+    return tuple(map(tuple, stored))
 
 
 def _key(value: Any) -> Any:

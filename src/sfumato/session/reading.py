@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.plan.questions.others import Line, places_in, shelf_of
+from sfumato.session.arrays import to_list
 from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
 from sfumato.sql.write.rows import UNIT
 
@@ -79,19 +80,19 @@ def align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
     if measured.levels:
         return _levels(answer, measured)
     groups = len(measured.combinations)
-    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
     rows = _rows(answer, measured)
     aligned = tuple([0] * groups for _ in columns)
     for source, target in zip(columns, aligned, strict=True):
         for row, value in zip(rows, source, strict=True):
-            if row is not None and value is not None:
-                target[row] += int(value)
+            if row is not None:
+                target[row] += value
     return aligned
 
 
 def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
     """The same on several levels: each finest group is added to one group of every level."""
-    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
     place = {combination: row for row, combination in enumerate(measured.combinations)}
     aligned = tuple([0] * len(measured.combinations) for _ in columns)
     for source, key in enumerate(_keys(answer, measured)):
@@ -99,7 +100,7 @@ def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
             row = place.get(tuple(value if i in level else None for i, value in enumerate(key)))
             if row is not None:
                 for target, column in zip(aligned, columns, strict=True):
-                    target[row] += int(column[source] or 0)
+                    target[row] += column[source]
     return aligned
 
 
@@ -122,38 +123,58 @@ def _rows(answer: pa.Table, measured: Measured) -> list[int | None]:
     """Which of the public groups each row of an answer is about."""
     if not measured.keys:
         return [0] * answer.num_rows
+    place: dict[Any, int]
+    if len(measured.keys) == 1:
+        place = {value: row for row, (value,) in enumerate(measured.combinations)}
+        return [*map(place.get, to_list(answer.column("k0")))]
     place = {combination: row for row, combination in enumerate(measured.combinations)}
-    return [place.get(key) for key in _keys(answer, measured)]
+    return [*map(place.get, _keys(answer, measured))]
 
 
 def _keys(answer: pa.Table, measured: Measured) -> list[tuple[Any, ...]]:
-    keys: list[list[Any]] = [answer.column(f"k{i}").to_pylist() for i in range(len(measured.keys))]
+    keys = [to_list(answer.column(f"k{i}")) for i in range(len(measured.keys))]
     return list(zip(*keys, strict=True))
+
+
+def _integers(answer: pa.Table, name: str) -> list[int]:
+    """A column of whole numbers; what is missing is 0."""
+    column = answer.column(name)
+    values = to_list(column)
+    plain = not column.null_count and {*map(type, values)} <= {int}
+    return values if plain else [int(value or 0) for value in values]
 
 
 def _found(answer: pa.Table, measured: Measured) -> Reading:
     """Groups that were found in the data, sorted: nothing of the order in which they came is left."""
-    keys = _keys(answer, measured)
-    order = sorted(
-        range(len(keys)), key=lambda row: [(value is None, _sortable(value)) for value in keys[row]]
-    )
-    units = answer.column(UNITS).to_pylist()
-    weights = answer.column(WEIGHTS).to_pylist() if WEIGHTS in answer.column_names else None
-    columns = [answer.column(f"m{j}").to_pylist() for j in range(len(measured.measurements))]
+    keys = [to_list(answer.column(f"k{i}")) for i in range(len(measured.keys))]
+    order = _ascending(keys)
+    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
+    ordered = [map(column.__getitem__, order) for column in keys]
     return Reading(
-        tuple(keys[row] for row in order),
-        tuple([int(column[row] or 0) for row in order] for column in columns),
-        units=[int(units[row]) for row in order],
-        weights=None if weights is None else [int(weights[row]) for row in order],
+        tuple(zip(*ordered, strict=True)),
+        tuple([*map(column.__getitem__, order)] for column in columns),
+        units=[*map(_integers(answer, UNITS).__getitem__, order)],
+        weights=[*map(_integers(answer, WEIGHTS).__getitem__, order)]
+        if WEIGHTS in answer.column_names
+        else None,
     )
 
 
-def _sortable(value: Any) -> Any:
-    return "" if value is None else value
+def _ascending(keys: Sequence[Sequence[Any]]) -> list[int]:
+    """The rows by their first key, then their second, …; what is missing comes last."""
+    order = list(range(len(keys[0])))
+    for column in reversed(keys):  # the last key first: equal values stay as they were
+        if None in column:
+            missing = [value is None for value in column]
+            present = [row for row in order if not missing[row]]
+            order = sorted(present, key=column.__getitem__) + [row for row in order if missing[row]]
+        else:
+            order.sort(key=column.__getitem__)
+    return order
 
 
 def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
-    weights = [int(value or 0) for value in answer.column("m0").to_pylist()]
+    weights = _integers(answer, "m0")
     wide = np.int64 if sum(weights) < _LIMIT else object
     width = measured.measurements[0].upper + 1
     counts = np.zeros((len(measured.combinations), width), dtype=wide)

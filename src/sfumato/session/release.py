@@ -206,8 +206,7 @@ class Release(NotAList):
             kind = pa.string()
             if known is not None:
                 kind = kind_of(known.values[0]) if known.values else self._kind(known)
-            plain = [None if absent else value for value, absent in zip(values.data, missing, strict=True)]
-            return from_list(plain, kind)
+            return from_list(values.tolist(), kind)
         return from_numbers(values.data, missing)
 
     def _kind(self, key: Key) -> pa.DataType:

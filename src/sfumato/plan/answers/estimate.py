@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,8 @@ __all__ = ["Estimates", "Values", "estimate"]
 
 Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
 """One column of an answer, masked where it is NULL."""
+
+_NOTHING = np.array(None, dtype=object)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,9 +293,10 @@ def _results(
     """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
     results: dict[str, Values] = {}
     for i, at in enumerate(recipe.key_order):
-        values = np.empty(len(order), dtype=object)
-        values[:] = [recipe.measured.combinations[row][at] for row in order]
-        results[f"k{i}"] = np.ma.MaskedArray(values, mask=[value is None for value in values])
+        values = np.empty(len(recipe.measured.combinations), dtype=object)
+        values[:] = [*map(itemgetter(at), recipe.measured.combinations)]
+        values = values[order]
+        results[f"k{i}"] = np.ma.MaskedArray(values, mask=np.equal(values, _NOTHING))
     for i, estimator in enumerate(recipe.aggregates):
         if isinstance(estimator, Slot):
             results[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
@@ -322,6 +326,8 @@ def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArr
 def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
     """The place of each value: in the declared list, or by itself; NULL is last."""
     if listed is None:
+        if not np.ma.getmaskarray(values).any() and bool(np.all(values.data[:-1] < values.data[1:])):
+            return np.arange(len(values), dtype=np.float64)  # as the only key of found groups is
         return _code(values, OrderItem(Column("")))
     places = {value: place for place, value in enumerate(dict.fromkeys(listed))}
     return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
@@ -364,10 +370,10 @@ def _facts(name: str, recipe: Recipe) -> Facts:
     if name.startswith("a"):
         return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
     at = recipe.key_order[int(name[1:])]
-    values = recipe.measured.keys[at].values
+    values: Iterable[Any] | None = recipe.measured.keys[at].values
     if values is None:  # found in the data: their kind is that of the first that is not NULL
-        values = tuple(row[at] for row in recipe.measured.combinations if row[at] is not None)
-    return Facts(literal(values[0]).kind if values else None)
+        values = (row[at] for row in recipe.measured.combinations if row[at] is not None)
+    return Facts(literal(next(iter(values), None)).kind)
 
 
 def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:

@@ -6,7 +6,6 @@ another order of keys or aggregates) share a fingerprint.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from sfumato.plan.prices.touched import Touched, touched_of
 from sfumato.plan.prices.ways import best_ways
 from sfumato.plan.questions.aggregates import Estimator, Part, statistic, ways_of
 from sfumato.plan.questions.bounding.reweight import Reweight
+from sfumato.plan.questions.combining import all_in_order, in_order
 from sfumato.plan.questions.group_bounds import per_group
 from sfumato.plan.questions.levels import stages_of, told_apart
 from sfumato.plan.questions.needs import fitting
@@ -314,20 +314,10 @@ def _sorted_rows(
     node: Aggregate, order: Sequence[int]
 ) -> tuple[tuple[tuple[Any, ...], ...], tuple[int, ...]]:
     """The combinations in canonical order, and where each row of the report is among them."""
-    if node.combinations is None:
-        lists = [key.values or () for key in node.keys]
-        count = math.prod(map(len, lists))
-        rows: Iterable[tuple[Any, ...]] = itertools.product(*lists)
-    else:
-        count, rows = len(node.combinations), node.combinations
-    _check_count(count, "Group by fewer keys, or list the combinations that matter.")
-    listed = [tuple(row[index] for index in order) for row in rows]
-    if any(value != value for row in listed for value in row):
-        raise QueryRefused("NaN cannot be a key.", "Leave it out of the list.")
-    # A group that is listed twice is measured once: two draws of its noise would cost twice.
-    try:
-        ranked = sorted(set(listed))
-    except TypeError:  # values of several types in one column
-        ranked = sorted(set(listed), key=lambda row: [(type(value).__name__, str(value)) for value in row])
-    places = {row: place for place, row in enumerate(ranked)}
-    return tuple(ranked), tuple(places[row] for row in listed)
+    fix = "Group by fewer keys, or list the combinations that matter."
+    if node.combinations is not None:
+        _check_count(len(node.combinations), fix)
+        return in_order([tuple(row[index] for index in order) for row in node.combinations])
+    lists = [key.values or () for key in node.keys]
+    _check_count(math.prod(map(len, lists)), fix)
+    return all_in_order(lists, order)

@@ -237,7 +237,7 @@ class Measured:
         if self.levels:
             more["levels"] = [list(level) for level in self.levels]
         if self.together is not None:
-            more["together"] = [[_shown(value) for value in row] for row in self.together]
+            more["together"] = _rows_shown(self.together)
         if self.is_open:
             more["open"] = [key.values is None for key in self.keys]
             listed = {i: key.values for i, key in enumerate(self.keys) if key.values is not None}
@@ -249,7 +249,7 @@ class Measured:
             "unit": [list(item) for item in self.unit.to_dict().items()],
             "predicate": None if self.predicate is None else to_wire(self.predicate),
             "keys": [to_wire(key.expression) for key in self.keys],
-            "combinations": [[_shown(value) for value in row] for row in self.combinations],
+            "combinations": _rows_shown(self.combinations),
             "measurements": [measurement.to_wire() for measurement in self.measurements],
         }
 
@@ -258,6 +258,15 @@ class Measured:
         """A digest of the question: equal exactly for the same question about the same declared data."""
         text = json.dumps(self.to_wire(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+_PLAIN = {bool, int, str}  # what JSON writes as it is
+
+
+def _rows_shown(rows: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
+    if {type(value) for row in rows for value in row} <= _PLAIN:
+        return [*map(list, rows)]
+    return [[_shown(value) for value in row] for row in rows]
 
 
 def _shown(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlglot import exp
@@ -25,12 +26,11 @@ def among(
     if combinations is None:
         parts = [_one_of(column, key.values or ()) for column, key in zip(columns, keys, strict=True)]
         return exp.and_(*parts, copy=False)
-    listed = [tuple(dict.fromkeys(row[i] for row in combinations)) for i in range(len(keys))]
-    if any(value is None for values in listed for value in values):  # NULL equals nothing, listed or not
+    listed = [tuple(dict.fromkeys(map(itemgetter(i), combinations))) for i in range(len(keys))]
+    if any(None in values for values in listed):  # NULL equals nothing, listed or not
         parts = [_one_of_or_null(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
-    every = math.prod(map(len, listed)) == len(set(combinations))
-    if every or len(keys) == 1:
+    if len(keys) == 1 or math.prod(map(len, listed)) == len(set(combinations)):
         parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
     return _listed(columns, combinations)
@@ -90,8 +90,9 @@ def _whole(column: Typed) -> exp.Expr:
 
 def _is_range(column: Typed, values: tuple[Any, ...]) -> bool:
     """Whether a value of the column's type between the least and greatest is always one of these."""
-    if column.kind == "date" and all(isinstance(value, datetime.date) for value in values):
+    types = {*map(type, values)}
+    if column.kind == "date" and types == {datetime.date}:
         return bool((max(values) - min(values)).days + 1 == len(values))
-    if column.kind == "integer" and all(isinstance(value, int) for value in values):
+    if column.kind == "integer" and types == {int}:
         return bool(max(values) - min(values) + 1 == len(values))
     return False
