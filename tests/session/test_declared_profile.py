@@ -84,7 +84,7 @@ def test_intervals_that_rest_on_it_hold_and_say_so(kind):
     assert said == "Intervals over all rows hold where the rows of each u are no more than declared."
     assert release.to_pandas(errors=True, kind=kind).attrs["assumes"] == said
     text = " ".join(str(release).split())
-    assert "so does each bound over all rows where the rows of each u are no more than declared" in text
+    assert "over all rows holds as often where the rows of each u are no more than declared" in text
     assert "is declared: no profile is bought" in text
     assert release.interval(kind="noise").schema.metadata is None
 
