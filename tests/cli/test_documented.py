@@ -42,6 +42,19 @@ def test_every_command_and_option_is_described(path, command):
     assert command.help
 
 
+def test_no_line_of_any_help_page_breaks_off(cli):
+    paths = [(), ("local",), ("attack",), ("ledger",), *(path for path, _ in ALL)]
+    pages = {path: cli(*path, "--help").out for path in paths}
+    for path, page in pages.items():
+        usage, *lines = page.split("\n")
+        assert max(map(len, (usage, *lines))) <= 80, path
+        assert not [line for line in lines if line.endswith(("...", "…"))], path
+        assert "...}" not in usage, path
+    for path, command in ALL:  # what stands beside its name in the list is its whole first line
+        listed = " ".join(pages[path[:-1]].split())
+        assert " ".join(command.help.partition("\n")[0].split()) in listed, path
+
+
 def test_no_option_is_described_that_does_not_exist():
     parameters = [parameter for _, command in ALL for parameter in command.params]
     known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}

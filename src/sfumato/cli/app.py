@@ -112,6 +112,10 @@ app.command("card")(dossier.card)
 ledger.app.command("allot")(allot.allot)
 ledger.app.command("take-back")(allot.take_back)
 app.add_typer(ledger.app, name="ledger")
+for _listed in (app, local.app, attack.app, ledger.app):
+    for _command in _listed.registered_commands:
+        # Said so, a line that does not fit beside the name goes on below; otherwise it is cut.
+        _command.short_help = (getattr(_command.callback, "__doc__", None) or "").partition("\n")[0]
 
 
 def _version(asked: bool) -> None:

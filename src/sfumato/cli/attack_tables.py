@@ -195,7 +195,7 @@ def _unnamed(outcome: Outcome) -> Outcome:
 
 @reported
 def intersection(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Two tables or more.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Two tables or more.")],
     quasi: QuasiOption,
     sensitive: SensitiveOption,
     person: Annotated[

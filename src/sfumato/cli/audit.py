@@ -25,9 +25,7 @@ _PROCESSES = 2
 def audit(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...", help="What to audit: laplace, client, query, …; all if left out."
-        ),
+        typer.Argument(metavar="NAME", help="What to audit: laplace, client, query, …; all if left out."),
     ] = None,
     samples: Annotated[
         int | None,

@@ -22,7 +22,7 @@ __all__ = ["lab"]
 @reported
 def lab(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[SCENE]…", help="Which scenes; without one, a list of all.")
+        list[str] | None, typer.Argument(metavar="SCENE", help="Which scenes; without one, a list of all.")
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--folder", metavar="FOLDER", help="Where to put pictures and notebooks.")

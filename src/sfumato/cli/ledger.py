@@ -291,7 +291,7 @@ def revoke(
 def give(
     dataset: DatasetNeeded,
     receipts: Annotated[
-        list[int], typer.Argument(metavar="RECEIPT...", help="The numbers of the debits that paid for them.")
+        list[int], typer.Argument(metavar="RECEIPT", help="The numbers of the debits that paid for them.")
     ],
     reason: ReasonOption,
     *,

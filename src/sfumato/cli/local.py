@@ -136,7 +136,7 @@ def encode(
 @reported
 def aggregate(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of reports, or sums kept by --save.")
+        list[Path], typer.Argument(metavar="FILE", help="Files of reports, or sums kept by --save.")
     ],
     confidence: Annotated[float, typer.Option("--confidence", help="That of the intervals.")] = 0.95,
     top: Annotated[

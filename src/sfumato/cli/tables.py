@@ -35,7 +35,7 @@ _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that
 @reported
 def init(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, globs, folders, or file.duckdb::table.")
+        list[str], typer.Argument(metavar="FILE", help="Files, globs, folders, or file.duckdb::table.")
     ],
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="COLUMN", help='Whose privacy is protected, or "row".')

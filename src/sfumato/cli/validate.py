@@ -21,7 +21,7 @@ __all__ = ["validate"]
 def validate(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TABLE...", help="Which tables; all of the catalog unless given."),
+        typer.Argument(metavar="TABLE", help="Which tables; all of the catalog unless given."),
     ] = None,
     config: ConfigOption = None,
     json_: JsonOption = False,
