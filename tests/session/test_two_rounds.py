@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.engines.prepare import prepare
 from sfumato.errors import AccessDenied
 from sfumato.mechanisms import adaptive_selection
 from sfumato.plan.prices import bundle
@@ -119,12 +120,12 @@ def _degree_of_the_group(pairs, parts, spread):
     return made
 
 
-_spread = choice._spread
+_spread = choice.weighed
 
 
 @pytest.mark.parametrize("bug", [_degree_of_one, _degree_of_the_group])
 def test_weights_that_are_not_a_units_own_are_noticed(bug, monkeypatch):
-    monkeypatch.setattr(choice, "_spread", bug)
+    monkeypatch.setattr(choice, "weighed", bug)
     assert any("weights move" in finding for finding in differences("add-remove"))
 
 
@@ -180,6 +181,21 @@ def _turned_by_exact_weights(read, selection):
 def test_turning_by_what_was_not_shown_is_noticed(monkeypatch):
     findings, rho, selection = spent(monkeypatch, _turned_by_exact_weights)
     assert findings or rho > selection.rho
+
+
+def test_a_table_prepared_for_the_grouping_is_weighed_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(adaptive_selection, "with_gaussian", lambda numbers, _: numbers)
+    (text, keys, passes), rows = QUERIES["two keys"], some_rows("two keys")
+    with opened(rows) as session:
+        table = session.tables["t"]
+    path = prepare(table, tmp_path / "t.duckdb", group_by=("a", "b")).path
+    with sf.Session(replace(table, source=path), budget=sf.Budget(10**6, Fraction(9, 10))) as session:
+        release = session.sql(text).release(epsilon=PRICE, delta=DELTA)
+    assert release.quote.measured.bounding.name == "grouped"
+    first, second = slowly(release.quote.selection, groups_of_units(rows, keys, passes), ({}, {}))
+    shown = set(zip(*(release.table[key].to_pylist() for key in keys), strict=True))
+    assert shown == first | second
+    assert second - first
 
 
 def test_a_debit_pays_for_one_reading_in_each_round():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -10,10 +12,11 @@ import pytest
 
 import sfumato as sf
 from second_engine import DataFusion
-from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 from sfumato.mechanisms import AdaptiveSelection
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.bounding import boundings
 from sfumato.plan.questions.spread import Spread
 from sfumato.sql.read.parse import parse
 from sfumato.sql.write import choice
@@ -85,13 +88,48 @@ def test_both_rounds_weigh_as_a_slow_reading_does(kind):
         assert all(second[group][UNITS] == plain[group][UNITS] for group in second)
 
 
+def ranked_rows():
+    """Rows as a table prepared for a grouping by `a` has them: with ranks of groups and of rows in each."""
+    groups, places = {}, Counter()
+    for unit, a, b, x in ROWS:
+        if unit is not None:
+            places[unit, a] += 1
+            own = groups.setdefault(unit, [])
+            own += [a] if a not in own else []
+            yield unit, a, b, x, own.index(a) + 1, places[unit, a]
+
+
+def test_ranks_of_a_prepared_table_weigh_alike():
+    rows = list(ranked_rows())
+    table = sf.PrivateTable("t", source=None, unit=UNIT, schema=SCHEMA)
+    measured = measured_of(parse(QUERIES["one key"], {"t": table}), table)
+    measured = replace(measured, bounding=boundings()["grouped"])
+    names = [UNIT_COLUMN, "a", "b", "x", GROUP_COLUMN, PLACE_COLUMN]
+    kinds = [*TYPES, pa.int64(), pa.int64()]
+    columns = [pa.array(c, t) for c, t in zip(zip(*rows, strict=True), kinds, strict=True)]
+    DATABASE.register("t", pa.table(columns, names=names))
+    units = [{(row[1],) for row in rows if row[0] == unit and row[4] <= 3} for unit in range(5)]
+
+    def read(spread):
+        made = lower(measured, {"t": table}, SHARED, spread=spread).sql("duckdb")
+        return {(row["k0"],): row for row in DATABASE.sql(made).to_arrow_table().to_pylist()}
+
+    plain, first, without = read(None), read(Spread(STEPS)), ((None,), ("q",))
+    assert {group: {**row, WEIGHTS: 0} for group, row in first.items()} == {
+        group: {**row, WEIGHTS: 0} for group, row in plain.items()
+    }
+    assert {group: row[WEIGHTS] for group, row in first.items()} == weights_of(STEPS, units)
+    second = read(Spread(STEPS, without))
+    assert {group: row[WEIGHTS] for group, row in second.items()} == weights_of(STEPS, units, without)
+
+
 def test_weights_that_forget_some_groups_are_noticed(monkeypatch):
-    right = choice._spread
+    right = choice.weighed
 
     def by_all(pairs, parts, spread):
         return right(pairs, parts, Spread(spread.steps))
 
-    monkeypatch.setattr(choice, "_spread", by_all)
+    monkeypatch.setattr(choice, "weighed", by_all)
     with pytest.raises(AssertionError):
         test_both_rounds_weigh_as_a_slow_reading_does("two keys")
 

@@ -18,7 +18,6 @@ from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.selecting import Selection, selection_of
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.touched import Touched
-from sfumato.plan.questions.bounding import Shape
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import searched_of, shares_of
 from sfumato.plan.questions.sensitivity import is_exchange
@@ -137,8 +136,7 @@ class Bundle:
     def _in_rounds(self) -> bool:
         """Whether units' weights in their groups can be read again once some groups are found."""
         measured = self.found.measured
-        choice = measured.unit.column is not None and measured.bounding.shape is Shape.CHOICE
-        return choice and not measured.levels
+        return measured.unit.column is not None and measured.bounding.few_groups and not measured.levels
 
     def _found_key(self) -> str:
         """The first key whose values are not public, as a query writes it."""

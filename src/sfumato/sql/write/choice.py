@@ -28,7 +28,7 @@ from sfumato.sql.write.members import is_one_of
 from sfumato.sql.write.parts import UNITS, WEIGHTS, Parts
 from sfumato.sql.write.pieces import bigint, column, count, grouped, named, number, picked, subquery
 
-__all__ = ["UNITS", "WEIGHTS", "by_choice", "by_values", "rank"]
+__all__ = ["UNITS", "WEIGHTS", "by_choice", "by_values", "rank", "weighed"]
 
 _WIDEST = 2**53
 
@@ -70,7 +70,7 @@ def by_choice(parts: Parts, salt: int, spread: Spread | None = None) -> exp.Sele
     if len(parts.keys) == 1:
         pairs = _first(most, picked([exp.Star(), _ranked(parts.keys, salt, parts.dialect)], pairs, "b"))
     if spread is not None:
-        pairs = _spread(pairs, parts, spread)
+        pairs = weighed(pairs, parts, spread)
         shown.append(column(WEIGHTS))
         measures.append(named(parts.total(column(WEIGHTS)), WEIGHTS))
     chosen = picked(shown, pairs, "p") if shown else pairs
@@ -95,8 +95,14 @@ def _contribution(measurement: Measurement, place: int, weight: exp.Expr, dialec
     return clamped(total, measurement.lower, measurement.upper)
 
 
-def _spread(pairs: exp.Select, parts: Parts, spread: Spread) -> exp.Select:
-    """The pairs that count, each with the weight of its unit there."""
+def weighed(pairs: exp.Select, parts: Parts, spread: Spread) -> exp.Select:
+    """The pairs of unit and group that count, each with the weight of its unit there.
+
+    Privacy:
+        A unit's weights are those of `spread.steps` for the number of its own pairs that count, and nothing
+        of another unit enters (`mechanisms.adaptive_selection` says what that is good for). The groups that
+        count no more are public.
+    """
     if spread.without:
         found = is_one_of(parts.typed_keys(), spread.without)
         pairs = picked([exp.Star()], pairs, "o").where(exp.Not(this=found), copy=False)

@@ -12,6 +12,7 @@ a choice of groups       rows → (unit, group) pairs, ranked by a hash within t
 distinct values          rows → (unit, group, value) triples, ranked likewise → groups
 a prepared table         rows of low rank → groups
 … for its own grouping   rows of low rank in a group of low rank → groups
+groups found by weight   … → (unit, group) pairs that count, with the weight of a unit in so many → groups
 ```
 """
 
@@ -30,7 +31,7 @@ from sfumato.plan.questions.relations import Readable, Rows, rows_of
 from sfumato.plan.questions.sensitivity import WEIGHT
 from sfumato.plan.questions.spread import Spread
 from sfumato.schema import PrivateTable
-from sfumato.sql.write.choice import by_choice, by_values
+from sfumato.sql.write.choice import by_choice, by_values, weighed
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.write.parts import CELL, UNITS, WEIGHTS, Parts
 from sfumato.sql.write.pieces import bigint, column, count, grouped, named, quoted
@@ -56,7 +57,7 @@ def lower(
         tables: The tables by name; or the one table, or its rows.
         dialect: The engine's.
         salt: The key of the hash that chooses groups, of 63 bits.
-        spread: How units weigh in groups that are found by weight, for a choice of groups.
+        spread: How units weigh in groups that are found by weight, where they count in few groups.
 
     Privacy:
         Each way of bounding (`plan.questions.bounding`) has the part of a statement that its proof rests on,
@@ -80,7 +81,7 @@ def lower(
         case Shape.CHOICE:
             return by_choice(parts, salt, spread)
         case Shape.RANKS:
-            return _by_rows(parts)
+            return _by_rows(parts) if spread is None else _by_ranked_pairs(parts, spread)
         case unknown:
             assert_never(unknown)
 
@@ -100,6 +101,19 @@ def _by_rows(parts: Parts) -> exp.Select:
         kept = exp.Case(ifs=[exp.If(this=any_rows, true=parts.member(parts.typed_keys()))])
         select = select.having(kept, copy=False)
     return select
+
+
+def _by_ranked_pairs(parts: Parts, spread: Spread) -> exp.Select:
+    """Rows that ranks admit, as lines of one unit in one group, where groups are found by weight."""
+    lines, measures = list[exp.Expr](), list[exp.Expr]()
+    for i, measurement in enumerate(parts.measurements):
+        lines.append(named(parts.plain(measurement), f"s{i}"))
+        measures.append(named(parts.total(column(f"s{i}")), f"m{i}"))
+    lines.append(named(parts.units(), "n"))
+    measures += [named(parts.total(column("n")), UNITS), named(parts.total(column(WEIGHTS)), WEIGHTS)]
+    rows = parts.rows(units=True).subquery(quoted("r"), copy=False)
+    pairs = weighed(grouped(["u", *parts.keys], lines).from_(rows, copy=False), parts, spread)
+    return grouped(parts.keys, measures).from_(pairs.subquery(quoted("c"), copy=False), copy=False)
 
 
 def _by_weights(parts: Parts) -> exp.Select:
