@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PureLoss
-from sfumato.mechanisms import Quantiles, quantiles
+from sfumato.mechanisms import Quantiles, _ranks, quantiles
 from sfumato.testing import seeded
 
 HUGE = 3 * 2**30
@@ -63,10 +63,10 @@ WIDE = st.integers(0, 2**58)  # nine of them, times a denominator of 2**30, stay
 )
 def test_distances_are_exact_however_large(weights, level, sensitivity):
     mechanism = Quantiles(1, [level], sensitivity=sensitivity)
-    table = quantiles._weights([weights], 2)
+    table = _ranks.weights_of([weights], 2)
     upto = np.cumsum(table, axis=1)
     high, low = mechanism._distances(Fraction(level), upto - table, upto)
-    unit = quantiles._unit(Fraction(level))
+    unit = _ranks.unit_of(Fraction(level))
     told = [Fraction(int(h) * 2**31 + int(w), unit) for h, w in zip(high[0], low[0], strict=True)]
     assert told == distances(mechanism, level, weights)
     assert min(told) == 0
@@ -77,7 +77,7 @@ def test_distances_are_exact_however_large(weights, level, sensitivity):
 def test_python_integers_and_machine_integers_have_the_same_distances(total):
     weights = [total // 3, 5, total - total // 3 - 5]
     mechanism = Quantiles(1, ["9999/10000"], sensitivity=2**62)
-    narrow, wide = quantiles._weights([weights], 2), np.array([weights], object)
+    narrow, wide = _ranks.weights_of([weights], 2), np.array([weights], object)
     found = []
     for table in (narrow, wide):
         upto = np.cumsum(table, axis=1)
@@ -91,8 +91,8 @@ def test_python_integers_and_machine_integers_have_the_same_distances(total):
     "weights", [[2**63, 1], [1, 2**64 + 1, 3], [2**62, 2**63, 2**70], [2**63 - 1, 2**63]]
 )
 def test_integers_on_both_sides_of_a_machine_word_stay_exact(weights):
-    assert quantiles._weights(weights, 1).tolist() == weights
-    assert quantiles._weights([weights, weights], 2).tolist() == [weights, weights]
+    assert _ranks.weights_of(weights, 1).tolist() == weights
+    assert _ranks.weights_of([weights, weights], 2).tolist() == [weights, weights]
     with seeded(4):
         assert Quantiles(1, ["1/2"], sensitivity=1).select(weights)[0] in range(len(weights))
 
@@ -365,7 +365,8 @@ def test_the_extremes_land_within_the_guard_and_rarely_beyond():
 def test_without_the_guard_a_maximum_would_be_anywhere_beyond(monkeypatch):
     weights = np.zeros(1000, np.int64)
     weights[300:500] = 5
-    monkeypatch.setattr(quantiles, "_is_outer", lambda level: False)
+    monkeypatch.setattr(quantiles, "is_outer", lambda level: False)
+    monkeypatch.setattr(quantiles, "side_of", lambda level: 0)
     with seeded(8):
         cells = Quantiles(1, [1], sensitivity=1).select_many(np.broadcast_to(weights, (500, 1000)))
     assert np.mean(cells >= 500) > 0.5

@@ -14,7 +14,16 @@ from sfumato.local.examples import examples as clients
 from sfumato.testing import compare, record, replay
 from sfumato.testing.replaying import lost
 
-_FROZEN = ("Exponential", "Gaussian", "Laplace", "PermuteAndFlip", "Quantiles", "SampleAndAggregate", "TopK")
+_FROZEN = (
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "NestedQuantiles",
+    "PermuteAndFlip",
+    "Quantiles",
+    "SampleAndAggregate",
+    "TopK",
+)
 _SEEDS = range(4)
 _STARTS = (0.0, -0.0, 5e-324, 0.1, -7.25, 2.0**52, 2.0**53 + 2, -1e18, 2.0**61, 2.0**62, 1e30, 1e300)
 _WHOLE = (0, -1, 2**31, 2**53 + 1, 2**61 - 1, 2**61, 2**62, 2**63 - 3, -(2**63))

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
+from sfumato.mechanisms import Quantiles
+from sfumato.plan.answers.outside import outside_of
 from sfumato.plan.intervals.rings import cuts_around
 from sfumato.session import query as asking
 from sfumato.testing import assert_bernoulli, assert_continuous, assert_discrete, seeded
@@ -42,7 +44,7 @@ def extra_of(columns, text, seed, **more):
 
 def check_counts(unit=USERS, moved=1):
     """The pieces around a cell move by a unit's whole weight; five sixths of the price are for them."""
-    _, cuts, noisy = extra_of(
+    _, cuts, noisy, _ = extra_of(
         NONE, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "counts", unit=unit, upper=30, groups=200
     )
     weight = 1 if unit.column is None else unit.max_rows
@@ -55,7 +57,7 @@ def check_cells(unit=USERS, moved=1):
     """Six rows in two cells, four and two: the lesser is taken if its coin shows heads before the other's."""
     keys = np.repeat(np.arange(GROUPS), 6)
     columns = {"u": np.arange(keys.size), "k": keys, "x": np.tile([0, 0, 1, 0, 0, 1], GROUPS)}
-    cells, cuts, _ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
+    cells, cuts, *_ = extra_of(columns, "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k", "cells", unit=unit)
     assert (cuts == cuts_around(cells, 2)).all()  # they follow from what was selected, and from nothing else
     weight = 1 if unit.column is None else unit.max_rows
     # The scores of a median move by half of a unit's weight, and permute-and-flip costs twice its rate.
@@ -87,7 +89,10 @@ def test_less_noise_is_noticed(name, monkeypatch):
         if name == "cells":
             return honest(found, priced.extra.priced(2 * priced.epsilon))
         arrays = honest(found, priced)
-        return (*arrays[:-1], arrays[-1] // 2 if name == "distinct" else arrays[-1] / 2)
+        if name == "distinct":
+            return (arrays[0] // 2,)
+        cells, cuts, noisy, mark = arrays
+        return cells, cuts, noisy / 2, mark
 
     monkeypatch.setattr(asking, "privatise_extra", planted)
     with pytest.raises(AssertionError, match="claimed"):
@@ -265,23 +270,37 @@ def test_other_quantiles_are_another_question(first, second):
         assert session.balance().spent == 200
 
 
-@pytest.mark.parametrize(("accountant", "together"), [("basic", True), ("zcdp", False)])
-def test_several_levels_are_priced_as_the_budget_is_charged_least(accountant, together):
-    budget = sf.Budget(100, "1e-6", accountant=accountant)
+def test_several_levels_are_priced_by_the_depths_of_their_tree():
     text = "SELECT QUANTILE(x, 0.1) AS a, MEDIAN(x) AS b, QUANTILE(x, 0.9) AS c FROM t"
-    with session_of({"u": [1, 2], "k": [0, 0], "x": [3, 5]}, upper=9, budget=budget) as session:
-        quote = session.sql(text).quote(epsilon=1)
-        (extra,) = quote.extras
-        assert extra.selection.together is together
-        assert quote.loss.pure == 1
-        before = session.balance().spent
-        session.sql(text).release(epsilon=1)
-        spent = session.balance().spent - before
-    if accountant == "basic":
-        assert spent == 1
-    else:
-        other = extra.extra.priced(extra.epsilon, adds=True)
-        assert extra.loss.rho < other.loss.rho
+    for accountant in ("basic", "zcdp"):
+        budget = sf.Budget(100, "1e-6", accountant=accountant)
+        with session_of({"u": [1, 2], "k": [0, 0], "x": [3, 5]}, upper=9, budget=budget) as session:
+            quote = session.sql(text).quote(epsilon=1)
+            (extra,) = quote.extras
+            assert quote.loss.pure == 1
+            assert extra.loss.rho == 2 * Fraction(1, 8) ** 2 / 2 + Fraction(3, 4) ** 2 / 2
+            before = session.balance().spent
+            session.sql(text).release(epsilon=1)
+            assert accountant != "basic" or session.balance().spent - before == 1
+
+
+def test_answers_from_before_levels_were_nested_are_read_as_they_were_made():
+    """They lack the mark: the ranks that they aim at are those of levels that were selected apart."""
+    columns = {"u": list(range(400)), "k": [0] * 400, "x": [i % 50 for i in range(400)]}
+    text = "SELECT MIN(x) AS a, MEDIAN(x) AS b, MAX(x) AS c FROM t"
+    with session_of(columns, sf.PrivacyUnit.row(), groups=1, upper=50) as session, seeded("former"):
+        release = session.sql(text).release(epsilon=20)
+        (priced,) = release.quote.extras
+        ((_, arrays),) = release._answer.extras
+    now, former = outside_of(priced, arrays), outside_of(priced, arrays[:3])
+    assert former.aims == priced.former_aims
+    assert [aim.guard for aim in now.aims] != [aim.guard for aim in former.aims]
+    apart = Quantiles(5, [0, "1/2", 1], sensitivity=1)
+    assert [aim.rate for aim in former.aims] == [float(apart.rate(each)) for each in (0, "1/2", 1)]
+    assert {aim.guard for aim in former.aims} == {None, float(apart.guard(51))}
+    for place in range(3):
+        low, high = former.interval(place, 0.1)
+        assert low[0] <= former.value(place)[0] <= high[0]
 
 
 @pytest.mark.parametrize("unit", [sf.PrivacyUnit.row(), sf.PrivacyUnit("who", max_rows=3)])

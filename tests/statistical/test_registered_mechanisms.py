@@ -13,6 +13,10 @@ LOOSE = {
     "adaptive selection: exchange": (0.4, "half of delta is for groups of one unit, and this pair has none"),
     "adaptive selection: large groups are left out": (0.4, "the same, and three groups share what is moved"),
     "gaussian selection: exchange": (0.45, "half of delta is for groups of one unit, and this pair has none"),
+    "nested quantiles: three levels": (
+        0.3,
+        "no pair is the worst for both depths; the exact joint law is checked in the module's own tests",
+    ),
     "top-k: 2 of 3": (0.35, "a bound of k times bounded range; no pair is the worst for both choices"),
     "top-k: 2 of 3, monotone": (
         0.35,

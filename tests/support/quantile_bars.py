@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms import Laplace, Quantiles
+from sfumato.mechanisms import Laplace, NestedQuantiles
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.intervals.rings import Aim, Rings, cuts_around, weights_between
 from sfumato.testing import seeded
@@ -101,9 +101,9 @@ def drawn(
 ) -> Drawn:
     """Answers about a table at a price: a quarter selects, a sixth for one inner level; the rest counts."""
     price, moved = Fraction(epsilon), 2 if exchange else 1
-    alone = len(levels) == 1 and not Quantiles.is_outer(levels[0])
+    alone = len(levels) == 1 and not NestedQuantiles.is_outer(levels[0])
     part = price / 6 if alone else price / 4
-    mechanism = Quantiles(part, levels, sensitivity=1, exchange=exchange)
+    mechanism = NestedQuantiles(part, levels, sensitivity=1, exchange=exchange)
     laplace = Laplace(price - part, moved)
     with seeded(f"bars {weights.sum()} {levels} {epsilon} {answers}"):
         many = np.broadcast_to(weights, (answers, weights.size))
@@ -112,7 +112,8 @@ def drawn(
         noisy = np.asarray(laplace.release(weights_between(many, cuts)), dtype=float)
     guard = float(mechanism.guard(weights.size))
     aims = tuple(
-        Aim(level, guard if mechanism.is_outer(level) else None, float(mechanism.rate(level)))
-        for level in mechanism.levels
+        Aim(level, guard if mechanism.is_outer(level) else None, (2 / variance) ** 0.5)
+        for level, variance in zip(mechanism.levels, mechanism.rank_variances, strict=True)
     )
-    return Drawn(weights, Rings(weights.size, cuts, noisy, Noise.of(laplace)), aims, selected)
+    rings = Rings(weights.size, cuts, noisy, Noise.of(laplace), len(levels))
+    return Drawn(weights, rings, aims, selected)

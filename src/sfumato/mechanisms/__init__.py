@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.gaussian_selection import GaussianSelection
     from sfumato.mechanisms.geometric import Geometric
     from sfumato.mechanisms.laplace import Laplace
+    from sfumato.mechanisms.nested_quantiles import NestedQuantiles
     from sfumato.mechanisms.noisy_max import NoisyMax
     from sfumato.mechanisms.partition_selection import PartitionSelection
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
@@ -51,6 +52,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Median",
+    "NestedQuantiles",
     "NoisyMax",
     "NumericSparseVector",
     "PartitionSelection",
@@ -81,6 +83,7 @@ _HOMES = {
     "gaussian_selection": "GaussianSelection",
     "geometric": "Geometric",
     "laplace": "Laplace",
+    "nested_quantiles": "NestedQuantiles",
     "noisy_max": "NoisyMax",
     "partition_selection": "PartitionSelection",
     "permute_and_flip": "PermuteAndFlip",

@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
-from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PrivacyLoss, PureLoss
+from sfumato.mechanisms._ranks import (
+    Limbs,
+    distances,
+    heads_of,
+    is_outer,
+    levels_of,
+    side_of,
+    target,
+    unit_of,
+    weights_of,
+)
 from sfumato.mechanisms._utility import candidates_of, failure_of
 from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.mechanisms.permute_and_flip import flip_gap
@@ -22,18 +32,9 @@ from sfumato.numeric.frozen import freeze, shown
 
 __all__ = ["EXAMPLES", "Quantiles"]
 
-# Levels this far out aim a guard inside the extreme, and pay for scores that move by the whole weight.
-_OUTER = Fraction(1, 20)
 # Cells beyond an extreme weigh so little together that one of them is taken in at most one case of 32.
 _BEYOND = 16
-_FINEST = 2**30  # denominators of levels
-_LIMB = 31  # distances have two limbs, so that their products with a denominator stay within 64 bits
-_MASK = 2**_LIMB - 1
-_WIDE = 2**61  # totals from here on are summed as Python integers
-_FAR = 2**62  # in high limbs: nothing is further away
 _CHUNK = 2**18  # cells worked on at once
-
-Limbs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -113,7 +114,7 @@ class Quantiles(Mechanism):
             InvalidParameter: if epsilon or the sensitivity is not positive, or a level is not a fraction from
                 0 to 1 of a denominator of at most 2**30.
         """
-        exact = _levels(levels)
+        exact = levels_of(levels)
         freeze(self, epsilon=positive(epsilon, "epsilon"), levels=exact)
         freeze(self, exchange=bool(exchange), together=bool(together))
         freeze(self, sensitivity=as_integer(sensitivity, "sensitivity"), _distinct=tuple(sorted(set(exact))))
@@ -138,7 +139,7 @@ class Quantiles(Mechanism):
     @staticmethod
     def is_outer(level: Rational) -> bool:
         """Whether a level aims a guard inside its extreme: those up to 1/20 and from 19/20 on."""
-        return _is_outer(as_fraction(level, "level"))
+        return is_outer(as_fraction(level, "level"))
 
     def guard(self, cells: int) -> int:
         """How far inside the extremes the levels 0 and 1 aim, in units of weight."""
@@ -154,7 +155,7 @@ class Quantiles(Mechanism):
             InvalidValue: for weights that are not a flat, non-empty array of such integers;
                 outside the claim.
         """
-        return tuple(self._select(_weights(weights, 1)[None, :])[0].tolist())
+        return tuple(self._select(weights_of(weights, 1)[None, :])[0].tolist())
 
     def select_many(self, weights: ArrayLike | Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """Cells for each group (row) and level (column), from groups × cells of weights.
@@ -163,7 +164,7 @@ class Quantiles(Mechanism):
             InvalidValue: for weights that are not a table of integers of at least 0 with at least one cell;
                 outside the claim.
         """
-        return self._select(_weights(weights, 2))
+        return self._select(weights_of(weights, 2))
 
     def _select(self, weights: NDArray[Any]) -> NDArray[np.int64]:
         groups, cells = weights.shape
@@ -180,14 +181,7 @@ class Quantiles(Mechanism):
 
     def _choose(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> NDArray[np.int64]:
         """One cell for each group by permute-and-flip: all coins, then one of the heads at random."""
-        high, low = self._distances(level, below, upto)
-        rate = self.rate(level) / _unit(level)
-        heads = np.ones(high.size, np.bool_)
-        # exp(−r·(high·2**31 + low)) is the chance of two coins both showing heads.
-        for limb, scale in ((high.ravel(), rate * 2**_LIMB), (low.ravel(), rate)):
-            tossed = np.flatnonzero(heads)
-            # The zero at the end is the distance that no other is below: gaps are then distances.
-            heads[tossed] = random.flip(np.append(-limb[tossed], 0), scale)[:-1]
+        heads = heads_of(self._distances(level, below, upto), self.rate(level) / unit_of(level))
         places = np.flatnonzero(heads)
         counts = np.count_nonzero(heads.reshape(upto.shape), axis=1).tolist()
         drawn = np.array([random.integers(count) for count in counts], np.int64)
@@ -195,17 +189,9 @@ class Quantiles(Mechanism):
         return picked
 
     def _distances(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> Limbs:
-        """max(0, below − T, T − upto) in units of 1/`_unit(level)`, as limbs of 31 bits; exact."""
-        unit, guard = _unit(level), self.guard(upto.shape[1])
-        targets = [_target(level, int(n), guard, unit) for n in upto[:, -1]]
-        whole = np.array([t >> _LIMB for t in targets], upto.dtype)[:, None]
-        rest = np.array([t & _MASK for t in targets], upto.dtype)[:, None]
-        over = _carried(unit * (below >> _LIMB) - whole, unit * (below & _MASK) - rest)
-        under = _carried(whole - unit * (upto >> _LIMB), rest - unit * (upto & _MASK))
-        # below ≤ upto: not both are positive.
-        high = np.where(over[0] >= 0, over[0], np.where(under[0] >= 0, under[0], 0))
-        low = np.where(over[0] >= 0, over[1], np.where(under[0] >= 0, under[1], 0))
-        return np.minimum(high, _FAR).astype(np.int64), low.astype(np.int64)
+        guard, side = self.guard(upto.shape[1]), side_of(level)
+        targets = np.array([target(level, side, int(n), guard) for n in upto[:, -1]], object)
+        return distances(targets[:, None], unit_of(level), below, upto)
 
     def error(self, confidence: Rational, *, size: int = 1, cells: int | None = None) -> float:
         """The rank error, in units of weight, that all levels keep within with this probability.
@@ -224,7 +210,7 @@ class Quantiles(Mechanism):
             return 0.0
         gap = Fraction(flip_gap(count, beta) * (1 + 1e-9))
         return max(
-            float_up(gap / self.rate(level) + (self.guard(count) if _is_outer(level) else 0))
+            float_up(gap / self.rate(level) + (self.guard(count) if is_outer(level) else 0))
             for level in self._distinct
         )
 
@@ -239,29 +225,14 @@ class Quantiles(Mechanism):
         return None
 
 
-def _levels(levels: Sequence[Rational]) -> tuple[Fraction, ...]:
-    if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
-        raise InvalidParameter("levels must be a list of quantile levels, such as [0.25, 0.5, 0.75].")
-    exact = tuple(as_fraction(level, "a level") for level in levels)
-    if not exact or not all(0 <= level <= 1 and level.denominator <= _FINEST for level in exact):
-        raise InvalidParameter(
-            "levels must be at least one fraction from 0 to 1, with denominators of at most 2**30."
-        )
-    return exact
-
-
-def _is_outer(level: Fraction) -> bool:
-    return min(level, 1 - level) <= _OUTER
-
-
 def _move(level: Fraction) -> Fraction:
     """The most that a score moves when a unit of weight comes or goes."""
-    return Fraction(1) if _is_outer(level) else max(level, 1 - level)
+    return Fraction(1) if is_outer(level) else max(level, 1 - level)
 
 
 def _costs(level: Fraction) -> tuple[Fraction, Fraction]:
     """The lengths of the ranges that scores move within, for a unit of weight below and above the level."""
-    if _is_outer(level):
+    if is_outer(level):
         return Fraction(2), Fraction(2)
     return max(Fraction(1), 2 * (1 - level)), max(Fraction(1), 2 * level)
 
@@ -270,57 +241,6 @@ def _together(levels: tuple[Fraction, ...]) -> Fraction:
     """How many levels at their worst all of them cost: S."""
     parts = [[cost / (2 * _move(level)) for cost in _costs(level)] for level in levels]
     return max(sum(above, Fraction(0)) for above in zip(*parts, strict=True))
-
-
-def _unit(level: Fraction) -> int:
-    """Distances for this level are whole multiples of 1/this."""
-    return math.lcm(level.denominator, 2)
-
-
-def _target(level: Fraction, n: int, guard: int, unit: int) -> int:
-    """The rank T that a level aims at, times `unit`."""
-    plain = level.numerator * (unit // level.denominator) * n
-    if not _is_outer(level):
-        return plain
-    if level <= _OUTER:
-        return max(plain, min(unit // 2 * n, unit * guard))
-    return min(plain, max(unit // 2 * n, unit * (n - guard)))
-
-
-def _carried(high: NDArray[Any], low: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """high·2**31 + low with low brought into 0 … 2**31 − 1; the sign is then that of the high limb."""
-    return high + (low >> _LIMB), low & _MASK
-
-
-def _weights(weights: Any, dimensions: int) -> NDArray[Any]:
-    """Weights as int64 where their totals surely fit, otherwise as Python integers; the law is the same."""
-    try:
-        typed = isinstance(weights, np.ndarray) or not isinstance(weights, Sequence)
-        # A list is one of objects: each weight is taken by itself, whatever integers NumPy would make of all.
-        array = np.asarray(weights) if typed else np.array(weights, dtype=object)
-    except (ValueError, OverflowError):
-        array = np.empty(0, np.float64)
-    if array.dtype == object and not all(map(_is_weight, array.flat)):
-        array = np.empty(0, np.float64)
-    if array.ndim != dimensions or array.shape[-1] == 0 or array.dtype.kind not in "iuO":
-        raise InvalidValue("Weights must be an array of integers with at least one cell.")
-    if array.size and array.min() < 0:
-        raise InvalidValue("Weights must not be negative.")
-    if array.size and _heaviest(array) >= _WIDE:
-        return np.array([int(x) for x in array.flat], object).reshape(array.shape)
-    return array.astype(np.int64)
-
-
-def _heaviest(array: NDArray[Any]) -> float:
-    """About the largest total of a group; infinite beyond all floats."""
-    try:
-        return float(array.astype(np.float64).sum(axis=-1).max())
-    except OverflowError:
-        return math.inf
-
-
-def _is_weight(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def _example(name: str, mechanism: Quantiles, left: list[int], right: list[int]) -> Example:

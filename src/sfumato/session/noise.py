@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.mechanisms import AdaptiveSelection
 from sfumato.plan.intervals.rings import cuts_around, weights_between
-from sfumato.plan.prices.extras import PricedDistinct, PricedExtra, PricedQuantiles
+from sfumato.plan.prices.extras import NESTED, PricedDistinct, PricedExtra, PricedQuantiles
 from sfumato.plan.prices.touched import PricedTouched
 from sfumato.plan.questions.others import Pick, lines_of, searched_of
 from sfumato.plan.questions.spread import Spread
@@ -142,7 +142,7 @@ def privatise_extra(reading: Reading, priced: PricedExtra) -> tuple[NDArray[Any]
     cuts = cuts_around(cells, reading.cells.shape[1])
     weights = weights_between(reading.cells, cuts)
     noisy = _noisy(weights.reshape(-1).tolist(), priced.bars, priced.unit)
-    return cells, cuts, noisy.astype(np.float64).reshape(weights.shape)
+    return cells, cuts, noisy.astype(np.float64).reshape(weights.shape), np.array([NESTED])
 
 
 def _noisy(values: Sequence[int], mechanism: AnyNoise, unit: Fraction) -> NDArray[Any]:

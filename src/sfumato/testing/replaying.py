@@ -61,7 +61,7 @@ _NORMS = {
     **dict.fromkeys(("Laplace", "Geometric", "Staircase", "TruncatedLaplace", "BoundedLaplace"), 1),
     **dict.fromkeys(("Gaussian", "DiscreteGaussian"), 2),
     **dict.fromkeys(("Exponential", "NoisyMax", "PermuteAndFlip", "TopK"), 0),
-    "Quantiles": 1,
+    **dict.fromkeys(("NestedQuantiles", "Quantiles"), 1),
 }
 """In which norm a mechanism's sensitivity bounds its argument: L1, L2, or 0 for the largest coordinate."""
 

@@ -48,11 +48,12 @@ class _Quantiles:
     rings: Rings
 
     @classmethod
-    def of(cls, priced: PricedQuantiles, cells: NDArray[np.int64], rings: Rings) -> _Quantiles:
-        aims = priced.aims
+    def of(
+        cls, extra: QuantileSet, aims: tuple[Aim, ...], cells: NDArray[np.int64], rings: Rings
+    ) -> _Quantiles:
         moved = [rings.estimates(aim, cells[:, i]) for i, aim in enumerate(aims)]
         # Levels that are estimated one by one could cross.
-        return cls(priced.extra, aims, np.sort(np.column_stack(moved), axis=1), rings)
+        return cls(extra, aims, np.sort(np.column_stack(moved), axis=1), rings)
 
     def value(self, place: int) -> NDArray[Any]:
         values = self.extra.grid.value(self.cells[:, place])
@@ -126,9 +127,16 @@ def outside_of(priced: PricedExtra, arrays: Sequence[NDArray[Any]]) -> Outside:
     """The results of an extra question from what was released for it."""
     assert not isinstance(priced, PricedTouched)
     if isinstance(priced, PricedQuantiles):
-        cells = arrays[0].astype(np.int64)
-        if len(arrays) == 2:
-            return _FormerQuantiles(priced, cells, arrays[1].astype(np.float64))
-        cuts, noisy = arrays[1].astype(np.int64), arrays[2].astype(np.float64)
-        return _Quantiles.of(priced, cells, Rings(priced.extra.grid.cells, cuts, noisy, priced.noise))
+        return _quantiles_of(priced, arrays)
     return _Distinct(priced, arrays[0])
+
+
+def _quantiles_of(priced: PricedQuantiles, arrays: Sequence[NDArray[Any]]) -> Outside:
+    """From cells, cuts, the weights between these, and a mark; answers from before have fewer arrays."""
+    cells = arrays[0].astype(np.int64)
+    if len(arrays) == 2:
+        return _FormerQuantiles(priced, cells, arrays[1].astype(np.float64))
+    aims = priced.former_aims if len(arrays) == 3 else priced.aims
+    cuts, noisy = arrays[1].astype(np.int64), arrays[2].astype(np.float64)
+    rings = Rings(priced.extra.grid.cells, cuts, noisy, priced.noise, len(priced.extra.levels))
+    return _Quantiles.of(priced.extra, aims, cells, rings)

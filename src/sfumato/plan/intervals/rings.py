@@ -1,15 +1,17 @@
 """Quantiles from counts around the cells that were selected: where the rings lie, estimates, intervals.
 
-A selected cell is public. Around each one the grid is cut at distances of 1, 2, 3, 4, 6, 9, … cells: finely
+A selected cell is public. Around each one the grid is cut at distances of 1, 2, 3, 4, 8, 16, … cells: finely
 near it and coarsely far from it, whatever the scale of the data; cuts of neighbouring cells meet half way.
 The pieces are one partition of the grid, and the noisy weights of them all give the rank of each cut.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,9 @@ __all__ = ["Aim", "Rings", "cuts_around", "weights_between"]
 _EXACT = 16  # so many noises are counted one by one; more are rounded up
 _FEW_LEVELS = 4  # up to so many, each looks at all cuts
 _HALF = 32  # bits for each number of a pair
+_SURE = 3  # standard deviations of counted weight by which an estimate is moved
+_FAR = 1e150  # standard deviations
+_LEAST = 1e-9  # rows: how far at least an estimate that leaves its cell is off
 _ROUNDING = 2.0**-44  # of the largest number in a group: what adding up in floats can take off
 
 Cells = NDArray[np.int64]
@@ -52,10 +57,10 @@ def cuts_around(selected: Cells, cells: int) -> Cells:
 
 @lru_cache(maxsize=64)
 def _steps(cells: int) -> Cells:
-    """Distances from 1 to below `cells`, each about half as far again as the one before."""
-    steps = [1]
+    """Distances from 1 to at least `cells`: the first ones, and then each twice the one before."""
+    steps = [1, 2, 3, 4]
     while steps[-1] < cells:
-        steps.append(max(steps[-1] + 1, steps[-1] * 3 // 2))
+        steps.append(2 * steps[-1])
     return np.array(steps)
 
 
@@ -82,7 +87,7 @@ class Aim(NamedTuple):
         level: q.
         guard: None for inner levels. For q ≥ 19/20 the rank is min(q·n, max(n/2, n − guard)), for q ≤ 1/20
             its mirror image (`mechanisms.Quantiles`).
-        rate: Of the coins exp(−rate·distance) that selected the cell.
+        rate: Of a two-sided exponential law about as wide as the rank error of the selected cell.
     """
 
     level: Fraction
@@ -95,7 +100,7 @@ class Aim(NamedTuple):
         return Aim(1 - self.level, self.guard, self.rate)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rings:
     """Noisy weights between cuts.
 
@@ -104,12 +109,14 @@ class Rings:
         cuts: Groups × cuts.
         noisy: Groups × (cuts − 1), in natural units.
         noise: The law of their noise, the same for all and independent.
+        levels: Around how many selected cells of each group the cuts lie.
     """
 
     cells: int
     cuts: Cells
     noisy: Floats
     noise: Noise
+    levels: int = 1
 
     def intervals(
         self, aim: Aim, risk: float, place: int | None = None, added: float = 0.0
@@ -117,8 +124,8 @@ class Rings:
         """For each group the first and the last cell that the noise cannot rule out as its quantile.
 
         A quantile is a cell with (weight before it) ≤ T ≤ (weight up to it). At each cut, the weight before
-        it less T is estimated from all pieces. The cells before the cut are ruled out if it is below 0, those
-        after it if it is above 0, by more than its noise is with probability risk/2. Any quantile cell
+        it less T is estimated from noisy weights. The cells before the cut are ruled out if it is below 0,
+        those after it if it is above 0, by more than its noise is with probability risk/2. Any quantile cell
         therefore lies in the interval with probability at least 1 − risk, whatever the data: the cuts do not
         depend on this noise. The interval is never empty.
 
@@ -130,7 +137,7 @@ class Rings:
             added: So much weight, anywhere, may belong to the data beside what was counted.
         """
         if 2 * aim.level < 1 and aim.guard is not None:
-            other = None if place is None else self._levels - 1 - place
+            other = None if place is None else self.levels - 1 - place
             low, high = self._mirrored.intervals(aim.mirrored, risk, other, added)
             return self.cells - 1 - high, self.cells - 1 - low
         tried = self._tried(place)
@@ -145,58 +152,80 @@ class Rings:
         low = np.minimum(cuts[rows, np.argmax(passed, axis=1)], self.cells - 1)
         return low, np.maximum(cuts[rows, last + 1] - 1, low)
 
-    @property
-    def _levels(self) -> int:
-        """How many cells there are cuts around."""
-        return int(self.cuts.shape[1] - 2) // (2 * len(_steps(self.cells)))
-
     def _tried(self, place: int | None) -> list[int]:
-        """The inner cuts at which the rank of a level is looked at: its own, and one of some others each."""
-        if place is None or self._levels <= _FEW_LEVELS:
+        """The inner cuts at which the rank of a level is looked at.
+
+        Its own, those of the levels beside it, and one near each other selected cell.
+        """
+        if place is None or self.levels <= _FEW_LEVELS:
             return list(range(1, self.cuts.shape[1] - 1))
-        size = 2 * len(_steps(self.cells))
-        away = {place + side * step for step in _steps(self._levels).tolist() for side in (-1, 1)}
-        starts = [1 + size * other for other in away if 0 <= other < self._levels]
-        return sorted({*starts, *range(1 + size * place, 1 + size * (place + 1))})
+        size = (self.cuts.shape[1] - 2) // self.levels
+        centers = range(1 + size // 2, self.cuts.shape[1] - 1, size)
+        first, last = max(place - 1, 0), min(place + 2, self.levels)
+        return sorted({*centers, *range(1 + size * first, 1 + size * last)})
 
     def estimates(self, aim: Aim, selected: Cells) -> Cells:
         """A cell for each group: the selected one, or another that the counts speak for.
 
-        The noisy ranks say how far off the selected cell is. It is moved along them, made monotone, by the
-        part that is not their own noise, as that compares with the error of the selection; by whole cells,
-        and not at all where the ranks agree that it holds the rank.
+        The noisy ranks say how far off the selected cell is, and so does the law by which it was selected.
+        Both together have a posterior law, and the cell is kept where its median says that the cell holds the
+        rank. Otherwise it is moved by so many rows as the median says, in proportion to the weight that was
+        counted in that direction.
         """
         if 2 * aim.level < 1 and aim.guard is not None:
             mirrored = self._mirrored.estimates(aim.mirrored, self.cells - 1 - selected)
             return self.cells - 1 - mirrored
-        before = self._ranks(aim)
-        falling = np.minimum.accumulate(before[:, ::-1], axis=1)[:, ::-1]
-        ranks = (np.maximum.accumulate(before, axis=1) + falling) / 2
-        rows = np.arange(len(ranks))
-        start = np.argmax(self.cuts >= selected[:, None], axis=1)  # the cut before the cell
-        end = np.argmax(self.cuts > selected[:, None], axis=1)
-        over, under = ranks[rows, start], ranks[rows, end]
-        left, right = self._pieces
-        q = float(aim.level)
-        variance = self.noise.variance * (left * (1 - q) ** 2 + right * q**2)[rows, start]
-        kept = variance / (2 / aim.rate**2 + variance)
-        target = kept * np.where(over > 0, over, np.minimum(under, 0.0))
-        moved = np.where((over > 0) | (under < 0), self._placed(ranks, target) - (selected + 0.5), 0.0)
-        return np.clip(selected + np.trunc(moved).astype(np.int64), 0, self.cells - 1)
+        rows = np.arange(len(self.cuts))
+        start = (self.cuts < selected[:, None]).sum(axis=1)  # the cut before the cell
+        end = (self.cuts <= selected[:, None]).sum(axis=1)
+        ranks = self._ranks(aim)
+        over = ranks[rows, start]
+        deviation = self._deviation(aim, start)
+        held = ranks[rows, end] - over - self.noise.variance**0.5
+        off = _posterior_median(over, np.maximum(held, 0.0), deviation, aim.rate)
+        left = self._moved(start, np.maximum(off, 0.0), towards=-1)
+        right = self._moved(end, np.maximum(-off, 0.0), towards=1)
+        cells = np.where(off > 0, np.minimum(np.floor(left), selected - 1), selected)
+        cells = np.where(off < 0, np.maximum(np.floor(right), selected + 1), cells)
+        return np.clip(cells, 0, self.cells - 1).astype(np.int64)
 
-    def _placed(self, ranks: Floats, target: Floats) -> Floats:
-        """Where monotone ranks pass a target, between cuts in proportion."""
-        rows = np.arange(len(ranks))
-        after = np.clip((ranks < target[:, None]).sum(axis=1), 1, ranks.shape[1] - 1)
-        low, high = ranks[rows, after - 1], ranks[rows, after]
-        part = np.clip((target - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
-        start, end = self.cuts[rows, after - 1], self.cuts[rows, after]
-        placed: Floats = start + part * (end - start)
+    def _moved(self, start: NDArray[np.int64], ranks: Floats, *, towards: int) -> Floats:
+        """Where so many rows lie between a cut and that place, in proportion to counted weight.
+
+        It lies between the last cut with clearly fewer rows and the first with at least as many, and clearly
+        some.
+        """
+        rows, places = np.arange(len(start)), np.arange(self.cuts.shape[1])
+        upto, pieces = self._sums
+        weight = towards * (upto - upto[rows, start][:, None])
+        crossed = towards * (pieces - pieces[rows, start][:, None])
+        noise = _SURE * np.sqrt(self.noise.variance * np.maximum(crossed, 1))
+        enough = (crossed > 0) & (weight >= np.maximum(ranks[:, None], noise))
+        enough[:, -1 if towards > 0 else 0] = True
+        end = towards * np.where(enough, towards * places, places.size).min(axis=1)
+        few = (crossed > 0) & (weight + noise <= ranks[:, None]) & (towards * places < towards * end[:, None])
+        begin = towards * np.where(few, towards * places, towards * start[:, None]).max(axis=1)
+        rest = np.maximum(ranks - np.where(begin == start, 0.0, weight[rows, begin]), 0.0)
+        between = np.maximum(weight[rows, end] - weight[rows, begin], rest)
+        part = rest / np.where(between > 0, between, 1.0)
+        first, last = self.cuts[rows, begin], self.cuts[rows, end]
+        placed: Floats = first + part * (last - first)
         return placed
+
+    def _deviation(self, aim: Aim, place: NDArray[np.int64]) -> Floats:
+        """The standard deviation of the noise of the rank at one cut for each group."""
+        rows, total = np.arange(len(place)), self._sums[0][:, -1]
+        q = np.full(len(place), float(aim.level))
+        if aim.guard is not None:
+            q = np.where(q * total > total - aim.guard, 1.0, q)
+        left, all_ = self._sums[1][rows, place], self._sums[1][:, -1]
+        variance = self.noise.variance * (left * (1 - q) ** 2 + (all_ - left) * q**2)
+        deviation: Floats = np.sqrt(np.maximum(variance, 1e-120))
+        return deviation
 
     def _ranks(self, aim: Aim) -> Floats:
         """The noisy weight before each cut, less the rank that is aimed at, groups × cuts."""
-        before = self._before
+        before = self._sums[0]
         total = before[:, -1:]
         rank = float(aim.level) * total
         if aim.guard is not None:
@@ -209,7 +238,8 @@ class Rings:
         """At which cuts weight before − T is surely above 0, and surely below 0.
 
         For an outer level it is max(before − qn, min(before − n/2, before − n + guard)). Where one of two
-        forms is enough to be sure, each has half of the risk.
+        forms is enough to be sure, each has a part of the risk: half of it, but for the extremes, whose first
+        form never counts and whose second seldom does.
 
         Weight a that is added before the cut and b after it, a + b ≤ `added`, moves before − qn by
         (1 − q)·a − q·b: at most (1 − q)·added up and q·added down.
@@ -218,9 +248,10 @@ class Rings:
         plain, width = self._form(aim.level, 0.0, risk, tried)
         if aim.guard is None:
             return plain - down > width, plain + up < -width
-        half, half_width = self._form(Fraction(1, 2), 0.0, risk / 2, tried)
-        inside, inside_width = self._form(Fraction(1), aim.guard, risk / 2, tried)
-        _, wider = self._form(aim.level, 0.0, risk / 2, tried)
+        small = risk / 10 if aim.level == 1 else risk / 2
+        half, half_width = self._form(Fraction(1, 2), 0.0, small, tried)
+        inside, inside_width = self._form(Fraction(1), aim.guard, risk - small, tried)
+        _, wider = self._form(aim.level, 0.0, small, tried)
         either = added / 2
         above = (plain - down > wider) | ((half - either > half_width) & (inside - added > inside_width))
         below = (plain + up < -width) & ((half + either < -half_width) | (inside < -inside_width))
@@ -228,34 +259,75 @@ class Rings:
 
     def _form(self, level: Fraction, shift: float, risk: float, tried: list[int]) -> tuple[Floats, Floats]:
         """(1 − q)·before − q·after + shift at each of these cuts, and what its noise exceeds at the risk."""
-        before = self._before
-        q = float(level)
-        form = before[:, tried] - q * before[:, -1:] + shift
-        left, right = (_rounded_up(pieces[:, tried]) for pieces in self._pieces)
-        pairs, place = np.unique((left << _HALF) + right, return_inverse=True)
+        before, pieces = self._sums
+        form = before[:, tried] - float(level) * before[:, -1:] + shift
+        counts = _rounded_up(pieces[:, tried]), _rounded_up(pieces[:, -1:] - pieces[:, tried])
+        pairs, place = np.unique((counts[0] << _HALF) + counts[1], return_inverse=True)
         widths = _widths(level, self.noise, risk, pairs)[place.reshape(form.shape)]
         return form, widths + _ROUNDING * np.abs(self.noisy).max(axis=1, initial=0.0)[:, None]
 
-    @property
-    def _wide(self) -> NDArray[np.bool_]:
-        """Which pieces have a cell; what was released for others is noise alone and left out."""
-        return np.diff(self.cuts, axis=1) > 0
+    @cached_property
+    def _sums(self) -> tuple[Floats, Cells]:
+        """The noisy weight before each cut, and how many pieces with a cell that is.
 
-    @property
-    def _before(self) -> Floats:
-        start = np.zeros((len(self.cuts), 1))
-        return np.concatenate([start, np.cumsum(np.where(self._wide, self.noisy, 0.0), axis=1)], axis=1)
+        What was released for pieces without a cell is noise alone and left out.
+        """
+        wide = np.diff(self.cuts, axis=1) > 0
+        weight, pieces = np.zeros(self.cuts.shape), np.zeros(self.cuts.shape, np.int64)
+        np.cumsum(np.where(wide, self.noisy, 0.0), axis=1, out=weight[:, 1:])
+        np.cumsum(wide, axis=1, out=pieces[:, 1:])
+        return weight, pieces
 
-    @property
-    def _pieces(self) -> tuple[Cells, Cells]:
-        """How many pieces with a cell lie before each cut, and after it."""
-        start = np.zeros((len(self.cuts), 1), np.int64)
-        before = np.concatenate([start, np.cumsum(self._wide, axis=1)], axis=1)
-        return before, before[:, -1:] - before
-
-    @property
+    @cached_property
     def _mirrored(self) -> Rings:
-        return Rings(self.cells, self.cells - self.cuts[:, ::-1], self.noisy[:, ::-1], self.noise)
+        cuts = self.cells - self.cuts[:, ::-1]
+        return Rings(self.cells, cuts, self.noisy[:, ::-1], self.noise, self.levels)
+
+
+def _posterior_median(over: Floats, held: Floats, deviation: Floats, rate: float) -> Floats:
+    """How far outside of the selected cell its rank lies: above 0 before the cell, below 0 after it.
+
+    The true weight x before the cell less the rank has, before counting, a law that is flat on (−held, 0) and
+    falls off by exp(−rate·distance) on both sides. Counted, it is `over` with Gaussian noise.
+    The law after counting is a piece of a Gaussian law on each of the three ranges. Its median is given as 0
+    within the cell, and as its distance from the cell beyond.
+    """
+    from scipy import special
+
+    (before, above), (after, below) = (_beyond(mean, deviation, rate) for mean in (over, -held - over))
+    within = _log_between((-held - over) / deviation, -over / deviation)
+    share = special.softmax(np.stack([above, within, below]), axis=0)
+    return np.where(share[0] > 0.5, before(share[0]), np.where(share[2] > 0.5, -after(share[2]), 0.0))
+
+
+def _beyond(mean: Floats, deviation: Floats, rate: float) -> tuple[Callable[[Floats], Floats], Floats]:
+    """The part above 0 of a Gaussian law times exp(−rate·x): its median of all, and its logarithm.
+
+    The first is a function of which share of all the part is: half of all lies beyond the median.
+    """
+    from scipy import special
+
+    top = (mean - rate * deviation**2) / deviation  # where the part would be highest
+    low = -0.5 * (mean / deviation) ** 2 + np.log(special.erfcx(np.maximum(-top, 0.0) / math.sqrt(2)) / 2)
+    high = rate * (0.5 * rate * deviation**2 - mean) + special.log_ndtr(np.maximum(top, 0.0))
+
+    def median(share: Floats) -> Floats:
+        left = np.log(0.5 / np.maximum(share, 0.5)) + special.log_ndtr(top)
+        return np.maximum(deviation * (top - special.ndtri_exp(left)), _LEAST)
+
+    return median, np.where(top < 0, low, high)
+
+
+def _log_between(low: Floats, high: Floats) -> Floats:
+    """The logarithm of the probability that a Gaussian variable lies between the two, in both tails."""
+    from scipy import special
+
+    low, high = np.clip(low, -_FAR, _FAR), np.clip(high, -_FAR, _FAR)
+    low, high = np.where(low + high > 0, -high, low), np.where(low + high > 0, -low, high)
+    at_low, at_high = special.log_ndtr(low), special.log_ndtr(high)
+    with np.errstate(divide="ignore"):
+        between: Floats = at_high + np.log1p(-np.exp(at_low - at_high))
+    return between
 
 
 def _rounded_up(count: Cells) -> Cells:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from sfumato.loss import PrivacyLoss
-from sfumato.mechanisms import Geometric, Laplace, Quantiles
+from sfumato.mechanisms import Geometric, Laplace, NestedQuantiles, Quantiles
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Expression, to_wire
 from sfumato.plan.intervals.cdf import Tree
@@ -31,9 +31,13 @@ from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.sums import Range, range_of
 
-__all__ = ["Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
+__all__ = ["NESTED", "Distinct", "Extra", "PricedExtra", "QuantileSet", "Slot", "extras_of"]
+
+NESTED = 1
+"""Says in an answer on record that its quantiles were selected one between the others."""
 
 _MANY = 2**14  # groups that may be found: their cells must fit together
+
 _COUNTED, _COUNTED_ALONE = Fraction(3, 4), Fraction(5, 6)  # of a price; bars are then twice their errors
 
 _EXTREMES = (
@@ -74,17 +78,17 @@ class PricedQuantiles:
 
     Privacy:
         Claim: the selected cells and the noisy weights around them together carry `loss`, a pure ε. The cells
-        are selected at a small part of it (`mechanisms.Quantiles`). They say where the grid of each group is
-        cut; the weights between cuts are then released at the rest by Laplace noise for their L1 sensitivity:
-        they are a partition of the cells, so a unit of weight R moves them by at most R, or 2R under
-        exchange, whatever was selected (`intervals.rings.weights_between`). Both prices are fixed beforehand:
-        pure prices add up also where the second question is chosen by the answer to the first.
+        are selected at a small part of it (`mechanisms.NestedQuantiles`). They say where the grid of each
+        group is cut; the weights between cuts are then released at the rest by Laplace noise for their L1
+        sensitivity: they are a partition of the cells, so a unit of weight R moves them by at most R, or 2R
+        under exchange, whatever was selected (`intervals.rings.weights_between`). Both prices are fixed
+        beforehand: pure prices add up also where the second question is chosen by the answer to the first.
 
     Attributes:
         extra: What is asked.
         epsilon: Its price.
-        adds: Whether the budget that pays adds up pure prices; one that composes them more tightly is charged
-            less for levels that are priced apart.
+        adds: Whether the budget that pays adds up pure prices: answers from before were selected otherwise
+            for one that composes them more tightly.
     """
 
     extra: QuantileSet
@@ -92,12 +96,11 @@ class PricedQuantiles:
     adds: bool = True
 
     @property
-    def selection(self) -> Quantiles:
+    def selection(self) -> NestedQuantiles:
         """What selects the cells of all groups."""
-        exchange = is_exchange(self.extra.measured.unit)
-        weight = self._weight // (2 if exchange else 1)
         price = self.epsilon * (1 - self._counted)
-        return Quantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds)
+        weight, exchange = self._own_weight, self._exchange
+        return NestedQuantiles(price, self.extra.levels, sensitivity=weight, exchange=exchange)
 
     @property
     def bars(self) -> Laplace:
@@ -112,16 +115,31 @@ class PricedQuantiles:
     @property
     def aims(self) -> tuple[Aim, ...]:
         """The ranks that the levels aim at, in natural units."""
-        selection, unit = self.selection, self.unit
-        guard = float(selection.guard(self.extra.grid.cells) * unit)
+        selection = self.selection
+        guard = selection.guard(self.extra.grid.cells)
+        return self._aims(guard, [math.sqrt(2 / each) for each in selection.rank_variances])
+
+    @property
+    def former_aims(self) -> tuple[Aim, ...]:
+        """Those of answers kept from when each level was selected by itself."""
+        weight, exchange = self._own_weight, self._exchange
+        price = self.epsilon * (1 - self._counted)
+        selection = Quantiles(
+            price, self.extra.levels, sensitivity=weight, exchange=exchange, together=self.adds
+        )
+        guard = selection.guard(self.extra.grid.cells)
+        return self._aims(guard, [float(selection.rate(each)) for each in self.extra.levels])
+
+    def _aims(self, guard: int, rates: Sequence[float]) -> tuple[Aim, ...]:
+        unit = float(self.unit)
         return tuple(
-            Aim(level, guard if selection.is_outer(level) else None, float(selection.rate(level) / unit))
-            for level in self.extra.levels
+            Aim(level, guard * unit if Quantiles.is_outer(level) else None, rate / unit)
+            for level, rate in zip(self.extra.levels, rates, strict=True)
         )
 
     @property
     def former(self) -> tuple[Tree, Noise]:
-        """How answers kept from before were counted: all cells in a tree, at a third of a level's price."""
+        """How still older ones were counted: all cells in a tree, at a third of a level's price."""
         tree = Tree(self.extra.grid.cells)
         price = self.epsilon / (1 + 3 * len(self.extra.levels))
         return tree, Noise.of(Laplace(price, tree.levels * self._weight), self.unit)
@@ -161,6 +179,15 @@ class PricedQuantiles:
         """The part of the price for counts: more for one inner level, which is selected well at little."""
         alone = len(self.extra.levels) == 1 and not Quantiles.is_outer(self.extra.levels[0])
         return _COUNTED_ALONE if alone else _COUNTED
+
+    @property
+    def _exchange(self) -> bool:
+        return is_exchange(self.extra.measured.unit)
+
+    @property
+    def _own_weight(self) -> int:
+        """What a unit's weights in the cells of all groups total."""
+        return self._weight // (2 if self._exchange else 1)
 
     @property
     def _weight(self) -> int:
