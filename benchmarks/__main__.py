@@ -16,6 +16,7 @@ SUBJECTS = (
     "selection",
     "query",
     "depth",
+    "growth",
     "errors",
     "local",
     "anonymity",

@@ -1,14 +1,15 @@
 """Arrow arrays to and from plain values, a column at a time.
 
-They are made without `pyarrow.array`, which imports pandas, if installed, to see what it was given: the
+They are made without `pyarrow.array` and read without `to_numpy`, which import pandas if it is installed: the
 import takes longer than the whole release of a small answer.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ _KINDS = {
     datetime.date: pa.date32(),
 }
 _DAY_0 = datetime.date(1970, 1, 1)
+_FIRST = _DAY_0.toordinal()
 
 
 def kind_of(value: Any) -> pa.DataType:
@@ -56,35 +58,72 @@ def from_list(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def to_list(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column as `to_pylist` gives them, without a scalar of Arrow's own for each."""
-    kind = column.type
-    if pa.types.is_string(kind) or (not column.null_count and _is_plain(kind)):
-        values: list[Any] = column.to_numpy().tolist()
-        return values
-    if not column.null_count and pa.types.is_decimal128(kind) and kind.scale == 0:
-        return [value for chunk in column.chunks for value in _from_words(chunk)]
-    listed: list[Any] = column.to_pylist()
-    return listed
+    read = _reader(column.type)
+    if read is None:
+        listed: list[Any] = column.to_pylist()
+        return listed
+    return [value for chunk in column.chunks for value in _with_nulls(read(chunk), chunk)]
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_float64(kind)
-        or pa.types.is_date32(kind)
-    )
+_Reader: TypeAlias = Callable[[pa.Array], list[Any]]
 
 
-def _from_words(chunk: pa.Array) -> list[int]:
+def _reader(kind: pa.DataType) -> _Reader | None:
+    """What reads a chunk of this type, whatever it holds where nothing is; None: Arrow itself."""
+    if pa.types.is_integer(kind) or pa.types.is_float64(kind):
+        return lambda chunk: _buffer(chunk, kind.to_pandas_dtype()).tolist()
+    if pa.types.is_string(kind):
+        return _texts
+    if pa.types.is_date32(kind):
+        return lambda chunk: [*map(datetime.date.fromordinal, (_buffer(chunk, np.int32) + _FIRST).tolist())]
+    if pa.types.is_boolean(kind):
+        return lambda chunk: _bits(chunk, chunk.buffers()[1]).tolist()
+    return _from_words if pa.types.is_decimal128(kind) and kind.scale == 0 else None
+
+
+def _with_nulls(values: list[Any], chunk: pa.Array) -> list[Any]:
+    if chunk.null_count:
+        for place in np.flatnonzero(~_bits(chunk, chunk.buffers()[0])).tolist():
+            values[place] = None
+    return values
+
+
+def _buffer(chunk: pa.Array, dtype: Any) -> npt.NDArray[Any]:
+    if not len(chunk):
+        return np.empty(0, dtype)
+    return np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
+
+
+def _bits(chunk: pa.Array, buffer: Any) -> npt.NDArray[np.bool_]:
+    if not len(chunk):
+        return np.empty(0, np.bool_)
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
+    return bits[chunk.offset : chunk.offset + len(chunk)].astype(np.bool_)
+
+
+def _texts(chunk: pa.Array) -> list[Any]:
+    if not len(chunk):
+        return []
+    offsets, data = chunk.buffers()[1:]
+    ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
+    written = b"" if data is None else data.to_pybytes()
+    if written.isascii():
+        text = written.decode("ascii")
+        return [text[start:end] for start, end in pairwise(ends)]
+    return [written[start:end].decode() for start, end in pairwise(ends)]
+
+
+def _from_words(chunk: pa.Array) -> list[Any]:
     """Whole numbers of 128 bits, which are two words each: the low one, and the high one with the sign."""
+    if not len(chunk):
+        return []
     words = np.frombuffer(chunk.buffers()[1], np.int64).reshape(-1, 2)
     low, high = words[chunk.offset : chunk.offset + len(chunk)].T
     if (high == low >> 63).all():
-        short: list[int] = low.tolist()
+        short: list[Any] = low.tolist()
         return short
-    return [
-        (top << 64) + bottom for top, bottom in zip(high.tolist(), low.view(np.uint64).tolist(), strict=True)
-    ]
+    pairs = zip(high.tolist(), low.astype(np.uint64).tolist(), strict=True)
+    return [(top << 64) + bottom for top, bottom in pairs]
 
 
 def from_numbers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pa.Array:

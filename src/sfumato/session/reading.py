@@ -180,6 +180,6 @@ def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
     counts = np.zeros((len(measured.combinations), width), dtype=wide)
     rows = np.array([-1 if row is None else row for row in _rows(answer, measured)], dtype=np.int64)
     known = rows >= 0
-    places = rows[known], answer.column(CELL).to_numpy().astype(np.int64)[known]
+    places = rows[known], np.array(to_list(answer.column(CELL)), dtype=np.int64)[known]
     np.add.at(counts, places, np.array(weights, dtype=wide)[known])
     return counts
