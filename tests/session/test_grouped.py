@@ -142,7 +142,7 @@ def test_the_quote_says_what_counts_and_what_is_lost(opened):
     assert "prepared for this grouping" in notes
     assert "before any condition" in notes
     release = opened("country").sql(BY_COUNTRY).release(epsilon=1)
-    assert "Each user counts in at most 2 groups" in str(release)
+    assert "at most 3 of each user in each of at most 2 groups" in str(release)
     median = "SELECT country, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY country"
     quote = opened("country").sql(median).quote(epsilon=1)
     assert "For quantiles at most 6 of its rows count" in " ".join(quote.notes)

@@ -55,6 +55,7 @@ def _check_below(source: Source | Public, tables: Mapping[str, Any]) -> None:
     elif isinstance(source, PerUnit):
         calls = [part for _, call in source.aggregates for part in _arguments(call)]
         _check(source.source, [source.predicate, *(key for _, key in source.keys), *calls], tables)
+        _check(source, [source.having], tables)
         _check_below(source.source, tables)
     elif isinstance(source, Windowed):
         calls = [call.argument for _, call in source.columns]
