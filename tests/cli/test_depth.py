@@ -57,7 +57,7 @@ def test_bought_bounds_are_told_and_paid(cli, hospital):
         quoted.split()
     )
     told = cli("query", text, "--epsilon", "0.5", "--bounds", "auto")
-    assert "was paid for bounds" in " ".join(told.out.split())
+    assert "for bounds, " in " ".join(told.out.split())
     again = cli("query", text, "--epsilon", "0.5", "--bounds", "auto", "--json").json
     assert again["free"]
     assert again["bounds"]
