@@ -23,6 +23,7 @@ from sfumato.cli import (
     listing,
     local,
     prepare,
+    profile,
     rehearse,
     story,
     tables,
@@ -100,6 +101,7 @@ app.command("query")(ask.query)
 app.command("rehearse")(rehearse.rehearse)
 app.command("histogram")(counts.histogram)
 app.command("crosstab")(counts.crosstab)
+app.command("profile")(profile.profile)
 app.command("explain")(words.explain)
 app.command("functions")(listing.functions)
 app.add_typer(local.app, name="local")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.numeric.exact import Rational
 from sfumato.plan.questions.likely import Goal, Tables
 
 __all__ = ["Declared"]
@@ -41,6 +42,16 @@ class Declared:
     def ceiling(self) -> int:
         """The most rows that a unit has."""
         return self.rungs[-1]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """How many rows those units have at most."""
+        return tuple(rung * many for rung, many in zip(self.rungs, self.units, strict=True))
+
+    def errors(self, confidence: Rational = 0.95) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """No number is off: there is no noise."""
+        del confidence
+        return (0.0,) * len(self.rungs), (0.0,) * len(self.rungs)
 
     def most_cut(self, limit: int, risk: float = 0.0) -> float:
         """At least as many rows as are cut where at most so many of each unit count, at no risk."""

@@ -15,9 +15,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.normal import normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
-from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.intervals.sums import width_of_sum
 from sfumato.plan.questions.likely import Goal, Tables, likely_tables
 from sfumato.plan.questions.nodes import (
@@ -146,6 +147,11 @@ class Profile:
     def ceiling(self) -> int:
         """The most rows that a unit is taken to have: what is said here holds for tables within it."""
         return self.rungs[-1]
+
+    def errors(self, confidence: Rational = 0.95) -> tuple[Floats, Floats]:
+        """How far off the noisy units and rows of each cell are at most, each with this confidence."""
+        units, rows = (_width((1,), noise, risk_of(confidence)) for noise in self.noise)
+        return np.full(len(self.rungs), units), rows * np.asarray(self.rungs, dtype=np.float64)
 
     def within(self, owner: str) -> str:
         """For which tables its bounds hold, to go on with a sentence."""
