@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,13 +159,13 @@ def _untable(stored: dict[str, Any]) -> NDArray[Any]:
 
 def _written_keys(groups: Sequence[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
     """The keys of groups as plain data; tuples are written as lists are."""
-    if {type(value) for row in groups for value in row} <= _PLAIN_KEYS:
+    if {*map(type, chain.from_iterable(groups))} <= _PLAIN_KEYS:
         return groups
     return [list(map(_key, row)) for row in groups]
 
 
 def _read_keys(stored: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
-    if dict in {type(value) for row in stored for value in row}:
+    if dict in {*map(type, chain.from_iterable(stored))}:
         return tuple(tuple(map(_unkey, row)) for row in stored)
     return tuple(map(tuple, stored))
 

@@ -28,8 +28,8 @@ from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
 from sfumato.session.rehearsal import rehearsal
 from sfumato.session.release import Release
+from sfumato.session.texts import Texts
 from sfumato.session.vault import Vault
-from sfumato.sql.asking import ask
 from sfumato.sql.text.parameters import Values
 from sfumato.sql.views import joined_view
 
@@ -133,6 +133,7 @@ class Session(NotAList):
         salts = {name: _salt(dataset.salt) for name, dataset in whose.items()}
         digests = {name: dataset.chosen_by or EARLIER for name, dataset in whose.items()}
         self.vault = Vault(self._engine, self.tables, salts, digests)
+        self._texts = Texts(self.tables)
 
     @property
     def tables(self) -> Mapping[str, Any]:
@@ -213,7 +214,7 @@ class Session(NotAList):
         Raises:
             QueryRefused: with the reason and the nearest thing that would work.
         """
-        return Query(self, ask(text, self.tables, parameters), text)
+        return Query(self, self._texts.asked(text, parameters), text)
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""

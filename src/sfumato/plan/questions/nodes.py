@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from sfumato.plan.expressions.tree import Expression, to_wire
@@ -263,9 +265,10 @@ class Measured:
 _PLAIN = {bool, int, str}  # what JSON writes as it is
 
 
-def _rows_shown(rows: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
-    if {type(value) for row in rows for value in row} <= _PLAIN:
-        return [*map(list, rows)]
+def _rows_shown(rows: tuple[tuple[Any, ...], ...]) -> Sequence[Sequence[Any]]:
+    """The rows as JSON has them, which writes tuples and lists alike."""
+    if {*map(type, chain.from_iterable(rows))} <= _PLAIN:
+        return rows
     return [[_shown(value) for value in row] for row in rows]
 
 

@@ -1,0 +1,82 @@
+"""A text that is asked again has the plan that it had: what is kept is a plan, and not for ever."""
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.session import texts
+from sfumato.session.texts import Texts
+from sfumato.sql.asking import ask
+
+TABLE = sf.PrivateTable(
+    "t", source=pa.table({"g": [1, 2]}), unit=sf.PrivacyUnit.row(), schema={"g": sf.Int(0, 9)}
+)
+TABLES = {"t": TABLE}
+COUNT = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+
+
+def test_a_text_that_is_asked_again_has_the_same_plan():
+    kept = Texts(TABLES)
+    first = kept.asked(COUNT)
+    assert kept.asked(COUNT) is first
+    fresh = ask(COUNT, TABLES)
+    assert first.plan.recipe.measured.fingerprint == fresh.plan.recipe.measured.fingerprint
+    assert kept.asked(COUNT + " ") is not first
+
+
+def test_parameters_and_refusals_are_read_each_time():
+    kept = Texts(TABLES)
+    text = "SELECT COUNT(*) AS n FROM t WHERE g = ?"
+    prints = [kept.asked(text, [value]).plan.recipe.measured.fingerprint for value in (1, 2, 1)]
+    assert prints[0] == prints[2] != prints[1]
+    for _ in range(2):
+        with pytest.raises(sf.errors.QueryRefused):
+            kept.asked("SELECT * FROM t")
+        with pytest.raises(sf.errors.QueryRefused):
+            kept.asked(7)
+    assert not kept._kept
+
+
+def test_only_the_last_texts_are_kept(monkeypatch):
+    monkeypatch.setattr(texts, "_MOST", 3)
+    kept = Texts(TABLES)
+    asked = [f"SELECT COUNT(*) AS n{i} FROM t" for i in range(5)]
+    for text in asked[:3]:
+        kept.asked(text)
+    kept.asked(asked[0])
+    for text in asked[3:]:
+        kept.asked(text)
+    assert list(kept._kept) == [asked[0], *asked[3:]]
+
+
+def test_plans_of_many_groups_make_room_for_others(monkeypatch):
+    monkeypatch.setattr(texts, "_GROUPS", 25)
+    kept = Texts(TABLES)
+    for i in range(4):
+        kept.asked(f"SELECT g, COUNT(*) AS n{i} FROM t GROUP BY g")
+        assert kept._groups == sum(size for _, size in kept._kept.values()) <= 25
+    assert len(kept._kept) == 2
+    monkeypatch.setattr(texts, "_GROUPS", 5)
+    kept.asked(COUNT)
+    assert COUNT not in kept._kept
+
+
+def test_threads_share_what_is_kept():
+    kept = Texts(TABLES)
+    found = []
+    asking = [threading.Thread(target=lambda: found.append(kept.asked(COUNT))) for _ in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert len({one.plan.recipe.measured.fingerprint for one in found}) == 1
+    assert kept._groups == 10
+
+
+def test_sessions_keep_no_plans_of_each_other():
+    one, other = (sf.Session(TABLE, budget=sf.Budget(1)) for _ in range(2))
+    assert one.sql(COUNT)._asking is one.sql(COUNT)._asking
+    assert one.sql(COUNT)._asking is not other.sql(COUNT)._asking
+    assert one.as_analyst("ada").sql(COUNT)._asking is not one.sql(COUNT)._asking
