@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
+from benchmarks.grouped import grouped
 from benchmarks.harness import Report, peer
 from benchmarks.skewed import skewed
 from benchmarks.visits import COUNTRIES, DELTA, forgetting, visits
@@ -32,7 +33,7 @@ CITED = (
     ("PipelineDP", "counts and sums near the Laplace limit; the median's standard deviation 0.07 years"),
     ("Qrlew", "errors 4 to 20 times worse"),
 )
-"""What was measured of peers elsewhere, on the same kind of table; they are not installed here."""
+"""What was measured of peers elsewhere, on the same kind of table; they are not asked these queries here."""
 
 Groups = Mapping[tuple[Any, ...], float]
 """One column of an answer, by its keys."""
@@ -407,4 +408,4 @@ def _vector(report: Report, case: str, who: str, answers: list[Any], truth: Any)
     return noise, error
 
 
-PARTS = (suite, quantiles, skewed)
+PARTS = (suite, quantiles, skewed, grouped)

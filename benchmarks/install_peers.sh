@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes an environment with sfumato and the peers it is measured against, and a second one beside it, whose name ends
-# in -local, with the peers whose requirements contradict the others'.
+# Makes an environment with sfumato and the peers it is measured against, and two more beside it, whose names end in
+# -local and -limits, with the peers whose requirements contradict the others'.
 #
 #   benchmarks/install_peers.sh [ENVIRONMENT]     (default .venv-bench; PYTHON chooses the interpreter)
 #
 # A peer that cannot be installed is reported by the benchmarks as "not installed"; only torch, python-dp and the peers of
-# the second environment may fail here.
+# the other two environments may fail here.
 set -eu
 cd "$(dirname "$0")/.."
 environment=${1:-.venv-bench}
@@ -35,5 +35,15 @@ if ! $second --requirement benchmarks/peers-local.txt; then
             > "$environment-local/peers.txt"
         grep "^$peer" benchmarks/peers-local.txt >> "$environment-local/peers.txt"
         $second --requirement "$environment-local/peers.txt" || echo "$peer cannot be installed: left out" >&2
+    done
+fi
+# The third: Qrlew and SmartNoise. psycopg2, which Qrlew asks for, is compiled where there is no wheel and needs pg_config.
+[ -x "$environment-limits/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-limits"
+third="$environment-limits/bin/python -m pip install --quiet --disable-pip-version-check"
+if ! $third --requirement benchmarks/peers-limits.txt; then
+    for peer in pyqrlew smartnoise-sql; do
+        grep -v -e '^pyqrlew' -e '^smartnoise-sql' benchmarks/peers-limits.txt > "$environment-limits/peers.txt"
+        grep "^$peer" benchmarks/peers-limits.txt >> "$environment-limits/peers.txt"
+        $third --requirement "$environment-limits/peers.txt" || echo "$peer cannot be installed: left out" >&2
     done
 fi

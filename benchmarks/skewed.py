@@ -1,165 +1,220 @@
-"""Skewed users: a few have thousands of rows, and a declared limit is wrong for someone."""
+"""Skewed users: a few have thousands of rows, and a declared limit is wrong for someone.
+
+Errors are of the total answer: what limits cut is in them. OpenDP, Qrlew and SmartNoise take a limit that
+somebody must know; they are shown at the one that is best in hindsight, which no private answer can know.
+Where the law of a peer's noise is known it takes the place of the spread over few releases. *Held* is how
+often an interval holds the answer over all rows: ours by a profile, theirs ± the noise that they state.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import sfumato as sf
+from benchmarks import limits
 from benchmarks.harness import Report, peer
+from benchmarks.published import amin, r2t
 
 USERS = 20_000
-SUITE, MOST = 5, 5_000
-"""The limit that the suite of queries declares, and the one that fits the data: known only in hindsight."""
 CEILING = 10_000
 """The most rows that a user is taken to have: public, and not read off the data."""
+TOP = 1_000.0
 DELTA = "1e-7"
-_INTERVALS = 40
-
-
-@cache
-def purchases() -> pa.Table:
-    """Users with Zipf numbers of rows (exponent 1.8, at most 5,000 each), amounts with a log-normal law."""
-    generator = np.random.default_rng(20240601)
-    counts = np.minimum(generator.zipf(1.8, USERS), MOST)
-    user = np.repeat(np.arange(USERS), counts)
-    return pa.table({"user_id": user, "amount": generator.lognormal(3.5, 1.0, len(user))})
+SHOPS = tuple(f"s{place}" for place in range(10, 30))
+SQL = {"count": "COUNT(*)", "sum": "SUM(amount)", "mean": "AVG(amount)"}
+_OURS, _THEIRS, _QUICK = 24, 3, 400
+_REMOTE = {"Qrlew": 4, "SmartNoise": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way to ask for the total.
+class Skew:
+    """A table of purchases.
 
     Attributes:
-        who: Asks.
-        how: In words.
-        draw: Gives one answer.
-        times: How often it is drawn.
+        name: In words.
+        rows: How many each user has, from a generator.
+        limits: The limits that peers are tried with; the last cuts nothing.
     """
 
-    who: str
-    how: str
-    draw: Callable[[], float]
-    times: int
+    name: str
+    rows: Callable[[np.random.Generator], NDArray[Any]]
+    limits: tuple[int, ...]
+
+
+def _zipf(draw: np.random.Generator) -> NDArray[Any]:
+    return np.minimum(draw.zipf(1.8, USERS), 5_000)
+
+
+def _hundredth(draw: np.random.Generator) -> NDArray[Any]:
+    light, heavy = 1 + draw.poisson(4, USERS), draw.integers(200, 600, USERS)
+    return np.where(np.arange(USERS) < USERS // 100, heavy, light)
+
+
+def _lognormal(draw: np.random.Generator) -> NDArray[Any]:
+    light, heavy = np.ceil(draw.lognormal(1, 0.8, USERS)), np.ceil(draw.lognormal(6, 0.5, USERS))
+    return np.where(np.arange(USERS) < 60, np.minimum(heavy, 2_000), light).astype(int)
+
+
+SKEWS = (
+    Skew("Zipf", _zipf, (5, 100, 1_000, 5_000)),
+    Skew("1 % heavy", _hundredth, (5, 50, 600)),
+    Skew("log-normal", _lognormal, (5, 50, 2_000)),
+)
+
+
+@cache
+def purchases(skew: Skew = SKEWS[0]) -> pa.Table:
+    """Rows of users: amounts with a log-normal law, and shops by chance."""
+    draw = np.random.default_rng(20240601)
+    counts = skew.rows(draw)
+    user = np.repeat(np.arange(USERS), counts)
+    amount = np.minimum(draw.lognormal(3.5, 1.0, len(user)), TOP)
+    shop = np.array(SHOPS)[draw.integers(0, len(SHOPS), len(user))]
+    return pa.table({"user_id": user, "amount": amount, "shop": shop})
+
+
+def truths(rows: pa.Table) -> dict[str, float]:
+    """The answers over all rows."""
+    amount = rows["amount"].to_numpy()
+    return {"count": float(len(amount)), "sum": float(amount.sum()), "mean": float(amount.mean())}
 
 
 def skewed(report: Report) -> None:
-    """Total error of a sum and a count, with bounds bought by `auto` beside limits that must be declared."""
-    rows, connection = purchases(), duckdb.connect()
-    connection.register("purchases", rows)
-    report.heading(
-        f"{USERS:,} skewed users, {rows.num_rows:,} rows: error of the total", "noise", "bias", "total"
-    )
-    for case, column in (("sum of amounts", "SUM(amount)"), ("number of rows", "COUNT(*)")):
-        truth = float(connection.sql(f"SELECT {column} FROM purchases").fetchall()[0][0])
-        errors: dict[str, float] = {}
-        for way in _ways(column):
-            if peer("opendp.prelude") is None and way.who == "OpenDP":
-                report.missing(case, way.who)
-                continue
-            answers = np.array([way.draw() for _ in range(way.times)])
-            noise, bias = float(answers.std(ddof=1)) / truth, float(answers.mean()) / truth - 1
-            error = math.sqrt(float(np.mean((answers / truth - 1) ** 2)))
-            shown = f"{noise:.2%}", f"{bias:+.1%}", f"{error:.2%}"
-            report.row(f"{case}, {way.how}", way.who, *shown, noise=noise, bias=bias, total=error)
-            errors[f"{way.who}, {way.how}"] = error
-        for limit in (SUITE, 100, 1_000):
-            if (theirs := errors.get(f"OpenDP, {limit:,} rows")) is not None:
-                ratio = errors["sfumato, auto, per user"] / theirs
-                what = f"{case}, skewed: ours over OpenDP's, {limit:,} rows"
-                report.figure(what, ratio, "<", 1, unit=" ×")
-        if best := [error for name, error in errors.items() if name.startswith("OpenDP")]:
-            what = f"{case}, skewed: a limit chosen by a profile over OpenDP's best of four limits"
-            report.figure(what, errors["sfumato, max_rows auto"] / min(best), "<=", 1.25, unit=" ×")
-        _covered(report, case, column, truth)
+    """Total error of counts, sums and means on three tables, with limits that a profile chooses."""
+    for skew in SKEWS:
+        rows = purchases(skew)
+        report.heading(
+            f"{skew.name}: {USERS:,} users, {rows.num_rows:,} rows; of the answer over all rows",
+            "noise",
+            "bias",
+            "total",
+            "held",
+        )
+        best = {query: _locals(report, skew, query) for query in SQL}
+        _remotes(report, skew, best)
 
 
-def _covered(report: Report, case: str, column: str, truth: float) -> None:
-    """How often intervals hold the truth over all rows, and how wide they are; peers give none that do."""
-    ends = [_profiled(column)().interval(0.95).to_pylist()[0] for _ in range(_INTERVALS)]
-    held = sum(each["x_low"] <= truth <= each["x_high"] for each in ends)
-    wide = float(np.median([each["x_high"] - each["x_low"] for each in ends])) / truth
+def _locals(report: Report, skew: Skew, query: str) -> int:
+    """Ours, what was published and OpenDP; gives the limit at which OpenDP was best."""
+    rows, truth = purchases(skew), truths(purchases(skew))[query]
+    case, found = f"{skew.name}, {query}", [_profiled(rows, SQL[query]) for _ in range(_OURS)]
+    ours = _line(report, case, "sfumato, auto", [float(each.table["x"][0].as_py()) for each in found], truth)
+    _covered(report, case, query, found, truth)
+    if query != "mean":
+        for name, draw in _published(rows, query).items():
+            _line(report, case, name, [draw() for _ in range(_QUICK)], truth)
+    errors = {}
+    for limit in skew.limits:
+        draw = _theirs(rows, limit, query)
+        if draw is None:
+            report.missing(case, "OpenDP")
+            return skew.limits[-1]
+        scale = _scale(query, limit)
+        answers = [draw() for _ in range(_THEIRS)]
+        errors[limit] = _line(report, f"{case}, {limit:,} rows", "OpenDP", answers, truth, scale)
+    best = min(errors, key=lambda limit: errors[limit])
+    what = f"{case}: a profile's limit over OpenDP's best of {len(errors)}"
+    report.figure(what, ours / errors[best], "<=", 1.25, unit=" ×")
+    return best
+
+
+def _scale(query: str, limit: int) -> float | None:
+    """The scale of Laplace noise at epsilon 1; None where the answer is a quotient."""
+    return {"count": float(limit), "sum": limit * TOP}.get(query)
+
+
+def _line(
+    report: Report, case: str, who: str, answers: Sequence[float], truth: float, scale: float | None = None
+) -> float:
+    """One row: the spread, the bias and the root mean square error, relative to the truth.
+
+    Args:
+        report: Takes it.
+        case: In words.
+        who: Answered.
+        answers: Of several releases.
+        truth: Over all rows.
+        scale: Of its Laplace noise, where that is known.
+    """
+    values = np.array(answers) / truth
+    noise, bias = float(values.std(ddof=1)), float(values.mean()) - 1
+    error = math.sqrt(float(np.mean((values - 1) ** 2)))
+    held = None
+    if scale is not None:
+        seen, noise = noise, math.sqrt(2) * scale / truth
+        error = math.sqrt(max(0.0, bias**2 - seen**2 / len(values)) + noise**2)
+        held = float(np.mean(np.abs(values - 1) <= math.log(20) * scale / truth))
+    shown = f"{noise:.2%}", f"{bias:+.1%}", f"{error:.2%}", "" if held is None else f"{held:.0%}"
     report.row(
-        f"{case}, 95 % intervals",
+        case, who, *shown, noise=noise, bias=bias, total=error, held=held, releases=len(values), scale=scale
+    )
+    return error
+
+
+def _covered(report: Report, case: str, query: str, found: Sequence[Any], truth: float) -> None:
+    """How often intervals hold the truth over all rows, and how wide they are; peers give none that do."""
+    ends = [each.interval(0.95).to_pylist()[0] for each in found]
+    bars = [each.interval(0.95, "noise").to_pylist()[0] for each in found]
+    held = float(np.mean([each["x_low"] <= truth <= each["x_high"] for each in ends]))
+    wide = float(np.median([each["x_high"] - each["x_low"] for each in ends]))
+    over_bar = wide / float(np.median([each["x_high"] - each["x_low"] for each in bars]))
+    least = 2.3 * CEILING * (TOP if query == "sum" else 1)  # at epsilon 1: a user at the ceiling stays unseen
+    over_least = None if query == "mean" else wide / least
+    report.row(
+        f"{case}, intervals",
         "sfumato",
-        f"{held} of {len(ends)}",
-        "",
-        f"{wide:.1%} wide",
+        f"{wide / truth:.0%} wide",
+        f"{over_bar:.2g} × ±",
+        "" if over_least is None else f"{over_least:.2g} × least",
+        f"{held:.0%}",
         held=held,
-        wide=wide,
+        wide=wide / truth,
+        over_noise_bar=over_bar,
+        over_least=over_least,
+        releases=len(ends),
     )
 
 
-def _ways(column: str) -> list[Way]:
-    each = f"SELECT user_id, {column} AS x FROM purchases GROUP BY user_id"
-    ways = [Way("sfumato", "auto, per user", _ours(f"SELECT SUM(x) AS x FROM ({each})", 1), 16)]
-    release = _profiled(column)
-    ways.append(Way("sfumato", "max_rows auto", lambda: float(release().table["x"][0].as_py()), 16))
-    if column != "COUNT(*)":
-        ways.append(Way("sfumato", "auto, 5 rows", _ours(f"SELECT {column} AS x FROM purchases", 5), 4))
-    top = None if column == "COUNT(*)" else 1_000.0
-    return ways + [
-        Way("OpenDP", f"{limit:,} rows", _theirs(limit, top), 16) for limit in (SUITE, 100, 1_000, MOST)
-    ]
-
-
-def _ours(text: str, rows: int) -> Callable[[], float]:
-    def draw() -> float:
-        table = sf.PrivateTable(
-            "purchases",
-            source=purchases(),
-            unit=sf.PrivacyUnit("user_id", max_groups=1, max_rows=rows),
-            schema={"amount": sf.Float()},
-        )
-        with sf.Session(table, budget=sf.Budget(1, DELTA)) as one:
-            found = one.sql(text).release(epsilon=1, bounds="auto").table["x"].to_pylist()
-        return float(found[0])
-
-    return draw
-
-
-def _profiled(column: str) -> Callable[[], Any]:
+def _profiled(rows: pa.Table, column: str) -> Any:
     """A limit chosen by a profile, which takes a fifth of the price, within a public ceiling."""
-
-    def release() -> Any:
-        table = sf.PrivateTable(
-            "purchases",
-            source=purchases(),
-            unit=sf.PrivacyUnit("user_id", max_rows="auto", ceiling=CEILING),
-            schema={"amount": sf.Float(0, 1_000, nullable=False)},
-        )
-        with sf.Session(table, budget=sf.Budget(1, DELTA)) as one:
-            return one.sql(f"SELECT {column} AS x FROM purchases").release(epsilon=1)
-
-    return release
+    table = sf.PrivateTable(
+        "purchases",
+        source=rows,
+        unit=sf.PrivacyUnit("user_id", max_rows="auto", ceiling=CEILING),
+        schema={"amount": sf.Float(0, TOP, nullable=False)},
+    )
+    with sf.Session(table, budget=sf.Budget(1, DELTA)) as one:
+        return one.sql(f"SELECT {column} AS x FROM purchases").release(epsilon=1)
 
 
-def _theirs(rows: int, top: float | None) -> Callable[[], float]:
-    """OpenDP with so many rows of each user and this declared bound; a count without one."""
-    made: list[Any] = []
+def _published(rows: pa.Table, query: str) -> dict[str, Callable[[], float]]:
+    """What others proposed for the same price."""
+    draw, top = np.random.default_rng(), TOP if query == "sum" else 1.0
+    users = rows["user_id"].to_numpy()
+    counts = np.bincount(users).astype(float)
+    amounts = rows["amount"].to_numpy() if query == "sum" else np.ones(len(users))
+    own = np.bincount(users, weights=amounts)
+    return {
+        "Amin et al.": amin(counts, own, top=top, ceiling=CEILING, epsilon=1, draw=draw),
+        "R2T": r2t(own, most=CEILING * top, epsilon=1, draw=draw),
+    }
 
-    def draw() -> float:
-        if not made:
-            made.append(_measurement(rows, top))
-        measurement, frame = made[0]
-        return float(measurement(frame).collect().item())
 
-    return draw
-
-
-def _measurement(rows: int, top: float | None) -> Any:
+def _theirs(rows: pa.Table, limit: int, query: str) -> Callable[[], float] | None:
+    """OpenDP with so many rows of each user and declared bounds; None where it is not installed."""
     dp, polars = peer("opendp.prelude"), peer("polars")
-    assert dp is not None
-    assert polars is not None
+    if dp is None or polars is None:
+        return None
     dp.enable_features("contrib", "honest-but-curious")
-    frame = polars.from_arrow(purchases()).lazy()
+    frame = polars.from_arrow(rows).lazy()
     context = dp.Context.compositor(
         data=frame,
         privacy_unit=dp.unit_of(contributions=1, identifier=polars.col("user_id")),
@@ -167,10 +222,43 @@ def _measurement(rows: int, top: float | None) -> Any:
         split_evenly_over=1,
         margins=[dp.polars.Margin(max_length=10**7)],
     )
-    query = context.query().truncate_per_group(rows)
-    asked = (
-        dp.len(signed=True)
-        if top is None
-        else polars.col("amount").fill_nan(0.0).fill_null(0.0).dp.sum((0.0, top))
-    )
-    return query.select(asked).resolve(), frame
+    total = polars.col("amount").fill_nan(0.0).fill_null(0.0).dp.sum((0.0, TOP)).alias("s")
+    count = dp.len(signed=True).alias("n")
+    asked = {"count": [count], "sum": [total], "mean": [total, count]}[query]
+    measurement = context.query().truncate_per_group(limit).select(*asked).resolve()
+
+    def draw() -> float:
+        found = measurement(frame).collect().row(0)
+        return float(found[0] / max(found[1], 1) if query == "mean" else found[0])
+
+    return draw
+
+
+def _remotes(report: Report, skew: Skew, best: dict[str, int]) -> None:
+    """Qrlew and SmartNoise at the limit at which OpenDP was best."""
+    rows, truth = purchases(skew), truths(purchases(skew))
+    asks = [
+        {
+            "who": who,
+            "query": query,
+            "rows": limit,
+            "times": _REMOTE[who],
+            "top": TOP,
+            "epsilon": 1.0,
+            "delta": float(DELTA),
+        }
+        for query, limit in best.items()
+        for who in limits.NAMES
+    ]
+    answers, versions = limits.ask(rows, asks)
+    for ask, found in zip(asks, answers, strict=True):
+        query, who, limit = str(ask["query"]), str(ask["who"]), int(str(ask["rows"]))
+        case = f"{skew.name}, {query}, {limit:,} rows"
+        if found is None:
+            report.missing(case, who)
+        else:
+            scale = _scale(query, limit) if who == "SmartNoise" else None
+            _line(report, case, who, [float(each) for each in found], truth[query], scale)
+    for name in ("pyqrlew", "smartnoise-sql"):
+        if name in versions and skew is SKEWS[0]:
+            report.row("version", name, versions[name], version=versions[name])

@@ -129,7 +129,7 @@ def test_a_tiny_profile_does_not_bind_later_questions():
     with session_of([40] * 300, epsilon=10) as session, seeded("tiny"):
         session.sql(COUNT).release(epsilon="1e-5")
         whole = session.sql(COUNT).release(epsilon=4)
-        assert whole.quote.measured.unit.max_rows == 50
+        assert 50 <= whole.quote.measured.unit.max_rows <= 100
         assert session.balance().spent == 4 + Fraction("1e-5")
         assert session.sql(COUNT).release(epsilon=4).free
         session.profile("t", 5)
