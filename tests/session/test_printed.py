@@ -163,6 +163,8 @@ def test_all_that_is_paid_is_told_with_what_for(session):
     bounds = session.sql("SELECT SUM(fee) AS s FROM visits").release(1, bounds="auto")
     assert bounds.paid.startswith("Paid epsilon 1: 0.2 for bounds, 0.8 for the answer (receipt")
     assert count.release(1).paid.startswith("Answered again from the ledger, free (receipt")
+    built = session.table("visits").filter(sf.col("fee") > 2).value_counts("letter").release(1)
+    assert str(built.receipt.purpose) == "rows of visits where fee > 2, by letter"
     for release in (first, bounds):
         assert str(release).count("at most 6") <= len(
             release.estimands

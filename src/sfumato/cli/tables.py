@@ -207,11 +207,11 @@ def _promise(declared: PrivateTable) -> str:
     count = ""
     if unit.column is not None:
         most = (
-            "as many rows as a noisy profile chooses for each question"
+            "with as many rows as a noisy profile chooses for each question"
             if unit.auto
-            else f"at most {unit.max_rows} row{'s' * (unit.max_rows > 1)}"
+            else f"as at most {unit.max_rows} row{'s' * (unit.max_rows > 1)}"
         )
-        count = f", counted in at most {unit.max_groups} group{'s' * (unit.max_groups > 1)} and as {most}"
+        count = f", counted in at most {unit.max_groups} group{'s' * (unit.max_groups > 1)} and {most}"
     neighbours = "" if unit.adjacency == "add-remove" else ", exchanged for another"
     exactly = "" if declared.rows is None else f" It has exactly {declared.rows:,} rows, which is public."
     budget = f"Draws on the budget of {declared.dataset}; version {declared.version}."

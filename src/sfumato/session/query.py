@@ -39,7 +39,7 @@ from sfumato.session.payload import Answer
 from sfumato.session.profile import Limits, known_groups, limits_of
 from sfumato.session.reading import Reading
 from sfumato.session.release import Release
-from sfumato.session.spoken import in_words
+from sfumato.session.spoken import asked_of, in_words
 from sfumato.session.standing import standing
 from sfumato.sql.asking import Asking
 
@@ -372,7 +372,7 @@ class Query(NotAList):
             fingerprint=quote.fingerprint,
             memo=Memo(
                 "table" if self.text is None else "sql",
-                self.text or "",
+                asked_of(self._asking.plan) if self.text is None else self.text,
                 quote.epsilon,
                 quote.delta,
                 quote.mechanism,

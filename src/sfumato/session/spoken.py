@@ -10,7 +10,7 @@ from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
 from sfumato.render import definitions
 
-__all__ = ["in_words"]
+__all__ = ["asked_of", "in_words"]
 
 _WIDTH = 80
 _LONGEST = 400
@@ -23,14 +23,14 @@ def in_words(plan: Plan, text: str | None) -> str:
         plan: What is asked.
         text: The SQL that it was written in; None: it was written in Python.
     """
-    asked = _rows(plan) if text is None else " ".join(text.split())
+    asked = asked_of(plan) if text is None else " ".join(text.split())
     asked = asked if len(asked) <= _LONGEST else asked[: _LONGEST - 1] + "…"
     lines = textwrap.wrap(f"Question: {asked}", _WIDTH, subsequent_indent=" " * len("Question: "))
     return "\n".join((*lines, *definitions(_columns(plan), _WIDTH)))
 
 
-def _rows(plan: Plan) -> str:
-    """Which rows are asked about, and by what they are grouped."""
+def asked_of(plan: Plan) -> str:
+    """Which rows are asked about, and by what they are grouped: `rows of visits where age > 30, by sex`."""
     node = plan.report.child
     where = "" if node.predicate is None else f" where {written(node.predicate, _LONGEST)}"
     keys = ", ".join(written(key.expression) for key in node.keys)
