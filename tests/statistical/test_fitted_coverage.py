@@ -72,17 +72,17 @@ def held(draw, times, name, size, *, ceiling=1000, law="laplace", bent=lambda ta
     return max(missed.values()), float(np.median(ratios)) if ratios else 1.0, seen
 
 
-@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("name", ["Zipf 2.5", "log-normal 1.5", "1 % with hundreds"])
 def test_the_tail_that_goes_on_is_bounded(name):
-    missed, ratio, seen = held(np.random.default_rng(4), 8, name, "many")
-    assert seen == 8
+    missed, ratio, seen = held(np.random.default_rng(4), 6, name, "many")
+    assert seen == 6
     assert missed <= 4  # beyond this with probability 1e-5 at most
     assert ratio <= 1.1  # never much wider than the bound that assumes nothing
 
 
 def test_it_is_narrower_where_few_have_very_many():
     ratios = [
-        held(np.random.default_rng(4), 6, name, "many at a low price", ceiling=10_000)[1]
+        held(np.random.default_rng(4), 4, name, "many at a low price", ceiling=10_000)[1]
         for name in ("Zipf 3.0", "log-normal 1.0")
     ]
     assert max(ratios) < 0.5
@@ -108,10 +108,10 @@ def test_planted_bug_a_tail_without_chance_in_it_is_seen():
     rarer = (5 / np.arange(50, 10_000)) ** 2
     draw, count = np.random.default_rng(4), 900
     sums = np.array(
-        [np.maximum(np.minimum(5 * draw.random(count) ** -0.5, 10_000) - 50, 0).sum() for _ in range(400)]
+        [np.maximum(np.minimum(5 * draw.random(count) ** -0.5, 10_000) - 50, 0).sum() for _ in range(300)]
     )
     honest = tails._most_of_sum(count, rarer, RISK)
-    assert (sums > honest).mean() <= RISK + 4 * np.sqrt(RISK / 400)
+    assert (sums > honest).mean() <= RISK + 4 * np.sqrt(RISK / 300)
     assert (sums > count * rarer.sum()).mean() > 2 * RISK
 
 
