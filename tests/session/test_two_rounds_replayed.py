@@ -26,13 +26,6 @@ def asked(monkeypatch):
     return many
 
 
-def test_questions_in_two_rounds_show_nothing_but_noise(asked):
-    outcome = replay_forms(["open keys"], "rounds 3", worlds=1, queries=1)
-    assert not outcome.broken, "\n".join(outcome.broken)
-    assert outcome.answered
-    assert asked
-
-
 @pytest.mark.stats
 @pytest.mark.parametrize("form", FORMS)
 def test_many_questions_in_two_rounds_show_nothing_but_noise(asked, form):

@@ -28,8 +28,7 @@ SCHEMA = {"a": sf.Text(), "b": sf.Int(), "x": sf.Float(0, 8)}
 STEPS = AdaptiveSelection(1, "0.01", groups=3).steps
 QUERIES = {
     "one key": "SELECT a, SUM(x) AS s FROM t GROUP BY a",
-    "a condition": "SELECT a, SUM(x) AS s FROM t WHERE x > 3 GROUP BY a",
-    "two keys": "SELECT a, b, SUM(x) AS s FROM t GROUP BY a, b",
+    "two keys": "SELECT a, b, SUM(x) AS s FROM t WHERE x > 1 GROUP BY a, b",
     "a public key": "SELECT UPPER(a) AS a, b, SUM(x) AS s FROM t WHERE b IN (1, 2) GROUP BY 1, b",
 }
 TYPES = (pa.int64(), pa.string(), pa.int64(), pa.float64())
@@ -81,7 +80,7 @@ def test_both_rounds_weigh_as_a_slow_reading_does(kind):
         group: {**row, WEIGHTS: 0} for group, row in plain.items()
     }
     groups = sorted(first, key=str)
-    some = [groups[::2], [group for group in groups if None in group], groups, []]
+    some = [groups[::2], [group for group in groups if None in group], []]
     for without in some:
         second = fetched(ROWS, text, Spread(STEPS, tuple(without)))
         assert {group: row[WEIGHTS] for group, row in second.items()} == weights_of(STEPS, units, without)
