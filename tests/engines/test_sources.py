@@ -15,6 +15,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.engines.base import unread_column
 from sfumato.errors import SourceUnusable
 
 KINDS = {"country": "text", "age": "integer", "amount": "float"}
@@ -257,7 +258,8 @@ def test_names_that_need_quoting(one, tmp_path, kind):
     }[kind]()
     one.attach("odd names", source, dict.fromkeys(reversed(NAMES), "integer"))
     got = one.fetch(_select('SELECT * FROM "odd names"')).to_pydict()
-    assert {name: min(values) for name, values in got.items()} == {name: i for i, name in enumerate(NAMES)}
+    assert {name: min(got[name]) for name in NAMES} == {name: i for i, name in enumerate(NAMES)}
+    assert {*got} - {*NAMES} == {*map(unread_column, one.unread("odd names"))}
 
 
 def _database_of(table, path):

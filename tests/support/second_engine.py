@@ -226,6 +226,9 @@ class DataFusion:
     def grouping(self, name: str) -> tuple[str, ...]:
         return ()
 
+    def unread(self, name: str) -> frozenset[str]:
+        return frozenset()
+
     def close(self) -> None:
         self._closed, self._units = True, {}
 

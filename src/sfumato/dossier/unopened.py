@@ -99,6 +99,10 @@ class Unopened:
         """For which grouping it has them."""
         return self._inner.grouping(name)
 
+    def unread(self, name: str) -> frozenset[str]:
+        """Of which columns it says which cells could not be read."""
+        return self._inner.unread(name)
+
     def close(self) -> None:
         """Nothing to give back: the engine within belongs to the caller."""
 

@@ -14,7 +14,9 @@ from sfumato.engines.base import (
     POINTER_PREFIX,
     RANK_COLUMN,
     UNIT_COLUMN,
+    UNREAD_PREFIX,
     pointer_column,
+    unread_column,
 )
 from sfumato.engines.kinds import ALL_NULL, CANONICAL, cast, kind_of
 from sfumato.engines.scans import Column, Scan, quoted
@@ -66,6 +68,7 @@ class Table:
         is_prepared: Whether the ranks of rows are, too.
         grouping: The columns whose groups are ranked as well, as they are declared; empty: there are none.
         exact: The declared columns of which the canonical type keeps apart what the source does.
+        unread: The declared columns of which it says which cells could not be read.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Table:
     is_prepared: bool = False
     grouping: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -154,10 +158,20 @@ def plan_table(
         grouping = note.grouping(columns)
         ranks = [RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN] if grouping else [RANK_COLUMN]
     parts = []
+    unread = tuple(
+        public
+        for place, (public, kind) in enumerate(columns.items())
+        if any(_may_fail(origin.values[place], public, kind, located) for origin in origins)
+    )
     for origin in origins:
-        select = [
-            f"{_value(column, public, kind, located, collated=collated)} AS {quoted(public)}"
+        values = {
+            public: (column, _value(column, public, kind, located, collated=collated))
             for (public, kind), column in zip(columns.items(), origin.values, strict=True)
+        }
+        select = [f"{value} AS {quoted(public)}" for public, (_, value) in values.items()]
+        select += [
+            f"{_is_unread(*values[public], collated=collated)} AS {quoted(unread_column(public))}"
+            for public in unread
         ]
         select += [
             f"{_id(column, form, collated=collated)} AS {quoted(public)}"
@@ -179,7 +193,7 @@ def plan_table(
             {stored.own or stored.native for origin in origins if (stored := origin.values[i])}, kind
         )
     )
-    return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact)
+    return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact, unread)
 
 
 def raw_column(name: str) -> str:
@@ -202,7 +216,8 @@ def _check_names(columns: Mapping[str, Kind], shown: str) -> None:
     kept = {
         name: what for name, what in _KEPT.items() if any(column.casefold() == name for column in columns)
     }
-    kept |= {column: "pointers" for column in columns if column.casefold().startswith(POINTER_PREFIX)}
+    for prefix, what in ((POINTER_PREFIX, "pointers"), (UNREAD_PREFIX, "cells that could not be read")):
+        kept |= {column: what for column in columns if column.casefold().startswith(prefix)}
     for name, what in kept.items():
         raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
 
@@ -220,6 +235,25 @@ def _value(column: Column | None, name: str, kind: Kind, located: Located, *, co
             f'{located.shown}: column "{name[:100]}" cannot be read as {kind}; the source has it as {is_now}.'
         )
     return sql
+
+
+def _may_fail(column: Column | None, name: str, kind: Kind, located: Located) -> bool:
+    """Whether a value of the source's type may be none of the declared kind, by the types alone."""
+    if column is None or kind == "text":
+        return False
+    value = _value(column, name, kind, located, collated=False)
+    return value != _inner(column, collated=False) and not value.startswith("CAST(")
+
+
+def _is_unread(column: Column | None, value: str, *, collated: bool) -> str:
+    """SQL for whether a cell is there, not blank, and no value of the declared kind."""
+    if column is None:
+        return "FALSE"
+    inner = _inner(column, collated=collated)
+    there = f"{inner} IS NOT NULL"
+    if kind_of(column.native) == "text":
+        there = f"coalesce(trim(CAST({inner} AS VARCHAR)), '') <> ''"
+    return f"({there} AND {value} IS NULL)"
 
 
 def _check_numbers(origins: Sequence[Origin], columns: Mapping[str, Kind], located: Located) -> None:

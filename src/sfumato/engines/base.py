@@ -33,12 +33,14 @@ __all__ = [
     "POINTER_PREFIX",
     "RANK_COLUMN",
     "UNIT_COLUMN",
+    "UNREAD_PREFIX",
     "Engine",
     "Source",
     "SourceKind",
     "check_address",
     "engine",
     "pointer_column",
+    "unread_column",
 ]
 
 Source: TypeAlias = Any
@@ -62,6 +64,10 @@ PLACE_COLUMN = "sfumato place"
 
 POINTER_PREFIX = "sfumato pointer "
 """How the names of columns begin under which an attached table shows its pointers: see `pointer_column`."""
+
+UNREAD_PREFIX = "sfumato unread "
+"""How the names of columns begin under which an attached table says which cells could not be read: see
+`unread_column`."""
 
 _GROUP = "sfumato.engines"
 _BUILT_IN = {"duckdb": EntryPoint("duckdb", "sfumato.engines.duckdb:DuckDB", _GROUP)}
@@ -110,6 +116,8 @@ class Engine(Protocol):
         one type, so that both ends meet. Where files of one source have different types for an id or a
         pointer, values that one type holds exactly are shown in it, and what it cannot hold is NULL: no id.
         Types alone decide whether there is such a type.
+
+        Which cells do not fit may be shown, too: see `unread`.
 
         Raises:
             SourceUnusable: if the source cannot be opened, a column is missing or cannot have that kind, ids
@@ -178,6 +186,13 @@ class Engine(Protocol):
     def grouping(self, name: str) -> tuple[str, ...]:
         """The columns whose groups an attached table shows the ranks of; empty where there are none."""
 
+    def unread(self, name: str) -> frozenset[str]:
+        """The columns of which an attached table says which cells could not be read, as `unread_column`.
+
+        Such a cell is neither NULL nor blank in the source, and NULL in the declared kind. Types alone decide
+        which columns these are; none where every value of the source's type fits, or where it is not told.
+        """
+
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
 
@@ -197,6 +212,11 @@ def check_address(source: Source, schemes: Collection[str]) -> None:
 def pointer_column(name: str) -> str:
     """The name under which an attached table shows a pointer to owners as the source has it."""
     return f"{POINTER_PREFIX}{name}"
+
+
+def unread_column(name: str) -> str:
+    """The name under which an attached table says of each row whether its cell could not be read."""
+    return f"{UNREAD_PREFIX}{name}"
 
 
 def engine(name: str = "duckdb", /, **options: Any) -> Engine:

@@ -314,6 +314,12 @@ class DuckDB:
             table = self._tables.get(name.lower())
         return () if table is None else table.grouping
 
+    def unread(self, name: str) -> frozenset[str]:
+        """The columns of which an attached table says which cells could not be read, as `unread_column`."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return frozenset() if table is None else frozenset(table.unread)
+
     def close(self) -> None:
         """Give back memory and the folder of spilled data; a second call does nothing."""
         with self._lock:

@@ -13,8 +13,10 @@ from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.answers.covering import LeftOut
 from sfumato.plan.answers.estimate import Estimates
+from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import QuantileSet
 from sfumato.plan.questions.aggregates import Estimator
+from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.declared import Declared
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.profile import Profile
@@ -24,6 +26,7 @@ from sfumato.plan.questions.tail import Tail
 
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.session.unreadable import Unread
 
 __all__ = ["Intervals", "Known", "left_out"]
 
@@ -33,16 +36,63 @@ Known: TypeAlias = Profile | Declared
 _FITTED = "fitted"
 
 
-def left_out(quote: Quote, known: Known | Tail | None, groups: Profile | None = None) -> LeftOut | None:
-    """What limits left out at most; None where nothing is known of it, or more than limits cut.
-
-    All bounds hold at once: those of one profile, for all limits, fail together. Where there are two of them,
-    half of a risk is for the one of rows, a quarter for the units of groups and a quarter for their groups.
+def left_out(
+    quote: Quote,
+    known: Known | Tail | None,
+    groups: Profile | None = None,
+    unread: Unread | None = None,
+) -> LeftOut | None:
+    """What limits left out at most, and cells that could not be read; None where nothing is known of it.
 
     Args:
         quote: What was asked.
         known: What is known about rows of units.
         groups: A profile of the groups of the question.
+        unread: What is known about cells that could not be read.
+    """
+    limits = _by_limits(quote, known, groups)
+    if unread is None or not unread.by:
+        return limits
+    whole = {f"a{place}" for place, cut in enumerate(cuts(quote.plan)) if not cut.adds and not cut.takes}
+    return _WithUnread(_unknown, _unknown, frozenset(), limits=limits, whole=frozenset(whole), unread=unread)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _WithUnread(LeftOut):
+    """What limits left out, and beside it the rows of cells that could not be read.
+
+    Attributes:
+        limits: What limits left out at most; None: nothing is known of it.
+        whole: The aggregates that limits cannot cut.
+        unread: How many such cells there are.
+    """
+
+    limits: LeftOut | None
+    whole: frozenset[str]
+    unread: Unread
+
+    def of(self, name: str, cut: Cut, risk: float) -> float:
+        """How many parts of an aggregate were left out at most: each kind has half of the risk."""
+        if not risk or name not in self.unread.by:
+            return self._cut(name, cut, risk)
+        return self._cut(name, cut, risk / 2) + self.unread.most(name, risk / 2)
+
+    def _cut(self, name: str, cut: Cut, risk: float) -> float:
+        if name in self.whole:
+            return 0.0 if risk else math.inf
+        return math.inf if self.limits is None else self.limits.of(name, cut, risk)
+
+
+def _unknown(risk: float) -> float:
+    del risk
+    return math.inf
+
+
+def _by_limits(quote: Quote, known: Known | Tail | None, groups: Profile | None) -> LeftOut | None:
+    """What limits left out at most; None where nothing is known of it, or more than limits cut.
+
+    All bounds hold at once: those of one profile, for all limits, fail together. Where there are two of them,
+    half of a risk is for the one of rows, a quarter for the units of groups and a quarter for their groups.
     """
     measured = quote.measured
     nothing = known is None and groups is None
@@ -113,12 +163,14 @@ class Intervals:
         estimates: What was answered, with intervals for the noise, and those that cover all rows.
         known: What is known about rows of units; None: nothing.
         groups: What is known about groups of units; None: nothing.
+        unread: What is known about cells that could not be read; None: nothing.
     """
 
     quote: Quote
     estimates: Estimates
     known: Known | None
     groups: Profile | None = None
+    unread: Unread | None = None
 
     def ends(self, kind: str) -> Callable[[str, Rational], Box]:
         """What gives both ends of a column at a confidence.
@@ -128,7 +180,7 @@ class Intervals:
         """
         if kind == _FITTED:
             tail = self._tail()
-            bounds = None if tail is None else left_out(self.quote, tail, self.groups)
+            bounds = None if tail is None else left_out(self.quote, tail, self.groups, self.unread)
             return self.estimates.covering if bounds is None else self.estimates.given(bounds).covering
         kinds = {"covering": self.estimates.covering, "noise": self.estimates.interval}
         if kind not in kinds:

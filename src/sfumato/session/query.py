@@ -41,6 +41,7 @@ from sfumato.session.reading import Reading
 from sfumato.session.release import Release
 from sfumato.session.spoken import asked_of, in_words
 from sfumato.session.standing import standing
+from sfumato.session.unreadable import known_unread
 from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
@@ -332,14 +333,17 @@ class Query(NotAList):
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
         bought = self._session.buy(self.purchase(quote, limits.asked if terms.bounds is None else None))
+        unread = known_unread(self._session, plan)
+        notes = (*_meanings(quote), *told, *(() if unread is None else unread.notes))
         return Release(
             quote,
             bought.answer,
             bought.receipt,
             free=bought.free,
-            bounds=(*filter(None, (self._session.remark,)), *_meanings(quote), *told),
+            bounds=(*filter(None, (self._session.remark,)), *notes),
             profile=limits.profile,
             groups=None if terms.profile is False else known_groups(self._session, quote),
+            unread=unread,
             counted=bought.counted,
             besides=counted,
             first=first,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
     from sfumato.plan.questions.profile import Profile
     from sfumato.session.payload import Answer
+    from sfumato.session.unreadable import Unread
 
 __all__ = ["Release"]
 
@@ -58,6 +60,7 @@ class Release(NotAList):
         profile: What is known about how many rows units have; None: nothing.
         first: What was paid before the answer, for things that are kept: what → epsilon.
         groups: What is known about how many groups of the question units are in; None: nothing.
+        unread: What is known about cells that could not be read, and left rows out; None: nothing.
     """
 
     _not_a_list = 'The released rows are in a table: r.table["n"], r.to_pandas()["n"], len(r.table).'
@@ -72,12 +75,13 @@ class Release(NotAList):
         bounds: tuple[str, ...] = (),
         profile: Known | None = None,
         groups: Profile | None = None,
+        unread: Unread | None = None,
         counted: Mapping[str, Fraction] | None = None,
         besides: Mapping[str, Fraction] | None = None,
         first: Mapping[str, Fraction] | None = None,
     ) -> None:
         self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
-        self.profile, self.groups = profile, groups
+        self.profile, self.groups, self.unread = profile, groups, unread
         self._own: Mapping[str, Fraction] = counted or {}
         self.first: Mapping[str, Fraction] = first or {}
         self.counted: Mapping[str, Fraction] = summed(self._own, besides or {})
@@ -101,7 +105,7 @@ class Release(NotAList):
                 selection = law(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
                 outside[-1] = Selected(selection, answer.units)
             recipe = recipe.over(answer.groups)
-        known = cuts(self.quote.plan)
+        known = cuts(self.quote.plan, () if self.unread is None else self.unread.by)
         return estimate(
             recipe,
             self.quote.report,
@@ -109,12 +113,19 @@ class Release(NotAList):
             answer.noisy,
             outside,
             known,
-            left_out(self.quote, self.profile, self.groups),
+            left_out(self.quote, self.profile, self.groups, self.unread),
         )
+
+    def with_profile(self, profile: Known | None) -> Release:
+        """The same where so much is known about how many rows units have."""
+        other = copy(self)
+        other.__dict__.pop("_estimates", None)
+        other.profile = profile
+        return other
 
     @property
     def _intervals(self) -> Intervals:
-        return Intervals(self.quote, self._estimates, self.profile, self.groups)
+        return Intervals(self.quote, self._estimates, self.profile, self.groups, self.unread)
 
     @property
     def _extras(self) -> list[tuple[PricedExtra, tuple[Any, ...]]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import engine as open_engine
@@ -29,6 +30,7 @@ from sfumato.session.query import Query
 from sfumato.session.rehearsal import rehearsal
 from sfumato.session.release import Release
 from sfumato.session.texts import Texts
+from sfumato.session.unreadable import buy_unread
 from sfumato.session.vault import Vault
 from sfumato.sql.text.parameters import Values
 from sfumato.sql.views import joined_view
@@ -64,6 +66,7 @@ class Session(NotAList):
         remark: What is said beside every answer: of a rehearsal, that it is one.
         profiled: What the profile of a table measures and the end of its ladder, by the table's name and the
             keys of groups, once it was asked for.
+        asked_unread: The question how many cells of a column could not be read, by table and column.
     """
 
     _not_a_list = 'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits").'
@@ -121,6 +124,7 @@ class Session(NotAList):
         """Find or open the budget of each dataset."""
         self._attached = attached
         self.profiled: dict[tuple[str, tuple[Expression, ...]], tuple[Measured, int]] = {}
+        self.asked_unread: dict[tuple[str, str], Query] = {}
         self.remark = ""
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
@@ -273,6 +277,35 @@ class Session(NotAList):
             grouped = self.table(found.name).group_by(*listed).agg(n=count())
             keys = tuple(key.expression for key in grouped.report.child.keys)
         return buy_profile(self, found, positive(epsilon, "epsilon"), keys)
+
+    def unreadable(self, table: str, column: str, epsilon: Rational) -> Release:
+        """How many cells of a column are not blank in the source and could not be read as declared.
+
+        Such cells are NULL, and rows with one are left out of what is asked about that column. The count is
+        paid for, and kept, like any other: the column `cells` of the release. Once it is there, intervals
+        over all rows allow for the rows that such cells left out.
+
+        Args:
+            table: A private table.
+            column: One that is declared.
+            epsilon: The price.
+
+        Raises:
+            QueryRefused: if there is no such column, or its type always fits.
+        """
+        return buy_unread(self, table, column, epsilon)
+
+    def unread(self, table: str) -> frozenset[str]:
+        """The columns of a table of which some cells may be no value of the declared kind, by their types."""
+        return self._engine.unread(table)
+
+    def showing(self, table: PrivateTable) -> Session:
+        """The same session where more columns of a table are declared; nothing is put on record of it."""
+        other = copy(self)
+        tables = MappingProxyType({**self.tables, table.name: table})
+        other._attached = replace(self._attached, tables=tables)
+        other.vault = self.vault.showing(tables)
+        return other
 
     def first_above(
         self, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational

@@ -55,6 +55,10 @@ class Vault:
         self._digests = {} if digests is None else digests
         self._made: dict[int, tuple[Measured, Spread | None, Any]] = {}
 
+    def showing(self, tables: Mapping[str, Any]) -> Vault:
+        """The same engine and rows, where more of their columns is declared."""
+        return Vault(self._engine, tables, self._salts, self._digests)
+
     def check(
         self, questions: Sequence[Measured], rows: Rows | None = None, *, spread: Spread | None = None
     ) -> None:

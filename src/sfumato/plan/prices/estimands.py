@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from sfumato.plan.expressions.tree import Column, Expression, columns_of
@@ -49,20 +50,26 @@ def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
     return tuple(phrases)
 
 
-def cuts(plan: Plan) -> tuple[Cut, ...]:
-    """How far each aggregate of the report may be from its value over all rows."""
+def cuts(plan: Plan, more: Collection[str] = ()) -> tuple[Cut, ...]:
+    """How far each aggregate of the report may be from its value over all rows.
+
+    Args:
+        plan: What is asked.
+        more: Aggregates (`a0`, …) that something else than limits left rows out of.
+    """
     node, known = plan.report.child, []
     if is_joined_below(plan.rows.source):
         # What a join leaves out there is added up or compared before anything is counted.
         return (Cut(),) * len(node.aggregates)
     columns = plan.rows.where(node.predicate)
     phrases = aggregate_estimands(plan)
-    for call, aggregate, phrase in zip(node.aggregates, plan.recipe.aggregates, phrases, strict=True):
+    parts = zip(node.aggregates, plan.recipe.aggregates, phrases, strict=True)
+    for place, (call, aggregate, phrase) in enumerate(parts):
         cut = statistic(call.function).cut(call, columns)
         if isinstance(aggregate, Estimator) and aggregate.lower is not None:
             least, most = aggregate.limits
             cut = replace(cut, least=max(cut.least, least), most=min(cut.most, most))
-        known.append(cut if phrase.cut or cut.inside else cut.uncut)
+        known.append(cut if phrase.cut or cut.inside or f"a{place}" in more else cut.uncut)
     return tuple(known)
 
 
