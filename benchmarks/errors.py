@@ -22,6 +22,7 @@ import pyarrow as pa
 import sfumato as sf
 from benchmarks.grouped import grouped
 from benchmarks.harness import Report, peer
+from benchmarks.ranks import ranks
 from benchmarks.skewed import skewed
 from benchmarks.visits import COUNTRIES, DELTA, forgetting, visits
 
@@ -408,4 +409,4 @@ def _vector(report: Report, case: str, who: str, answers: list[Any], truth: Any)
     return noise, error
 
 
-PARTS = (suite, quantiles, skewed, grouped)
+PARTS = (suite, quantiles, ranks, skewed, grouped)

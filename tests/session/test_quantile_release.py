@@ -225,9 +225,9 @@ def test_intervals_hold_what_would_be_answered_without_noise():
     """Sixty groups, asked several times in fresh ledgers: at 0.9 few miss, also where the price is low."""
     columns = sample()
     truth = values_by_key(columns)
-    held = {"m": [], "q": [], "d": []}
-    levels = {"m": 0.5, "q": 0.9}
-    text = "SELECT k, MEDIAN(x) AS m, QUANTILE_CONT(x, 0.9) AS q FROM t GROUP BY k"
+    held = {"m": [], "q": [], "o": [], "d": []}
+    levels = {"m": 0.5, "q": 0.9, "o": 0.97}
+    text = "SELECT k, MEDIAN(x) AS m, QUANTILE(x, 0.9) AS q, QUANTILE(x, 0.97) AS o FROM t GROUP BY k"
     for seed in range(3):
         with session_of(columns, groups=SOME, upper=50) as session, seeded(f"coverage {seed}"):
             ends = session.sql(text).release(epsilon=40).interval(0.9, "noise").to_pylist()

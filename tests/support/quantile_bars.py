@@ -45,8 +45,8 @@ def target(aim: Aim, rows: int) -> float:
     if aim.guard is None:
         return plain
     if 2 * aim.level < 1:
-        return max(plain, min(rows / 2, aim.guard))
-    return min(plain, max(rows / 2, rows - aim.guard))
+        return min(rows / 2, aim.guard)
+    return max(rows / 2, rows - aim.guard)
 
 
 def quantile_cells(weights: np.ndarray, rank: float) -> np.ndarray:
@@ -112,7 +112,12 @@ def drawn(
         noisy = np.asarray(laplace.release(weights_between(many, cuts)), dtype=float)
     guard = float(mechanism.guard(weights.size))
     aims = tuple(
-        Aim(level, guard if mechanism.is_outer(level) else None, (2 / variance) ** 0.5)
+        Aim(
+            level,
+            guard if level in (0, 1) else None,
+            (2 / variance) ** 0.5,
+            guard if mechanism.is_outer(level) else None,
+        )
         for level, variance in zip(mechanism.levels, mechanism.rank_variances, strict=True)
     )
     rings = Rings(weights.size, cuts, noisy, Noise.of(laplace), len(levels))

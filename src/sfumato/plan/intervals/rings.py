@@ -81,23 +81,33 @@ def weights_between(weights: NDArray[Any], cuts: Cells) -> NDArray[Any]:
 
 
 class Aim(NamedTuple):
-    """The rank that a level aims at: q·n, or for an outer level a guard inside the extreme at the least.
+    """The rank that a level aims at: q·n, or for the extremes a guard inside them.
 
     Attributes:
         level: q.
-        guard: None for inner levels. For q ≥ 19/20 the rank is min(q·n, max(n/2, n − guard)), for q ≤ 1/20
-            its mirror image (`mechanisms.Quantiles`).
+        guard: For q = 1 the rank is max(n/2, n − guard), for q = 0 its mirror image; None for others.
         rate: Of a two-sided exponential law about as wide as the rank error of the selected cell.
+        aside: The guard within which the cell of an outer level was selected, for q ≥ 19/20 at the rank
+            min(q·n, max(n/2, n − aside)) and so on (`mechanisms.Quantiles`); None for inner levels.
     """
 
     level: Fraction
     guard: float | None
     rate: float
+    aside: float | None = None
 
     @property
     def mirrored(self) -> Aim:
         """The same seen from the other end."""
-        return Aim(1 - self.level, self.guard, self.rate)
+        return self._replace(level=1 - self.level)
+
+    def is_straight(self, total: Floats) -> NDArray[np.bool_]:
+        """Where the cell was selected for the very rank, in groups of these weights."""
+        if self.aside is None or self.guard is not None:
+            return np.ones(total.shape, np.bool_)
+        inside = np.minimum(total / 2, self.aside)
+        straight: NDArray[np.bool_] = float(min(self.level, 1 - self.level)) * total >= inside
+        return straight
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +192,9 @@ class Rings:
         over = ranks[rows, start]
         deviation = self._deviation(aim, start)
         held = ranks[rows, end] - over - self.noise.variance**0.5
-        off = _posterior_median(over, np.maximum(held, 0.0), deviation, aim.rate)
+        # A cell that was selected for a rank further inside says nothing.
+        rate = np.where(aim.is_straight(self._sums[0][:, -1]), aim.rate, 0.0)
+        off = _posterior_median(over, np.maximum(held, 0.0), deviation, rate)
         left = self._moved(start, np.maximum(off, 0.0), towards=-1)
         right = self._moved(end, np.maximum(-off, 0.0), towards=1)
         cells = np.where(off > 0, np.minimum(np.floor(left), selected - 1), selected)
@@ -217,7 +229,7 @@ class Rings:
         rows, total = np.arange(len(place)), self._sums[0][:, -1]
         q = np.full(len(place), float(aim.level))
         if aim.guard is not None:
-            q = np.where(q * total > total - aim.guard, 1.0, q)
+            q = np.where(total / 2 > total - aim.guard, 0.5, 1.0)
         left, all_ = self._sums[1][rows, place], self._sums[1][:, -1]
         variance = self.noise.variance * (left * (1 - q) ** 2 + (all_ - left) * q**2)
         deviation: Floats = np.sqrt(np.maximum(variance, 1e-120))
@@ -229,7 +241,7 @@ class Rings:
         total = before[:, -1:]
         rank = float(aim.level) * total
         if aim.guard is not None:
-            rank = np.minimum(rank, np.maximum(total / 2, total - aim.guard))
+            rank = np.maximum(total / 2, total - aim.guard)
         return before - rank
 
     def _refuted(
@@ -237,9 +249,8 @@ class Rings:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """At which cuts weight before − T is surely above 0, and surely below 0.
 
-        For an outer level it is max(before − qn, min(before − n/2, before − n + guard)). Where one of two
-        forms is enough to be sure, each has a part of the risk: half of it, but for the extremes, whose first
-        form never counts and whose second seldom does.
+        For an extreme it is min(before − n/2, before − n + guard). Above both must be, below one of the two;
+        the first seldom is and has a tenth of the risk then.
 
         Weight a that is added before the cut and b after it, a + b ≤ `added`, moves before − qn by
         (1 − q)·a − q·b: at most (1 − q)·added up and q·added down.
@@ -248,13 +259,13 @@ class Rings:
         plain, width = self._form(aim.level, 0.0, risk, tried)
         if aim.guard is None:
             return plain - down > width, plain + up < -width
-        small = risk / 10 if aim.level == 1 else risk / 2
-        half, half_width = self._form(Fraction(1, 2), 0.0, small, tried)
-        inside, inside_width = self._form(Fraction(1), aim.guard, risk - small, tried)
-        _, wider = self._form(aim.level, 0.0, small, tried)
+        half, half_width = self._form(Fraction(1, 2), 0.0, risk, tried)
+        inside, inside_width = self._form(Fraction(1), aim.guard, risk, tried)
+        _, half_wider = self._form(Fraction(1, 2), 0.0, risk / 10, tried)
+        _, inside_wider = self._form(Fraction(1), aim.guard, 0.9 * risk, tried)
         either = added / 2
-        above = (plain - down > wider) | ((half - either > half_width) & (inside - added > inside_width))
-        below = (plain + up < -width) & ((half + either < -half_width) | (inside < -inside_width))
+        above = (half - either > half_width) & (inside - added > inside_width)
+        below = (half + either < -half_wider) | (inside < -inside_wider)
         return above, below
 
     def _form(self, level: Fraction, shift: float, risk: float, tried: list[int]) -> tuple[Floats, Floats]:
@@ -284,7 +295,7 @@ class Rings:
         return Rings(self.cells, cuts, self.noisy[:, ::-1], self.noise, self.levels)
 
 
-def _posterior_median(over: Floats, held: Floats, deviation: Floats, rate: float) -> Floats:
+def _posterior_median(over: Floats, held: Floats, deviation: Floats, rate: Floats) -> Floats:
     """How far outside of the selected cell its rank lies: above 0 before the cell, below 0 after it.
 
     The true weight x before the cell less the rank has, before counting, a law that is flat on (−held, 0) and
@@ -300,7 +311,7 @@ def _posterior_median(over: Floats, held: Floats, deviation: Floats, rate: float
     return np.where(share[0] > 0.5, before(share[0]), np.where(share[2] > 0.5, -after(share[2]), 0.0))
 
 
-def _beyond(mean: Floats, deviation: Floats, rate: float) -> tuple[Callable[[Floats], Floats], Floats]:
+def _beyond(mean: Floats, deviation: Floats, rate: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
     """The part above 0 of a Gaussian law times exp(−rate·x): its median of all, and its logarithm.
 
     The first is a function of which share of all the part is: half of all lies beyond the median.

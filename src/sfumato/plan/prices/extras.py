@@ -133,7 +133,12 @@ class PricedQuantiles:
     def _aims(self, guard: int, rates: Sequence[float]) -> tuple[Aim, ...]:
         unit = float(self.unit)
         return tuple(
-            Aim(level, guard * unit if Quantiles.is_outer(level) else None, rate / unit)
+            Aim(
+                level,
+                guard * unit if level in (0, 1) else None,
+                rate / unit,
+                guard * unit if Quantiles.is_outer(level) else None,
+            )
             for level, rate in zip(self.extra.levels, rates, strict=True)
         )
 
