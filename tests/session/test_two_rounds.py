@@ -223,15 +223,15 @@ def test_a_debit_pays_for_one_reading_in_each_round():
         assert session.balance().spent == 2 * PRICE
 
 
-def test_answers_are_kept_without_counts_and_serve_what_needs_none(monkeypatch):
-    text = QUERIES["one key"][0]
+@pytest.mark.parametrize("profile", [None, True])
+def test_answers_are_kept_without_counts_and_serve_what_needs_none(profile):
+    text, price = QUERIES["one key"][0], {"epsilon": PRICE, "delta": DELTA, "profile": profile}
     with opened(some_rows("kept")) as session, seeded("kept"):
-        release = session.sql(text).release(epsilon=PRICE, delta=DELTA)
-        again = session.sql(text).release(epsilon=PRICE, delta=DELTA)
-        counted = session.sql(text.replace("SUM(x) AS s", "SUM(x) AS s, COUNT(DISTINCT u) AS n")).release(
-            epsilon=PRICE, delta=DELTA
-        )
-        after = session.sql(text).release(epsilon=PRICE, delta=DELTA)
+        release = session.sql(text).release(**price)
+        again = session.sql(text).release(**price)
+        both = text.replace("SUM(x) AS s", "SUM(x) AS s, COUNT(DISTINCT u) AS n")
+        counted = session.sql(both).release(**price)
+        after = session.sql(text).release(**price)
     assert not release.free
     assert again.free
     assert again.table.equals(release.table)

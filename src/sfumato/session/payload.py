@@ -56,13 +56,15 @@ class Answer:
     selection: tuple[Fraction, Fraction] | None = None
     gaussian: bool = False
 
+    def has_all(self, quote: Quote) -> bool:
+        """Whether it holds all that a quote would show: groups found by weight have no numbers of units."""
+        return self.units is not None or not quote.recipe.counts_found
+
     def as_good_as(self, quote: Quote) -> bool:
         """Whether no measurement is noisier, and no part had a lower price, than this quote would have."""
         pairs = zip(self.noises, quote.noises, strict=True)
         level = quote.confidence
         if not all(mine.quantile(level) <= other.quantile(level) for mine, other in pairs):
-            return False
-        if quote.recipe.counts_found and self.units is None:
             return False
         asked = quote.selection_price
         if asked is not None and (

@@ -405,7 +405,7 @@ def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> boo
         and (purpose.delta or 0) >= quote.delta
         and bought.answer.mechanism == quote.mechanism
     )
-    return same or bought.answer.as_good_as(quote)
+    return bought.answer.has_all(quote) and (same or bought.answer.as_good_as(quote))
 
 
 def _meanings(quote: Quote) -> tuple[str, ...]:

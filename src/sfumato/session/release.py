@@ -97,9 +97,8 @@ class Release(NotAList):
         }
         asked = self.quote.selection
         if answer.groups is not None and asked is not None:
-            if (
-                answer.units is not None and answer.selection and not recipe.measured.levels
-            ):  # those of several levels have sums of their own
+            # Those of several levels have sums of their own, those found by weight no numbers of units.
+            if answer.units is not None and answer.selection and not recipe.measured.levels:
                 epsilon, delta = answer.selection
                 law = GaussianSelection if answer.gaussian else PartitionSelection
                 selection = law(epsilon, delta, groups=asked.groups, exchange=asked.exchange)
