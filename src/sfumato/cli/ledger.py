@@ -26,7 +26,7 @@ from sfumato.cli.opening import (
     steward_of,
 )
 from sfumato.cli.options import AskerOptions, JsonOption, LedgerOptions, ReasonOption, spread
-from sfumato.cli.output import emit_json, paragraph, say, spinner, table, unbroken
+from sfumato.cli.output import emit_json, paragraph, progress_bar, say, spinner, table, unbroken
 from sfumato.cli.receipts import balance_facts, listed
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
@@ -110,8 +110,8 @@ def verify(*, place: LedgerOptions) -> None:
     from sfumato.ledger import Ledger
 
     where, state = ledger_place(place.config, place.ledger)
-    with spinner("verifying the ledger", quiet=place.json_):
-        verification = Ledger.inspect(where, state=state)
+    with progress_bar("verifying", quiet=place.json_) as progress:
+        verification = Ledger.inspect(where, state=state, progress=progress)
     if place.json_:
         emit_json(
             {

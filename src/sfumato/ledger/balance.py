@@ -18,7 +18,7 @@ from sfumato.numeric.exact import float_down, float_up
 __all__ = ["Balance", "balance_of", "may_ask"]
 
 _FOUR = Context(prec=4, rounding=ROUND_CEILING)
-_FEW = 200  # losses whose hindsight figure is quick enough to be printed unasked
+_FEW = 200  # different losses that are composed at once, and debits whose hindsight is printed unasked
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,7 +60,7 @@ class Balance:
     limited: bool
     shared: bool
     gate: Mapping[str, tuple[Fraction, Fraction]]
-    _losses: Callable[[], list[PrivacyLoss]] = field(repr=False, compare=False)
+    _losses: Callable[[], list[tuple[PrivacyLoss, int]]] = field(repr=False, compare=False)
     reads: int = 0
     _found: list[float] = field(default_factory=list, repr=False, compare=False)
 
@@ -130,11 +130,12 @@ def _up(value: float) -> float:
     return float(_FOUR.create_decimal(Decimal(value)))
 
 
-def _composed(losses: list[PrivacyLoss], delta: Fraction) -> float:
-    if delta == 0 or len(losses) <= _FEW:
-        return compose(losses).epsilon(delta)
+def _composed(losses: list[tuple[PrivacyLoss, int]], delta: Fraction) -> float:
+    repeated = [loss * count for loss, count in losses]
+    if delta == 0 or len(repeated) <= _FEW:
+        return compose(repeated).epsilon(delta)
     tally = Tally(delta)
-    for loss in losses:
+    for loss in repeated:
         tally.add(loss)
     return tally.epsilon()
 
@@ -144,7 +145,9 @@ def may_ask(account: Account, analyst: str | None) -> bool:
     return not (account.closed or account.seat(analyst).revoked)
 
 
-def balance_of(account: Account, analyst: str | None, losses: Callable[[], list[PrivacyLoss]]) -> Balance:
+def balance_of(
+    account: Account, analyst: str | None, losses: Callable[[], list[tuple[PrivacyLoss, int]]]
+) -> Balance:
     """The balance of an account, or of one analyst there."""
     seat = account.seat(analyst)
     everybody = _figures(account.cap, account.totals)

@@ -81,12 +81,12 @@ class BlocksOf:
 
 def can_be_resumed(row: Row) -> bool:
     """Whether a receipt is the debit of a fit that takes blocks."""
-    return row.kind == "debit" and json.loads(row.body).get("resumable") is True
+    return row.kind == "debit" and row.facts.get("resumable") is True
 
 
 def problems_of(row: Row, taken: dict[int, Fraction]) -> list[str]:
     """What is wrong with a block, with what was taken so far of each debit that can be resumed."""
-    body = json.loads(row.body)
+    body = row.facts
     debit, share, total = body["debit"], Fraction(body["share"]), Fraction(body["taken"])
     if debit not in taken or share <= 0 or taken[debit] + share != total or total > 1:
         return [f"Receipt {row.number} takes a block that was not paid for."]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -14,7 +13,7 @@ from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
 from sfumato.ledger.receipt import Dataset
-from sfumato.ledger.seat import Seat, settled, sums, together
+from sfumato.ledger.seat import Seat, settled, together, totals_of
 from sfumato.loss import PrivacyLoss
 
 __all__ = ["Account", "Book", "Charge"]
@@ -43,7 +42,9 @@ class Account:
     budget: Budget | None = None
     closed: bool = False
     adopted: bool = False  # taken over without its anchor: debits may have been cut off
-    last: Row | None = None
+    last: int = 0  # the last debit
+    sums: Mapping[str, str] = field(default_factory=dict)  # what is spent in all, as that debit has it
+    adjacency: str | None = None  # the neighbours that the losses so far hold for, if one of them says so
     debits: int = 0
     given: set[int] = field(default_factory=set)  # debits whose answers the steward gave to all
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
@@ -68,13 +69,7 @@ class Account:
     @property
     def totals(self) -> Totals:
         """What is spent in all."""
-        return sums(self.last, "totals", self.cap)
-
-    @property
-    def adjacency(self) -> str | None:
-        """The neighbours that the losses so far hold for, if one of them says so."""
-        adjacency = None if self.last is None else json.loads(self.last.body)["adjacency"]
-        return adjacency if isinstance(adjacency, str) else None
+        return totals_of(self.sums, self.cap)
 
     def seat(self, analyst: str | None) -> Seat:
         """Where an analyst sits, however the name is spelled; nobody has no limit of their own."""
@@ -298,7 +293,7 @@ class Book:
         """Takes in a receipt that is known to be the next."""
         try:
             _EFFECTS[row.kind](self.accounts, row)
-        except KeyError:
+        except (LookupError, TypeError, ValueError):
             raise LedgerUnusable(
                 f"Receipt {row.number} cannot be understood: upgrade Sfumato, or restore the ledger."
             ) from None
@@ -306,7 +301,7 @@ class Book:
 
 
 def _register(accounts: dict[str, Account], row: Row) -> None:
-    body = json.loads(row.body)
+    body = row.facts
     accounts[row.dataset] = Account(
         body["id"],
         row.dataset,
@@ -323,30 +318,35 @@ def _open(accounts: dict[str, Account], row: Row) -> None:
 
 
 def _budget(accounts: dict[str, Account], row: Row) -> None:
-    accounts[row.dataset].budget = Budget.from_dict(json.loads(row.body)["budget"])
+    accounts[row.dataset].budget = Budget.from_dict(row.facts["budget"])
 
 
 def _debit(accounts: dict[str, Account], row: Row) -> None:
     account = accounts[row.dataset]
-    if account.last is not None and account.last.number >= row.number:
+    if account.last >= row.number:
         return  # an interrupt came between this and the number: it is taken in already
-    account.last = row
+    facts = row.facts
+    adjacency = facts["adjacency"]
+    account.sums, account.adjacency = facts["totals"], adjacency if isinstance(adjacency, str) else None
     account.debits += 1
     if row.analyst is not None:
         seat = account.take_seat(row.analyst)
-        seat.last = row
+        seat.sums, seat.last = facts["analyst_totals"], row.number
         seat.debits += 1
+    account.last = row.number
 
 
 def _read(accounts: dict[str, Account], row: Row) -> None:
     seat = accounts[row.dataset].take_seat(str(row.analyst))
-    if seat.last is None or seat.last.number < row.number:
-        seat.last = row
-        seat.reads.add(json.loads(row.body)["debit"])
+    if seat.last < row.number:
+        facts = row.facts
+        seat.sums = facts["analyst_totals"]
+        seat.reads.add(facts["debit"])
+        seat.last = row.number
 
 
 def _give(accounts: dict[str, Account], row: Row) -> None:
-    accounts[row.dataset].given.add(json.loads(row.body)["debit"])
+    accounts[row.dataset].given.add(row.facts["debit"])
 
 
 def _nothing(accounts: dict[str, Account], row: Row) -> None:
@@ -354,18 +354,18 @@ def _nothing(accounts: dict[str, Account], row: Row) -> None:
 
 
 def _version(accounts: dict[str, Account], row: Row) -> None:
-    accounts[row.dataset].declaration = json.loads(row.body)["declaration"]
+    accounts[row.dataset].declaration = row.facts["declaration"]
 
 
 def _declare(accounts: dict[str, Account], row: Row) -> None:
-    account, body = accounts[row.dataset], json.loads(row.body)
+    account, body = accounts[row.dataset], row.facts
     account.declaration, account.since = body["declaration"], row.number
     account.chosen_by = body.get("chosen_by", account.chosen_by)
 
 
 def _limit(accounts: dict[str, Account], row: Row) -> None:
     seat = accounts[row.dataset].take_seat(str(row.analyst))
-    body = json.loads(row.body)
+    body = row.facts
     seat.limit = None if body["budget"] is None else Budget.from_dict(body["budget"])
     seat.revoked, seat.since = False, row.number
     seat.allotted = "allotment" in body or body.get("restores") is True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter as Multiset
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
@@ -25,13 +26,14 @@ from sfumato.ledger.chain import Row, plain, text
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.memo import Memo
 from sfumato.ledger.names import alike
-from sfumato.ledger.receipt import Dataset, Receipt
+from sfumato.ledger.receipt import Dataset, Kind, Receipt, loss_text, stored_loss
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
 from sfumato.ledger.sharing import count_read, is_open_to
 from sfumato.ledger.turns import turn
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
+from sfumato.numeric.exact import as_integer
 
 __all__ = ["Counter"]
 
@@ -127,13 +129,25 @@ class Counter:
             account = account_of(book, dataset)
             account.refuse_closed(analyst_of(payer, account))
 
-    def entries(self, dataset: str | None = None) -> Iterator[Receipt]:
-        """All receipts in order, or those of one dataset; an analyst's counter leaves out others' limits."""
+    def entries(
+        self, dataset: str | None = None, *, kind: Kind | None = None, after: int = 0
+    ) -> Iterator[Receipt]:
+        """All receipts in order, or those of one dataset; an analyst's counter leaves out others' limits.
+
+        Args:
+            dataset: only those of this one.
+            kind: of these, only what happened so; needs a dataset.
+            after: only those with larger numbers.
+        """
         wanted = None if dataset is None else text(dataset, "dataset")
+        if kind is not None and wanted is None:
+            raise InvalidParameter("Receipts of one kind are listed for one dataset: say which.")
         with self._journal.reading() as book:
             until = book.number
-        for row in self._journal.rows(until):
-            if wanted in (None, row.dataset) and self._shows(row):
+        for row in self._journal.rows(
+            until, dataset=wanted, kind=kind, after=as_integer(after, "after", least=0)
+        ):
+            if self._shows(row):
                 yield Receipt.of(row)
 
     def _shows(self, row: Row) -> bool:
@@ -210,11 +224,15 @@ class Counter:
                 answers.append((Receipt.of(debit), payload))
             return answers
 
-    def verify(self) -> Verification:
-        """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor."""
+    def verify(self, *, progress: Callable[[float, str], None] | None = None) -> Verification:
+        """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor.
+
+        Args:
+            progress: is told how much is done, from 0 to 1, and what is being done.
+        """
         journal = self._journal
         with journal.still() as end:
-            return audit(journal.store, journal.chain, journal.anchor, known=end)
+            return audit(journal.store, journal.chain, journal.anchor, known=end, progress=progress)
 
     # ── paying
 
@@ -435,13 +453,14 @@ class Counter:
     def _blocks(self) -> BlocksOf:
         return BlocksOf(self._journal)
 
-    def _losses(self, dataset: str, analyst: str | None, until: int) -> list[PrivacyLoss]:
+    def _losses(self, dataset: str, analyst: str | None, until: int) -> list[tuple[PrivacyLoss, int]]:
+        """The losses that an analyst, or everybody, has paid for or read, each with how often."""
         whose = None if analyst is None else alike(analyst)
         with self._journal.reading() as book:
             reads = account_of(book, dataset).seat(analyst).reads
-        losses = (
-            Receipt.of(row).loss
-            for row in self._journal.rows(until, debits_of=dataset)
+        counts = Multiset(
+            loss_text(row)
+            for row in self._journal.rows(until, dataset=dataset, kind="debit")
             if whose is None or whose == alike(row.analyst or "") or row.number in reads
         )
-        return [loss for loss in losses if loss is not None]
+        return [(stored_loss(written), count) for written, count in counts.items()]

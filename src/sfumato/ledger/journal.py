@@ -93,15 +93,17 @@ class Journal:
             )
         return row
 
-    def rows(self, until: int, *, debits_of: str | None = None) -> Iterator[Row]:
-        """Receipts up to one, all or the debits of a dataset, in order; between pages others may write."""
-        first = 1
+    def rows(
+        self, until: int, *, dataset: str | None = None, kind: str | None = None, after: int = 0
+    ) -> Iterator[Row]:
+        """Receipts up to one, all or those of a dataset, in order; between pages others may write."""
+        first = max(after, 0) + 1
         while first <= until:
             with self.reading():
                 rows = (
                     self.store.rows(first, _PAGE)
-                    if debits_of is None
-                    else self.store.rows_of(debits_of, "debit", first, _PAGE)
+                    if dataset is None
+                    else self.store.rows_of(dataset, kind, first, _PAGE)
                 )
             yield from (row for row in rows if row.number <= until)
             if len(rows) < _PAGE:

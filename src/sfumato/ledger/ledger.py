@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -72,7 +72,13 @@ class Ledger(Counter):
                     draft.add("adopt", name, reason="opened without its anchor: debits may have been cut off")
 
     @classmethod
-    def inspect(cls, where: str | Path, *, state: str | Path | None = None) -> Verification:
+    def inspect(
+        cls,
+        where: str | Path,
+        *,
+        state: str | Path | None = None,
+        progress: Callable[[float, str], None] | None = None,
+    ) -> Verification:
         """What `verify` finds, also where `open` would refuse."""
         try:
             wish = Wish(create=False, follow=False)
@@ -80,7 +86,7 @@ class Ledger(Counter):
         except LedgerTampered as wrong:
             return Verification((str(wrong),), 0, "")
         try:
-            return audit(parts.store, parts.chain, parts.anchor)
+            return audit(parts.store, parts.chain, parts.anchor, progress=progress)
         finally:
             parts.store.close()
 

@@ -34,6 +34,7 @@ Kind: TypeAlias = Literal[
     "close",
     "adopt",
 ]
+_LOSS, _MEMO = '"loss":', ',"memo":'
 # What a body holds beside the memo of a debit, or the facts of a steward's act.
 _OWN = frozenset({"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt"})
 
@@ -112,7 +113,7 @@ class Receipt:
     def of(cls, row: Row) -> Receipt:
         """The receipt that a row holds."""
         try:
-            body = json.loads(row.body)
+            body = json.loads(row.body)  # and not `row.facts`: whoever is given it may change it
             loss = body.get("loss")
             kind: Any = row.kind
             return cls(
@@ -158,14 +159,44 @@ class Receipt:
         return f"#{self.number} {self.kind}{about} on {self.dataset}{who}" + (f": {paid}" if paid else "")
 
 
+def loss_text(row: Row) -> str:
+    """The loss of a debit in its one JSON text, as the body has it.
+
+    Bodies are canonical: their keys are sorted and a quote within a text is escaped, so that the first key
+    `loss` is that of the debit, and the first key `memo` after it ends it.
+    """
+    begin = row.body.find(_LOSS)
+    end = row.body.find(_MEMO, begin)
+    if begin < 0 or end < 0:
+        return canonical(row.facts["loss"])
+    return row.body[begin + len(_LOSS) : end]
+
+
+def refuse_unreadable(row: Row) -> None:
+    """Refuses what `Receipt.of` could not read, the sums of a debit aside, without making a receipt of it.
+
+    Raises:
+        ValueError, LookupError or TypeError: if a part is missing or malformed.
+    """
+    body = row.facts
+    datetime.fromisoformat(body["time"])
+    if not isinstance(body.get("memo", {}), dict):
+        raise TypeError("no memo")
+
+
 def fractions(data: Mapping[str, str]) -> dict[str, Fraction]:
     """Exact numbers as a body holds them, ε or ρ before δ."""
-    return {unit: _fraction(value) for unit, value in sorted(data.items(), reverse=True)}
+    return {unit: fraction(value) for unit, value in sorted(data.items(), reverse=True)}
 
 
 @lru_cache(maxsize=1024)
-def _fraction(written: str) -> Fraction:
-    return Fraction(written)
+def fraction(written: str) -> Fraction:
+    """An exact number as a body holds it: `3/4`."""
+    numerator, slash, denominator = written.partition("/")
+    try:
+        return Fraction(int(numerator), int(denominator) if slash else 1)
+    except ValueError:
+        return Fraction(written)
 
 
 @lru_cache(maxsize=4096)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato.ledger.budget import Budget, Totals
-from sfumato.ledger.chain import Row
-from sfumato.ledger.receipt import fractions
+from sfumato.ledger.receipt import fraction
 
-__all__ = ["Seat", "settled", "sums", "together"]
+__all__ = ["Seat", "settled", "together", "totals_of"]
 
 # Exact sums of unlike fractions grow with every one; beyond this they are rounded up, to a grid far below the
 # smallest delta that is accepted (1e-300).
@@ -32,7 +31,8 @@ class Seat:
     limit: Budget | None = None
     revoked: bool = False
     allotted: bool = False  # whether the limit is an allotment's, and what it leaves is kept for this analyst
-    last: Row | None = None
+    last: int = 0  # the receipt that the sums are of
+    sums: Mapping[str, str] = field(default_factory=dict)  # what was spent, as that receipt has it
     debits: int = 0
     reads: set[int] = field(default_factory=set)  # debits of others whose answers count here, too
     since: int = 0  # the receipt that set the limit or revoked
@@ -41,7 +41,7 @@ class Seat:
     def totals(self, budget: Budget) -> Totals:
         """What this analyst has spent, others' answers included, in the units of the dataset's budget."""
         if not self.spellings:
-            return sums(self.last, "analyst_totals", budget)
+            return totals_of(self.sums, budget)
         parts = [seat.totals(budget) for seat in self.spellings]
         return tuple(settled(sum(amounts, Fraction(0))) for amounts in zip(*parts, strict=True))
 
@@ -64,9 +64,8 @@ def together(seats: list[Seat]) -> Seat:
     )
 
 
-def sums(last: Row | None, name: str, budget: Budget) -> Totals:
-    """The sums of a name in the body of a receipt; nothing before the first one."""
-    if last is None:
+def totals_of(sums: Mapping[str, str], budget: Budget) -> Totals:
+    """Sums as a receipt has them, in the order of the budget's units; nothing before the first one."""
+    if not sums:
         return (Fraction(0),) * len(budget.units)
-    stored = fractions(json.loads(last.body)[name])
-    return tuple(stored[unit] for unit in budget.units)
+    return tuple([fraction(sums[unit]) for unit in budget.units])

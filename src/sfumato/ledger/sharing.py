@@ -77,7 +77,7 @@ def give(draft: Draft, account: Account, debits: Iterable[Row], reason: str) -> 
 
 def problems_of_read(store: Store, account: Account, row: Row) -> list[str]:
     """What is wrong with a read of another's answer: what it is of, what it counts, the reader's sums."""
-    body, units = json.loads(row.body), account.cap.units
+    body, units = row.facts, account.cap.units
     wrong = problems_of_gift(store, row)
     if wrong:
         return wrong
@@ -103,7 +103,7 @@ def problems_of_read(store: Store, account: Account, row: Row) -> list[str]:
 
 def problems_of_gift(store: Store, row: Row) -> list[str]:
     """Whether a receipt is about a debit of its dataset that came before."""
-    number = json.loads(row.body)["debit"]
+    number = row.facts["debit"]
     found = store.rows(number, 1) if isinstance(number, int) and 0 < number < row.number else []
     if [(debit.number, debit.kind, debit.dataset) for debit in found] == [(number, "debit", row.dataset)]:
         return []

@@ -28,6 +28,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (),
 )
 
+_AT_ONCE = 500  # values in one list of a statement
 _COLUMNS = "number, kind, dataset, analyst, fingerprint, body, mac"
 
 
@@ -153,15 +154,16 @@ class Store(ABC):
             )
         )
 
-    def rows_of(self, dataset: str, kind: str, first: int, most: int) -> list[Row]:
-        """Up to `most` receipts of a kind and a dataset from a number on, in order."""
+    def rows_of(self, dataset: str, kind: str | None, first: int, most: int) -> list[Row]:
+        """Up to `most` receipts of a dataset, all or of a kind, from a number on, in order."""
+        only, kinds = ("", ()) if kind is None else ("AND kind = ? ", (kind,))
         return _rows(
             self._run(
-                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND number >= ? AND kind = ? "
+                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND number >= ? {only}"
                 "ORDER BY number LIMIT ?",
                 dataset,
                 first,
-                kind,
+                *kinds,
                 most,
             )
         )
@@ -187,17 +189,50 @@ class Store(ABC):
         rows = self._run("SELECT payload FROM sfumato_payloads WHERE debit = ?", debit)
         return bytes(rows[0][0]) if rows else None
 
-    def walk(self, first: int, last: int | None = None, page: int = 1000) -> Iterator[Row]:
-        """All receipts from one number to another, a page at a time."""
-        while True:
-            rows = self.rows(first, page)
-            for row in rows:
-                if last is not None and row.number > last:
-                    return
-                yield row
+    def payloads(self, debits: Sequence[int], most: int = 2**24) -> Iterator[tuple[int, bytes]]:
+        """The answers of debits, those that there are; of small ones several at once, up to `most` bytes."""
+        for begin in range(0, len(debits), _AT_ONCE):
+            some = debits[begin : begin + _AT_ONCE]
+            sizes = self._run(
+                f"SELECT debit, length(payload) FROM sfumato_payloads WHERE debit IN ({_marks(some)})", *some
+            )
+            batch, size = list[int](), 0
+            for debit, length in sizes:
+                if batch and size + length > most:
+                    yield from self._payloads(batch)
+                    batch, size = [], 0
+                batch.append(debit)
+                size += length
+            yield from self._payloads(batch)
+
+    def _payloads(self, debits: list[int]) -> list[tuple[int, bytes]]:
+        if not debits:
+            return []
+        rows = self._run(
+            f"SELECT debit, payload FROM sfumato_payloads WHERE debit IN ({_marks(debits)})", *debits
+        )
+        return [(debit, bytes(payload)) for debit, payload in rows]
+
+    def last(self) -> int:
+        """The number of the last receipt; 0 if there is none."""
+        return int(self._run("SELECT coalesce(max(number), 0) FROM sfumato_receipts")[0][0])
+
+    def pages(self, first: int, page: int = 1000) -> Iterator[list[Row]]:
+        """All receipts from a number on, a page at a time."""
+        while rows := self.rows(first, page):
+            yield rows
             if len(rows) < page:
                 return
             first = rows[-1].number + 1
+
+    def walk(self, first: int) -> Iterator[Row]:
+        """All receipts from a number on."""
+        for rows in self.pages(first):
+            yield from rows
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _rows(rows: list[tuple[Any, ...]]) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,16 +11,17 @@ from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.blocks import can_be_resumed, problems_of
 from sfumato.ledger.book import Account, Book
-from sfumato.ledger.budget import Budget
-from sfumato.ledger.chain import Chain, Row, canonical
-from sfumato.ledger.receipt import Receipt, fractions, stored_loss
-from sfumato.ledger.seat import settled
+from sfumato.ledger.budget import Budget, Totals
+from sfumato.ledger.chain import Chain, Row
+from sfumato.ledger.receipt import fraction, loss_text, refuse_unreadable, stored_loss
+from sfumato.ledger.seat import settled, totals_of
 from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
 
 __all__ = ["Verification", "audit"]
 
 _MOST = 50  # problems worth listing
+_PRICES = 4096  # of different losses that are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,14 @@ class Verification:
         return "\n".join(self.problems)
 
 
-def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = None) -> Verification:
+def audit(
+    store: Store,
+    chain: Chain,
+    anchor: Anchor,
+    *,
+    known: Mark | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> Verification:
     """Reads everything again and believes nothing: neither an earlier look nor the stored sums.
 
     Args:
@@ -57,6 +65,7 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
         chain: its key.
         anchor: the mark outside.
         known: the last receipt that an open ledger has seen.
+        progress: is told how much is done, from 0 to 1, and what is being done.
     """
     problems: list[str] = []
     marks = [] if known is None else [known]
@@ -69,14 +78,21 @@ def audit(store: Store, chain: Chain, anchor: Anchor, *, known: Mark | None = No
             marks.append(held.mark)
         elif anchor.kept:
             problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
-    book, entries, trusted = Book(chain), 0, True
-    taken: dict[int, Fraction] = {}
+    replay = _Replay(store, chain, marks)
+    book, entries, trusted = replay.book, 0, True
     try:
-        for row in store.walk(1):
-            entries += 1
-            if trusted:
-                problems += _reading(store, chain, book, row, marks, taken)
-                trusted = book.number == row.number
+        last = 0 if progress is None else max(store.last(), 1)
+        for rows in store.pages(1):
+            if progress is not None:
+                progress((rows[0].number - 1) / last, f"receipt {rows[0].number:,} of {last:,}")
+            for row in rows:
+                entries += 1
+                if trusted:
+                    problems += replay.problems_of(row)
+                    trusted = book.number == row.number
+                if len(problems) >= _MOST:
+                    break
+            problems += replay.problems_of_answers()
             if len(problems) >= _MOST:
                 break
     except LedgerUnusable as wrong:
@@ -102,75 +118,124 @@ def _behind(anchor: Anchor, head: Mark) -> list[str]:
     return [stale(held, head)]
 
 
-def _reading(
-    store: Store, chain: Chain, book: Book, row: Row, marks: list[Mark], taken: dict[int, Fraction]
-) -> list[str]:
-    """What is wrong with the next receipt. The book has taken it in if its mac holds."""
-    try:
-        chain.check(row, book.number + 1, book.mac)
-    except LedgerTampered as wrong:
-        return [str(wrong)]
-    problems = [
-        f"Receipt {row.number} is not the one that was written: the ledger was rewritten."
-        for mark in marks
-        if mark.number == row.number and mark.mac != row.mac
-    ]
-    try:
+class _Replay:
+    """The receipts followed once more from the first, with what is remembered on the way."""
+
+    def __init__(self, store: Store, chain: Chain, marks: list[Mark]) -> None:
+        self.book = Book(chain)
+        self._store, self._chain, self._marks = store, chain, marks
+        self._taken: dict[int, Fraction] = {}
+        self._recorded: list[tuple[int, object, object]] = []  # receipt, debit and digest of each answer
+        self._prices: dict[str, tuple[Budget, dict[str, Totals]]] = {}
+        self._sums: dict[tuple[str, str, str | None], tuple[object, Totals]] = {}
+
+    def problems_of_answers(self) -> list[str]:
+        """What is wrong with the answers that the receipts since the last call recorded."""
+        recorded, self._recorded = self._recorded, []
+        answers = self._store.payloads([debit for _, debit, _ in recorded if type(debit) is int])
+        digests: dict[object, object] = {
+            debit: hashlib.sha256(payload).hexdigest() for debit, payload in answers
+        }
+        return [
+            f"The answer recorded by receipt {number} is missing or was changed."
+            for number, debit, digest in recorded
+            if digests.get(debit) is None or digests[debit] != digest
+        ]
+
+    def problems_of(self, row: Row) -> list[str]:
+        """What is wrong with the next receipt. The book has taken it in if its mac holds."""
+        book = self.book
+        try:
+            self._chain.check(row, book.number + 1, book.mac)
+        except LedgerTampered as wrong:
+            return [str(wrong)]
+        problems = [
+            f"Receipt {row.number} is not the one that was written: the ledger was rewritten."
+            for mark in self._marks
+            if mark.number == row.number and mark.mac != row.mac
+        ]
+        try:
+            problems += self._checked(row)
+            refuse_unreadable(row)
+            book.take(row)
+        except (SfumatoError, KeyError, ValueError, TypeError) as wrong:
+            reason = str(wrong) if isinstance(wrong, SfumatoError) else "it cannot be understood"
+            problems.append(f"Receipt {row.number}: {reason}")
+            if book.number != row.number:
+                book.number, book.mac = row.number, row.mac
+        return problems
+
+    def _checked(self, row: Row) -> list[str]:
+        """What is wrong with what a receipt says."""
         if row.kind == "debit":
-            problems += _debit(book.accounts[row.dataset], row)
             if can_be_resumed(row):
-                taken[row.number] = Fraction(0)
-        elif row.kind in ("open", "raise", "redeclare"):
-            problems += _fixed(book.accounts[row.dataset], row)
-        elif row.kind == "read":
-            problems += problems_of_read(store, book.accounts[row.dataset], row)
-        elif row.kind == "give":
-            problems += problems_of_gift(store, row)
-        elif row.kind == "block":
-            problems += problems_of(row, taken)
-        elif row.kind == "release":
-            problems += _release(store, row)
-        Receipt.of(row)
-        book.take(row)
-    except (SfumatoError, KeyError, ValueError, TypeError) as wrong:
-        reason = str(wrong) if isinstance(wrong, SfumatoError) else "it cannot be understood"
-        problems.append(f"Receipt {row.number}: {reason}")
-        if book.number != row.number:
-            book.number, book.mac = row.number, row.mac
-    return problems
+                self._taken[row.number] = Fraction(0)
+            return self._debit(self.book.accounts[row.dataset], row)
+        if row.kind in ("open", "raise", "redeclare"):
+            return _fixed(self.book.accounts[row.dataset], row)
+        if row.kind == "read":
+            return problems_of_read(self._store, self.book.accounts[row.dataset], row)
+        if row.kind == "give":
+            return problems_of_gift(self._store, row)
+        if row.kind == "block":
+            return problems_of(row, self._taken)
+        if row.kind == "release":
+            self._recorded.append((row.number, row.facts["debit"], row.facts["digest"]))
+        return []
+
+    def _debit(self, account: Account, row: Row) -> list[str]:
+        """What is wrong with a debit: its price against its loss today, its sums, its gates."""
+        body = row.facts
+        units, wrong = account.cap.units, []
+        price = totals_of(body["price"], account.cap)
+        due = self._price(account, loss_text(row))
+        if price != due and any(paid < owed for paid, owed in zip(price, due, strict=True)):
+            wrong.append(f"Receipt {row.number} paid less than its loss costs.")
+        seat = account.own(row.analyst)  # the gate counts other spellings, too
+        sums = (
+            ("dataset", None, account.sums, body["totals"], account.cap),
+            ("analyst", row.analyst, seat.sums, body["analyst_totals"], seat.limit),
+        )
+        for whose, analyst, last, stored, budget in sums:
+            key = account.name, whose, analyst
+            known, before = self._sums.get(key, (None, ()))
+            if known is not last:
+                before = totals_of(last, account.cap)
+            after = tuple([a + b if b else a for a, b in zip(before, price, strict=True)])
+            kept = tuple([settled(total) for total in after])
+            if all(_same(total, stored[unit]) for unit, total in zip(units, kept, strict=True)):
+                self._sums[key] = stored, kept
+            else:
+                wrong.append(f"Receipt {row.number} has sums of its {whose} that do not add up.")
+            if budget is not None and any(a > b for a, b in zip(after, budget.limits, strict=True)):
+                wrong.append(f"Receipt {row.number} overdraws the budget of its {whose}.")
+        if account.closed or seat.revoked:
+            wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
+        return wrong
+
+    def _price(self, account: Account, written: str) -> Totals:
+        """What a loss costs under the budget in force; many debits have the same one."""
+        budget, known = self._prices.get(account.name, (None, {}))
+        if budget is not account.cap:
+            known = {}
+            self._prices[account.name] = account.cap, known
+        if written not in known:
+            if len(known) >= _PRICES:
+                known.clear()
+            known[written] = account.cap.totals(account.cap.filter().price(stored_loss(written)))
+        return known[written]
 
 
-def _debit(account: Account, row: Row) -> list[str]:
-    """What is wrong with a debit: its price against its loss today, its sums, its gates."""
-    body = json.loads(row.body)
-    units, wrong = account.cap.units, []
-    price = tuple(fractions(body["price"])[unit] for unit in units)
-    loss = stored_loss(canonical(body["loss"]))
-    due = account.cap.totals(account.cap.filter().price(loss))
-    if any(paid < owed for paid, owed in zip(price, due, strict=True)):
-        wrong.append(f"Receipt {row.number} paid less than its loss costs.")
-    seat = account.own(row.analyst)  # the gate counts other spellings, too
-    sums = (
-        ("dataset", account.totals, "totals", account.cap),
-        ("analyst", seat.totals(account.cap), "analyst_totals", seat.limit),
-    )
-    for whose, before, name, budget in sums:
-        after = tuple(a + b for a, b in zip(before, price, strict=True))
-        stored = fractions(body[name])
-        if tuple(settled(total) for total in after) != tuple(stored[unit] for unit in units):
-            wrong.append(f"Receipt {row.number} has sums of its {whose} that do not add up.")
-        if budget is not None and any(a > b for a, b in zip(after, budget.limits, strict=True)):
-            wrong.append(f"Receipt {row.number} overdraws the budget of its {whose}.")
-    if account.closed or seat.revoked:
-        wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
-    return wrong
+def _same(total: Fraction, written: str) -> bool:
+    """Whether a stored number is this one; most are written as it is."""
+    return str(total) == written or fraction(written) == total
 
 
 def _fixed(account: Account, row: Row) -> list[str]:
     """Whether a receipt changes what the first debit fixed: the unit, the accountant, a budget downwards."""
     if not account.debits:
         return []
-    body = json.loads(row.body)
+    body = row.facts
     if row.kind == "redeclare":
         changed = body["declaration"]["unit"] != account.declaration["unit"]
     else:
@@ -178,11 +243,3 @@ def _fixed(account: Account, row: Row) -> list[str]:
         lower = any(new < old for new, old in zip(budget.limits, account.cap.limits, strict=False))
         changed = row.kind == "open" or budget.units != account.cap.units or lower
     return [f"Receipt {row.number} changes what the first debit had fixed."] if changed else []
-
-
-def _release(store: Store, row: Row) -> list[str]:
-    body = json.loads(row.body)
-    payload = store.payload(body["debit"])
-    if payload is None or hashlib.sha256(payload).hexdigest() != body["digest"]:
-        return [f"The answer recorded by receipt {row.number} is missing or was changed."]
-    return []

@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +19,7 @@ from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, Query
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
 from sfumato.ledger.budget import amount
 from sfumato.ledger.names import spelled
-from sfumato.numeric.exact import Rational, positive
+from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.plan.builder import Selection
 from sfumato.plan.expressions.names import NotAList, nearest
 from sfumato.plan.questions.aggregates.count import count
@@ -336,14 +339,17 @@ class Session(NotAList):
             dataset = next(iter(self._datasets))
         return self.ledger.balance(dataset, self.analyst)
 
-    def releases(self) -> list[Receipt]:
-        """The receipts of what was released before about this session's datasets, oldest first."""
-        return [
-            receipt
-            for name in self._datasets
-            for receipt in self.ledger.entries(name)
-            if receipt.kind == "debit"
-        ]
+    def releases(self, *, after: int | Receipt = 0, most: int | None = None) -> list[Receipt]:
+        """The receipts of what was released before about this session's datasets, oldest first.
+
+        Args:
+            after: Only those after this receipt, or its number: `s.releases(after=page[-1], most=100)`.
+            most: At most so many, a page.
+        """
+        begin = after.number if isinstance(after, Receipt) else after
+        size = None if most is None else as_integer(most, "most")
+        each = [self.ledger.entries(name, kind="debit", after=begin) for name in self._datasets]
+        return list(islice(merge(*each, key=attrgetter("number")), size))
 
     def buy(self, wanted: Purchase[T]) -> Bought[T]:
         """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
