@@ -26,9 +26,7 @@ LOSSES = (
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 2**62), TEXTS, TEXTS, st.one_of(st.none(), TEXTS), st.one_of(st.none(), TEXTS), TEXTS
-)
+@given(st.integers(0, 2**62), TEXTS, TEXTS, st.one_of(st.none(), TEXTS), st.one_of(st.none(), TEXTS), TEXTS)
 def test_a_mac_covers_the_canonical_list_of_the_columns(number, kind, dataset, analyst, fingerprint, body):
     row = Row(number, kind, dataset, analyst, fingerprint, body)
     columns = [number, kind, dataset, analyst, fingerprint, body]

@@ -20,7 +20,10 @@ POINTS = [
     "after_commit",
     "before_rename",
     "after_anchor",
+    "before_checkpoint",
+    "after_checkpoint",
 ]
+COMMITTED = POINTS[POINTS.index("after_commit") :]
 
 
 def sound(place, returned, price, budget):
@@ -68,7 +71,7 @@ def kill(place, crew, point, times, together=1):
         assert len(now) == together * (turn % 2) + lived
         returned += now
         before, on_record = on_record, sound(place, returned, price, budget)
-        written = together * (turn % 2 + (point in ("after_commit", "before_rename", "after_anchor")))
+        written = together * (turn % 2 + (point in COMMITTED))
         assert on_record - before == written
 
 

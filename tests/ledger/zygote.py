@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sfumato.accounting import BasicFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch
-from sfumato.ledger import Budget, Ledger, Memo
+from sfumato.ledger import Budget, Ledger, Memo, checkpoint
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
@@ -80,6 +80,19 @@ def killed(report, where, state, price, point, after):
             replace(*paths)
 
         os.replace = replaced
+    elif point in ("before_checkpoint", "after_checkpoint"):
+        checkpoint.EVERY = 1
+        replace = os.replace
+
+        def moved(*paths):
+            mine = armed and done and str(paths[1]).endswith(".checkpoint")
+            if mine and point == "before_checkpoint":
+                _die()
+            replace(*paths)
+            if mine:
+                _die()
+
+        os.replace = moved
     store.commit, mark.prepare = committed, prepared
     for number in range(after + 1):
         armed = number == after

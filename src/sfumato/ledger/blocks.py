@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from fractions import Fraction
 
 from sfumato.errors import BudgetExceeded, LedgerMismatch
+from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Row
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.names import alike
@@ -26,15 +25,15 @@ class BlocksOf:
 
     def left(self, receipt: Receipt) -> Fraction:
         """The part of a debit that no block has taken."""
-        with self._journal.reading():
-            return 1 - self._taken(self._row(receipt))
+        with self._journal.reading() as book:
+            return 1 - _taken(book, self._row(receipt))
 
     def take(self, receipt: Receipt, share: Fraction) -> Receipt:
         """Writes down that a part is taken, and gives the debit's receipt as it is on record."""
         with self._journal.writing() as draft:
             row = self._row(receipt)
             account_of(draft.book, row.dataset).refuse_closed(row.analyst)
-            taken = self._taken(row) + share
+            taken = _taken(draft.book, row) + share
             if taken > 1:
                 raise BudgetExceeded(
                     f"This block is beyond what was paid for: {1 - taken + share} of it is left, and {share} "
@@ -56,9 +55,10 @@ class BlocksOf:
         for row in self._journal.store.about(dataset, fingerprint, "debit"):
             own = alike(row.analyst or "") == alike(analyst or "")
             if own and can_be_resumed(row) and self._journal.store.payload(row.number) is None:
-                known = self._journal.row(row.number)
-                if self._taken(known) < 1:
-                    return Receipt.of(known)
+                with self._journal.reading() as book:
+                    known = self._journal.row(row.number)
+                    if _taken(book, known) < 1:
+                        return Receipt.of(known)
         return None
 
     def _row(self, receipt: Receipt) -> Row:
@@ -67,16 +67,10 @@ class BlocksOf:
             raise LedgerMismatch("This receipt is not of a fit on this ledger that can be resumed.")
         return row
 
-    def _taken(self, debit: Row) -> Fraction:
-        for row in self._of(debit):
-            return Fraction(json.loads(self._journal.row(row.number).body)["taken"])
-        return Fraction(0)
 
-    def _of(self, debit: Row) -> Iterator[Row]:
-        """The blocks of a debit, newest first."""
-        for row in self._journal.store.about(debit.dataset, str(debit.fingerprint), "block"):
-            if json.loads(row.body)["debit"] == debit.number:
-                yield row
+def _taken(book: Book, debit: Row) -> Fraction:
+    """The part of a debit that blocks took, by the book: a block that is cut out of the database counts."""
+    return account_of(book, debit.dataset).taken.get(debit.number, Fraction(0))
 
 
 def can_be_resumed(row: Row) -> bool:

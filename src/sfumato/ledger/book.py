@@ -47,6 +47,7 @@ class Account:
     adjacency: str | None = None  # the neighbours that the losses so far hold for, if one of them says so
     debits: int = 0
     given: set[int] = field(default_factory=set)  # debits whose answers the steward gave to all
+    taken: dict[int, Fraction] = field(default_factory=dict)  # the part that blocks took of each debit
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
@@ -83,9 +84,13 @@ class Account:
     def take_seat(self, spelling: str) -> Seat:
         """The seat of this very spelling, made if there is none."""
         if spelling not in self.seats:
-            self.seats[spelling] = Seat()
-            self._spellings.setdefault(alike(spelling), []).append(spelling)
+            self.sit(spelling, Seat())
         return self.seats[spelling]
+
+    def sit(self, spelling: str, seat: Seat) -> None:
+        """Gives a spelling that has none yet a seat."""
+        self.seats[spelling] = seat
+        self._spellings.setdefault(alike(spelling), []).append(spelling)
 
     def spelling(self, analyst: str) -> str:
         """The analyst's name as it is on record; a new one is checked."""
@@ -273,8 +278,9 @@ class Book:
     """The state of all datasets after a receipt, which is the last whose mac was checked.
 
     Privacy:
-        Claim: every receipt up to `number` was checked in order, each against the mac before it, so that the
-        sums a gate resumes from are those of the last debit that was ever written, and none is hidden.
+        Claim: every receipt up to `number` was checked in order, each against the mac before it, by this
+        process or by the one that sealed the checkpoint it began at (see `FileCheckpoint`), so that the sums
+        a gate resumes from are those of the last debit that was ever written, and none is hidden.
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -349,6 +355,11 @@ def _give(accounts: dict[str, Account], row: Row) -> None:
     accounts[row.dataset].given.add(row.facts["debit"])
 
 
+def _block(accounts: dict[str, Account], row: Row) -> None:
+    facts = row.facts
+    accounts[row.dataset].taken[facts["debit"]] = Fraction(facts["taken"])
+
+
 def _nothing(accounts: dict[str, Account], row: Row) -> None:
     del accounts, row
 
@@ -392,7 +403,7 @@ _EFFECTS = {
     "release": _nothing,
     "read": _read,
     "give": _give,
-    "block": _nothing,
+    "block": _block,
     "version": _version,
     "redeclare": _declare,
     "limit": _limit,

@@ -232,7 +232,8 @@ class Counter:
         """
         journal = self._journal
         with journal.still() as end:
-            return audit(journal.store, journal.chain, journal.anchor, known=end, progress=progress)
+            parts = journal.store, journal.chain, journal.anchor, journal.checkpoint
+            return audit(*parts, known=end, progress=progress)
 
     # ── paying
 

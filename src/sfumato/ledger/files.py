@@ -14,13 +14,22 @@ from pathlib import Path
 
 from sfumato.errors import LedgerUnusable
 
-__all__ = ["locked", "read_file", "replace_file", "sweep", "sync_folder", "unusable", "write_new"]
+__all__ = [
+    "locked",
+    "read_file",
+    "read_whole",
+    "replace_file",
+    "sweep",
+    "sync_folder",
+    "unusable",
+    "write_new",
+]
 
 _LARGEST = 1 << 16  # bytes of an anchor, and more than any has
 
 
-def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Puts a file in the place of another, durably; the one before is whole until then."""
+def replace_file(path: Path, content: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
+    """Puts a file in the place of another, durably if synced; the one before is whole until then."""
     where = os.fspath(path)
     draft = f"{where}.{_machine()}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
@@ -28,11 +37,13 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
         try:
             if os.write(file, content) != len(content):
                 raise OSError("a short write")
-            os.fsync(file)
+            if synced:
+                os.fsync(file)
         finally:
             os.close(file)
         os.replace(draft, where)
-        sync_folder(os.path.dirname(where) or os.curdir)
+        if synced:
+            sync_folder(os.path.dirname(where) or os.curdir)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(draft)
@@ -46,6 +57,12 @@ def read_file(path: Path) -> bytes:
         return os.read(file, _LARGEST)
     finally:
         os.close(file)
+
+
+def read_whole(path: Path, most: int) -> bytes:
+    """What a file of at most so many bytes holds; a larger one is cut."""
+    with open(path, "rb") as file:
+        return file.read(most)
 
 
 def write_new(path: Path, content: bytes) -> None:

@@ -30,15 +30,17 @@ class Journal:
         store: The database.
         chain: What seals receipts.
         anchor: Where the end of the chain is remembered outside the database.
+        checkpoint: Where what the receipts add up to is kept, so that opening is quick.
     """
 
     def __init__(self, opened: Opened) -> None:
         self.store, self.chain, self.anchor = opened.store, opened.chain, opened.anchor
+        self.checkpoint = opened.checkpoint
         self._book: Book = opened.book
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._fleeting = opened.fleeting
-        self._closed = False
+        self._closed = self._anew = False
         _living.add(self)
 
     def close(self) -> None:
@@ -80,6 +82,7 @@ class Journal:
             self._book.follow(draft.rows)
             if pending is not None:
                 pending.settle()
+                self.checkpoint.keep(self._book)
 
     def row(self, number: int) -> Row:
         """One receipt, its mac checked."""
@@ -109,6 +112,16 @@ class Journal:
             if len(rows) < _PAGE:
                 return
             first = rows[-1].number + 1
+
+    def refuse_edits(self) -> None:
+        """Checks every receipt from the first: for acts that go by what old receipts say."""
+        with self.reading() as book:
+            whole = Book(self.chain)
+            whole.follow(self.store.walk(1))
+            if (whole.number, whole.mac) != (book.number, book.mac):
+                raise LedgerTampered(
+                    f"{self.store.name} was changed while it was read. Restore the latest copy."
+                )
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Mark]:
@@ -142,6 +155,8 @@ class Journal:
 
     def _catch_up(self) -> None:
         """Checks and takes in what other threads' and processes' ledgers have written since."""
+        if self._anew:
+            self._book, self._anew = self.checkpoint.resume(self.store), False
         book = self._book
         while True:
             rows = self.store.rows(max(book.number, 1), _PAGE)
@@ -157,7 +172,7 @@ class Journal:
     def _forked(self) -> None:
         """In a forked child: a lock and a connection of its own."""
         self._lock = threading.RLock()
-        self._book = Book(self.chain)  # another thread may have been at work on the old one
+        self._book, self._anew = Book(self.chain), True  # another thread may have been at work on the old one
         if not self._fleeting:
             self.store.abandon()
             self._process = os.getpid()

@@ -86,7 +86,7 @@ class Ledger(Counter):
         except LedgerTampered as wrong:
             return Verification((str(wrong),), 0, "")
         try:
-            return audit(parts.store, parts.chain, parts.anchor, progress=progress)
+            return audit(parts.store, parts.chain, parts.anchor, parts.checkpoint, progress=progress)
         finally:
             parts.store.close()
 

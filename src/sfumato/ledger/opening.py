@@ -12,6 +12,7 @@ from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable
 from sfumato.ledger.anchor import Anchor, FileAnchor, Held, Mark, NoAnchor, stale
 from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Chain
+from sfumato.ledger.checkpoint import Checkpoint, FileCheckpoint, NoCheckpoint
 from sfumato.ledger.files import sweep, unusable, write_new
 from sfumato.ledger.key import load_key, make_key, remember, signed_at
 from sfumato.ledger.sqlite import SQLite
@@ -32,6 +33,7 @@ class Opened:
     store: Store
     chain: Chain
     anchor: Anchor
+    checkpoint: Checkpoint
     book: Book
     fleeting: bool  # lives in this process's memory alone
     adopted: bool = False  # taken over although its anchor was lost or old
@@ -43,6 +45,8 @@ class _Places(Protocol):
     def key(self, ledger: str) -> Path: ...
 
     def anchor(self, ledger: str) -> Path: ...
+
+    def checkpoint(self, ledger: str) -> Path: ...
 
     @property
     def server(self) -> str:
@@ -66,6 +70,10 @@ class _Beside:
         del ledger
         return self.folder / f"{self.name}.anchor"
 
+    def checkpoint(self, ledger: str) -> Path:
+        del ledger
+        return self.folder / f"{self.name}.checkpoint"
+
 
 @dataclass(frozen=True, slots=True)
 class _InFolder:
@@ -80,6 +88,9 @@ class _InFolder:
     def anchor(self, ledger: str) -> Path:
         return self.folder / f"{ledger}.anchor"
 
+    def checkpoint(self, ledger: str) -> Path:
+        return self.folder / f"{ledger}.checkpoint"
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -88,7 +99,7 @@ class Wish:
     Attributes:
         create: make one if there is none.
         adopt: take a chain that is whole although its anchor is lost.
-        follow: check the whole chain; False is for a reader that reports instead of refusing.
+        follow: check the chain, from the checkpoint on; False: for a reader that reports and does not refuse.
     """
 
     create: bool = True
@@ -171,7 +182,7 @@ def _in_memory() -> Opened:
     store, chain = SQLite(None), Chain(salt(32), token())
     store.migrate(0)
     store.create(Identity(len(MIGRATIONS), chain.ledger, _seal(chain)))
-    return Opened(store, chain, NoAnchor(), Book(chain), fleeting=True)
+    return Opened(store, chain, NoAnchor(), NoCheckpoint(), Book(chain), fleeting=True)
 
 
 def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
@@ -191,15 +202,20 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
         )
     path = places.anchor(identity.id)
     anchor, book, adopted = FileAnchor(path, chain), Book(chain), False
+    checkpoint = FileCheckpoint(places.checkpoint(identity.id), chain)
     sweep(path)
+    sweep(checkpoint.path)
     if wish.follow:
+        if not wish.adopt:  # whoever takes a ledger over checks all of it
+            book = checkpoint.resume(store)
         adopted = _hold(store, book, anchor, begun=key.ledger is not None, adopt=wish.adopt)
         remember(places.key(identity.id), key, identity.id, places.server)
-    return Opened(store, chain, anchor, book, fleeting=False, adopted=adopted)
+        checkpoint.keep(book)
+    return Opened(store, chain, anchor, checkpoint, book, fleeting=False, adopted=adopted)
 
 
 def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: bool) -> bool:
-    """Checks every receipt, and that database and anchor end at one place; whether it had to be adopted.
+    """Checks the receipts after the book's, and that database and anchor end at one place; whether adopted.
 
     The anchor is read first: what it marks was committed before, so that the database has it when it is read
     afterwards. And it is read again: each commit is announced before, so that it has what was read.
@@ -248,8 +264,8 @@ def _held(anchor: FileAnchor, *, adopt: bool) -> Held | None:
 
 
 def _follow(store: Store, book: Book, mark: Mark | None) -> None:
-    """Checks every receipt, and that the anchor's is among them."""
-    for row in store.walk(1):
+    """Checks the receipts after the book's, and that the anchor's is among them."""
+    for row in store.walk(book.number + 1):
         book.follow((row,))
         if mark is not None and mark.number == row.number and mark.mac != row.mac:
             raise LedgerTampered(

@@ -119,6 +119,7 @@ class Steward:
         why = reason_of(reason)
         with self._ledger._journal.writing() as draft:
             account = open_account(draft.book, dataset)
+            self._ledger._journal.refuse_edits()  # old receipts decide which limits are put back
             take_back(draft, account, latest(self._ledger._journal.store, account.name), why)
         return [Receipt.of(row) for row in draft.rows]
 

@@ -13,6 +13,7 @@ from sfumato.ledger.blocks import can_be_resumed, problems_of
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget, Totals
 from sfumato.ledger.chain import Chain, Row
+from sfumato.ledger.checkpoint import Checkpoint
 from sfumato.ledger.receipt import fraction, loss_text, refuse_unreadable, stored_loss
 from sfumato.ledger.seat import settled, totals_of
 from sfumato.ledger.sharing import problems_of_gift, problems_of_read
@@ -54,6 +55,7 @@ def audit(
     store: Store,
     chain: Chain,
     anchor: Anchor,
+    checkpoint: Checkpoint,
     *,
     known: Mark | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -64,6 +66,7 @@ def audit(
         store: the database.
         chain: its key.
         anchor: the mark outside.
+        checkpoint: the sums outside, which are compared and not used.
         known: the last receipt that an open ledger has seen.
         progress: is told how much is done, from 0 to 1, and what is being done.
     """
@@ -80,6 +83,7 @@ def audit(
             problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
     replay = _Replay(store, chain, marks)
     book, entries, trusted = replay.book, 0, True
+    at = checkpoint.number
     try:
         last = 0 if progress is None else max(store.last(), 1)
         for rows in store.pages(1):
@@ -90,6 +94,8 @@ def audit(
                 if trusted:
                     problems += replay.problems_of(row)
                     trusted = book.number == row.number
+                    if trusted and row.number == at:
+                        problems += checkpoint.problems(book)
                 if len(problems) >= _MOST:
                     break
             problems += replay.problems_of_answers()
