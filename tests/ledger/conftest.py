@@ -41,6 +41,11 @@ class Place:
     def anchor(self) -> Path:
         return next(self.state.glob("*.anchor"))
 
+    def anchored(self) -> int:
+        """The receipt that the anchor marks."""
+        contents = [json.loads(line) for line in self.anchor.read_text().splitlines()]
+        return max(contents, key=lambda content: content["order"])["number"]
+
     @property
     def key(self) -> Path:
         return next(self.state.glob("*.key"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from fractions import Fraction
 
@@ -18,7 +17,7 @@ POINTS = [
     "before_announcement",
     "before_commit",
     "after_commit",
-    "before_rename",
+    "before_mark",
     "after_anchor",
     "before_checkpoint",
     "after_checkpoint",
@@ -37,7 +36,7 @@ def sound(place, returned, price, budget):
         assert balance.spent == len(debits) * F(price)
         assert balance.spent <= budget
         assert ledger.verify().ok
-        assert json.loads(place.anchor.read_text())["number"] == max(r.number for r in ledger.entries())
+        assert place.anchored() == max(r.number for r in ledger.entries())
     assert not list(place.state.glob("*.tmp"))
     return len(debits)
 
@@ -63,9 +62,9 @@ def kill(place, crew, point, times, together=1):
     for turn in range(times):
         jobs = [["killed", place.where, place.state, price, point, turn % 2] for _ in range(together)]
         answers = crew.run(*jobs)
-        # Whoever finds that another's later mark is set already has nothing to rename, and lives.
+        # Whoever finds that another's later mark is set already has nothing to write, and lives.
         lived = sum(status == 0 for status, _ in answers)
-        assert lived < together if point == "before_rename" else lived == 0
+        assert lived < together if point == "before_mark" else lived == 0
         assert [status for status, _ in answers].count(-signal.SIGKILL) == together - lived
         now = [number for _, numbers in answers for number in numbers]
         assert len(now) == together * (turn % 2) + lived

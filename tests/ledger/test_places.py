@@ -195,7 +195,7 @@ def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypa
     assert not list(place.state.glob("*.tmp"))
 
 
-@pytest.mark.parametrize("name", ["fsync", "replace"])
+@pytest.mark.parametrize("name", ["fdatasync", "write"])
 def test_an_anchor_that_cannot_follow_is_said_and_caught_up(place, monkeypatch, name):
     with place.made(Budget(1)) as ledger:
         commit = ledger._journal.store.commit

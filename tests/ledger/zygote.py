@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sfumato.accounting import BasicFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch
-from sfumato.ledger import Budget, Ledger, Memo, checkpoint
+from sfumato.ledger import Budget, Ledger, Memo, anchor, checkpoint
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
@@ -71,15 +71,15 @@ def killed(report, where, state, price, point, after):
         commit()
         done = armed
 
-    if point in ("before_announcement", "before_rename"):
-        replace = os.replace
+    if point in ("before_announcement", "before_mark"):
+        write = anchor.write_slot
 
-        def replaced(*paths):
-            if armed and done == (point == "before_rename"):
+        def written(*arguments):
+            if armed and done == (point == "before_mark"):
                 _die()
-            replace(*paths)
+            write(*arguments)
 
-        os.replace = replaced
+        anchor.write_slot = written
     elif point in ("before_checkpoint", "after_checkpoint"):
         checkpoint.EVERY = 1
         replace = os.replace

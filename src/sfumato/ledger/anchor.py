@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.chain import Chain, canonical
 from sfumato.ledger.files import locked, read_file, replace_file, unusable
+from sfumato.ledger.slots import padded, slots_of, write_slot
 
 __all__ = ["Anchor", "FileAnchor", "Held", "Mark", "NoAnchor", "Pending", "check_end", "stale"]
 
@@ -88,8 +89,25 @@ class NoAnchor:
         """Nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a file holds, and where the next content belongs."""
+
+    held: Held
+    order: int  # of the newest slot; 0 in a file of an earlier version, which has none
+    slot: int  # which one that is
+
+
 class FileAnchor:
-    """A small sealed file, replaced as a whole. Machines that share a ledger share the folder it lies in."""
+    """A small file of two sealed slots, written in turns. Machines that share a ledger share its folder.
+
+    Privacy:
+        Claim: a slot that was torn or damaged lets no older database pass. Contents are numbered, and the
+        newer slot counts. If only one can be read, the other was about to be written, and what this one
+        announces was committed by then: its mark follows the commit, and so does the next announcement,
+        except where a commit failed, whose announcement is then overwritten itself. So the receipt that a
+        single slot announces, if it does, is where the database must end.
+    """
 
     kept: ClassVar[bool] = True
 
@@ -98,29 +116,15 @@ class FileAnchor:
 
     def read(self) -> Held | None:
         """What the file holds."""
-        try:
-            data = json.loads(read_file(self.path))
-            coming = data.get("coming")
-            held = Held(_mark(data), None if coming is None else _mark(coming), "coming" not in data)
-            sealed = hmac.compare_digest(data["seal"], self._seal(held))
-        except FileNotFoundError:
-            return None
-        except OSError as wrong:
-            raise unusable("read", self.path, wrong) from None
-        except (ValueError, LookupError, TypeError, AttributeError):
-            sealed = False
-        if not sealed:
-            raise LedgerTampered(
-                f"{self.path.name} is not the anchor of this ledger, or was changed: put the latest back, or "
-                "let the steward adopt the ledger as it stands: sfumato ledger adopt --reason …"
-            )
-        return held
+        found = self._find()
+        return None if found is None else found.held
 
     def prepare(self, now: Mark, coming: Mark) -> Pending:
-        """Writes both to the file, so that a full disk shows before the commit."""
+        """Writes both to the file, so that a disk that fails shows before the commit."""
         try:
             with locked(self.path):
-                self._write(Held(now, coming))
+                found = self._find()
+                self._write(found, Held(now, coming))
         except OSError as wrong:
             raise unusable("written", self.path, wrong) from None
         return _Announced(self, coming)
@@ -130,7 +134,7 @@ class FileAnchor:
         try:
             with locked(self.path):
                 if not self.path.exists():
-                    self._write(Held(mark))
+                    self._write(None, Held(mark))
         except OSError as wrong:
             raise unusable("written", self.path, wrong) from None
 
@@ -141,25 +145,81 @@ class FileAnchor:
             OSError: if the file cannot be written.
         """
         with locked(self.path):
-            held = self.read()
-            if held is None or held.mark.number < mark.number:
-                self._write(Held(mark))
+            found = self._find()
+            if found is None or found.held.mark.number < mark.number:
+                self._write(found, Held(mark))
 
-    def _write(self, held: Held) -> None:
+    def _find(self) -> _Found | None:
+        try:
+            content = read_file(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as wrong:
+            raise unusable("read", self.path, wrong) from None
+        slots = slots_of(content)
+        found = self._whole(content) if slots is None else self._newest(slots)
+        if found is None:
+            raise LedgerTampered(
+                f"{self.path.name} is not the anchor of this ledger, or was changed: put the latest back, or "
+                "let the steward adopt the ledger as it stands: sfumato ledger adopt --reason …"
+            )
+        return found
+
+    def _newest(self, slots: tuple[bytes, bytes]) -> _Found | None:
+        """The newer of two slots that follow each other; of a single one, what it must have come to."""
+        contents = [self._content(slot, in_slot=True) for slot in slots]
+        whole = [
+            (order, slot, held) for slot, (order, held) in enumerate(contents) if order and held is not None
+        ]
+        if not whole:
+            return None
+        order, slot, held = max(whole, key=lambda content: content[0])
+        if len(whole) < 2 or abs(whole[0][0] - whole[1][0]) != 1:
+            held = Held(held.coming or held.mark)
+        return _Found(held, order, slot)
+
+    def _whole(self, content: bytes) -> _Found | None:
+        """What a file of an earlier version holds, which was replaced as a whole."""
+        _, held = self._content(content, in_slot=False)
+        return None if held is None else _Found(held, 0, 0)
+
+    def _content(self, content: bytes, *, in_slot: bool) -> tuple[int, Held | None]:
+        try:
+            data = json.loads(content)
+            coming, order = data.get("coming"), data["order"] if in_slot else 0
+            held = Held(_mark(data), None if coming is None else _mark(coming), "coming" not in data)
+            sealed = type(order) is int and hmac.compare_digest(data["seal"], self._seal(held, order))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return 0, None
+        return (order, held) if sealed else (0, None)
+
+    def _write(self, found: _Found | None, held: Held) -> None:
+        if found is None or not found.order:
+            replace_file(self.path, self._line(held, 1) + self._line(held, 2))
+        elif found.held.coming is not None and found.held.mark == held.mark:
+            # What was announced did not happen, and makes room: the slot before it says what did.
+            write_slot(self.path, found.slot, self._line(held, found.order))
+        else:
+            write_slot(self.path, 1 - found.slot, self._line(held, found.order + 1))
+
+    def _line(self, held: Held, order: int) -> bytes:
         content = {
             "ledger": self._chain.ledger,
+            "order": order,
             **_plain(held.mark),
             "coming": None if held.coming is None else _plain(held.coming),
-            "seal": self._seal(held),
+            "seal": self._seal(held, order),
         }
-        replace_file(self.path, (canonical(content) + "\n").encode("ascii"))
+        return padded(canonical(content))
 
-    def _seal(self, held: Held) -> str:
+    def _seal(self, held: Held, order: int) -> str:
         mark = f"{held.mark.number}\n{held.mark.mac.hex()}"
         if held.early:
             return self._chain.seal("anchor", mark)
         coming = "" if held.coming is None else f"{held.coming.number}\n{held.coming.mac.hex()}"
-        return self._chain.seal("anchor 2", f"{mark}\n{coming}")
+        if not order:
+            return self._chain.seal("anchor 2", f"{mark}\n{coming}")
+        return self._chain.seal("anchor 3", f"{order}\n{mark}\n{coming}")
 
 
 class _Announced:

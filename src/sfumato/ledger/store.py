@@ -26,6 +26,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The same tables. A program that does not announce its commits in the anchor must not write here.
     (),
+    # The same tables. A program that cannot read an anchor of two slots must not write here.
+    (),
 )
 
 _AT_ONCE = 500  # values in one list of a statement
