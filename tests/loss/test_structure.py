@@ -14,6 +14,7 @@ from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import (
     NO_LOSS,
     ApproximateLoss,
+    BoundedRangeLoss,
     ConcentratedLoss,
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
@@ -26,6 +27,7 @@ from sfumato.loss import (
     ResponseLoss,
     SampledLoss,
     compose,
+    renyi,
     textbook_group,
 )
 
@@ -378,3 +380,21 @@ def test_failure_probability_of_a_part_is_never_lost():
     assert loss.rdp(2) == math.inf
     assert loss.epsilon("1e-5") == math.inf
     assert loss.delta(5) >= 1e-4
+
+
+def test_an_estimate_only_leads_to_an_order():
+    """What the search goes by is near the curve, and a wrong guide makes the answer larger, never smaller."""
+    parts = [LaplaceLoss(F(k, 300)) for k in range(1, 9)] + [GaussianLoss(F(k, 9000)) for k in range(1, 9)]
+    parts += [BoundedRangeLoss(F(k, 40)) for k in range(1, 41, 4)] + [PureLoss(F(1, 50)).under("add-remove")]
+    whole = compose(parts)
+    curve, guide = whole.curve(), whole._guide()
+    for alpha in (1.001, 1.5, 4.0, 40.0, 1000.0, 1e6):
+        assert guide(alpha) == pytest.approx(curve(alpha), rel=1e-5)
+    delta = F(1, 10**6)
+    exact = renyi.epsilon(curve, delta)
+    assert renyi.epsilon(curve, delta, guide) == pytest.approx(exact, rel=1e-12)
+    assert renyi.delta(curve, 2.0, F(0), guide) == pytest.approx(renyi.delta(curve, 2.0, F(0)), rel=1e-9)
+    for wrong in (lambda alpha: 0.0, lambda alpha: 1 / alpha, lambda alpha: -guide(alpha)):
+        assert renyi.epsilon(curve, delta, wrong) >= exact * (1 - 1e-12)
+    assert whole.epsilon(delta) <= exact * (1 + 1e-12)
+    assert compose([*parts, RenyiLoss([2], [F(1, 10)])])._guide() is None

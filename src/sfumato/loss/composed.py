@@ -9,12 +9,14 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar
 
+import numpy as np
+
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import renyi
 from sfumato.loss.adjacent import AdjacentLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register
 from sfumato.loss.gaussian import GaussianLoss, mu_of
-from sfumato.loss.pure import PureLoss
+from sfumato.loss.pure import BoundedRangeLoss, PureLoss
 from sfumato.loss.split import apart, least_delta
 from sfumato.numeric import compose as numeric_compose
 from sfumato.numeric.exact import float_up, listed
@@ -161,6 +163,31 @@ class ComposedLoss(PrivacyLoss):
 
         return curve
 
+    def _guide(self) -> Callable[[float], float] | None:
+        """About the same as `curve` in floats, quickly; None where a part has no such estimate, or few do.
+
+        It only leads to an order, and any order gives a valid answer (see `renyi`).
+        """
+        if len(self.parts) <= _FEW:
+            return None
+        parts = [(bare(part), count) for part, count in self.parts]
+        plain = [(part, count) for part, count in parts if part._plain_pair]
+        ranges = [(part, count) for part, count in parts if isinstance(part, BoundedRangeLoss)]
+        linear = sum(float(part.rho) * count for part, count in parts if isinstance(part, GaussianLoss))
+        if any(
+            not (part._plain_pair or isinstance(part, BoundedRangeLoss | GaussianLoss)) for part, _ in parts
+        ):
+            return None
+        epsilons = np.array([float(part.pure) for part, _ in ranges])
+        counts = np.array([count for _, count in ranges], dtype=np.float64)
+        pairs = [(part.directions() or ((),), count) for part, count in plain]
+        about = numeric_compose.about_rdp([_times(term, count) for ways, count in pairs for term in ways[0]])
+
+        def guide(alpha: float) -> float:
+            return alpha * linear + float(BoundedRangeLoss.about(epsilons, alpha) @ counts) + about(alpha)
+
+        return guide
+
     def directions(self) -> tuple[tuple[Term, ...], ...] | None:
         """The terms of all parts in each direction; None if a part has none."""
         known = []
@@ -192,14 +219,14 @@ class ComposedLoss(PrivacyLoss):
     def _delta(self, epsilon: float) -> float:
         least = PrivacyLoss._delta(self, epsilon)
         if any(part._envelope for part, _ in self.parts):
-            least = min(least, renyi.delta(self.curve(), epsilon, self.failure))
+            least = min(least, renyi.delta(self.curve(), epsilon, self.failure, self._guide()))
         pieces = self._pieces()
         return least_delta(lambda delta: apart(pieces, delta), epsilon, least) if pieces else least
 
     def _epsilon(self, delta: Fraction) -> float:
         least = PrivacyLoss._epsilon(self, delta)
         if any(part._envelope for part, _ in self.parts) and delta > self.failure:
-            least = min(least, renyi.epsilon(self.curve(), delta - self.failure))
+            least = min(least, renyi.epsilon(self.curve(), delta - self.failure, self._guide()))
         pieces = self._pieces()
         return min(least, apart(pieces, delta)) if pieces else least
 

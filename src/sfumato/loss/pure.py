@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import as_integer, float_down, float_up, nonnegative, positive
 from sfumato.numeric.laws import BOUNDED_RANGE, DISCRETE_LAPLACE, K_RESPONSE, LAPLACE, PURE, Term
+from sfumato.numeric.rounding import Floats
 
 __all__ = ["BoundedRangeLoss", "DiscreteLaplaceLoss", "LaplaceLoss", "PureLoss", "ResponseLoss"]
+
+_SMALL = 1e-3
 
 
 @register
@@ -208,6 +212,19 @@ class BoundedRangeLoss(PrivacyLoss):
         closed = t + ((outer / a).log() - (-(-e).expm1()).log()) / (a - 1)
         linear = float_up(Fraction(alpha) * self.pure * self.pure / 8)
         return min(float_up(self.pure), linear, upper(closed))
+
+    @staticmethod
+    def about(epsilons: Floats, alpha: float) -> Floats:
+        """The curves of many such losses at an order, in floats: neither above nor below, but near."""
+        with np.errstate(all="ignore"):  # where a large ε leaves no digits, the other two count
+            outer = -np.expm1(-alpha * epsilons)
+            inner = np.exp(-epsilons) * -np.expm1(-(alpha - 1) * epsilons)
+            shift = np.log((alpha - 1) * outer / (alpha * inner))
+            closed = shift + np.log(outer / (alpha * -np.expm1(-epsilons))) / (alpha - 1)
+        # The closed form of a small one is a difference of numbers near 0, and its limit is as good.
+        closed[alpha * epsilons < _SMALL] = math.inf
+        nearest: Floats = np.fmin(np.minimum(epsilons, alpha * epsilons**2 / 8), closed)
+        return nearest
 
     def _kullback_leibler(self) -> float:
         # The limit of the closed form: ε/(e^ε − 1) − 1 + log((e^ε − 1)/ε).

@@ -56,25 +56,33 @@ def _delta_at(divergence: float, alpha: float, epsilon: float) -> float:
     )
 
 
-def epsilon(curve: Curve, delta: Fraction) -> float:
+def epsilon(curve: Curve, delta: Fraction, guide: Curve | None = None) -> float:
     """The least ε over all orders for this δ > 0, rounded up.
 
-    `curve` gives the Rényi divergence at an order, rounded up.
+    Args:
+        curve: gives the Rényi divergence at an order, rounded up.
+        delta: where ε is asked.
+        guide: about the same in floats, to look for the order with; the answer is by `curve` at that order.
     """
+    near = curve if guide is None else guide
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
     def estimate(alpha: float) -> float:
-        return curve(alpha) + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
+        return near(alpha) + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
 
     best = _best_order(estimate)
     return epsilon_at(curve(best), best, delta)
 
 
-def delta(curve: Curve, epsilon: float, failure: Fraction) -> float:
-    """The least δ over all orders for this ε, rounded up, with the probability `failure` added."""
+def delta(curve: Curve, epsilon: float, failure: Fraction, guide: Curve | None = None) -> float:
+    """The least δ over all orders for this ε, rounded up, with the probability `failure` added.
+
+    `guide` is as in `epsilon`.
+    """
+    near = curve if guide is None else guide
 
     def estimate(alpha: float) -> float:
-        divergence = curve(alpha)
+        divergence = near(alpha)
         return (alpha - 1) * (divergence - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
 
     best = _best_order(estimate)

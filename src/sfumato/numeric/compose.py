@@ -26,7 +26,7 @@ from sfumato.numeric.laws.pure import DOUBLE, PURE
 from sfumato.numeric.rounding import SMALLEST, Floats, U, coarse, total_up
 from sfumato.numeric.solve import approach, fall
 
-__all__ = ["Direction", "delta", "epsilon", "rdp"]
+__all__ = ["Direction", "about_rdp", "delta", "epsilon", "rdp"]
 
 Direction = Sequence[Term]
 
@@ -47,6 +47,9 @@ _SHORT = 2**16
 
 _FAR, _LADDER = 1e-12, 4
 """Below this delta the bracket is watched at points that are 2^(1/4) apart."""
+
+_LEAST = 2.0**-12
+"""The least order, less 1, at which a divergence is estimated."""
 
 _LOOSE = 1e-2
 """So wide a bracket, relatively, is still answered with its upper end; a wider one is refused."""
@@ -155,6 +158,24 @@ def rdp(directions: Sequence[Direction], alpha: float) -> float:
         for terms in _distinct(directions)
     ]
     return max(sums, default=0.0)
+
+
+def about_rdp(terms: Direction) -> Callable[[float], float]:
+    """The sum that `rdp` bounds, in floats: neither above nor below, but near; all terms of a law at once."""
+    alike: dict[Law, list[Term]] = {}
+    for term in terms:
+        alike.setdefault(term.law, []).append(term)
+    laws = [
+        (law, np.array([term.parameters for term in some]), np.array([float(term.count) for term in some]))
+        for law, some in alike.items()
+    ]
+
+    def about(alpha: float) -> float:
+        order = max(alpha - 1, _LEAST)  # the quotient of a smaller one would have no digits
+        at = np.array([order])
+        return sum(float(np.real(law.log_mgf(at, rows))[0] @ counts) for law, rows, counts in laws) / order
+
+    return about
 
 
 def _distinct(directions: Sequence[Direction]) -> list[tuple[Term, ...]]:
