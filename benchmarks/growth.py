@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
+from benchmarks import past
 from benchmarks.harness import Report, seconds
 
 LARGEST_EXPONENT = 1.1
@@ -310,7 +311,7 @@ def _child(command: list[str], folder: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-PARTS = (texts, levels, groups, small, fresh)
+PARTS = (texts, levels, groups, small, fresh, *past.PARTS)
 
 if __name__ == "__main__":
     print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]))))

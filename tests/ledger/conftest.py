@@ -44,7 +44,7 @@ class Place:
     def anchored(self) -> int:
         """The receipt that the anchor marks."""
         contents = [json.loads(line) for line in self.anchor.read_text().splitlines()]
-        return max(contents, key=lambda content: content["order"])["number"]
+        return max(contents, key=lambda content: content.get("order", 0))["number"]
 
     @property
     def key(self) -> Path:

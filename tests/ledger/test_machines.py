@@ -227,7 +227,7 @@ def test_a_ledger_of_version_1_opens_and_is_anchored_anew(place, lag):
         assert ledger.verify().ok
         assert place.anchored() == 4
         pay(ledger)
-    assert place.sql("SELECT version FROM sfumato_ledger")[0][0] == 2
+    assert place.sql("SELECT version FROM sfumato_ledger")[0][0] == 3
     assert load_key(place.key).ledger == place.sql("SELECT id FROM sfumato_ledger")[0][0]
     with place.open() as ledger:
         assert ledger.balance("visits").spent == F("0.3")
