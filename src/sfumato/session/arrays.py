@@ -41,6 +41,8 @@ def from_list(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if not all(_KINDS.get(plain) == kind for plain in types):
         return pa.array(values, kind)
     if pa.types.is_string(kind):
+        if values and None not in values and (written := _written(values)) is not None:
+            return written
         builder = StringBuilder()
         builder.append_values(values)
         return builder.finish()
@@ -54,6 +56,17 @@ def from_list(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         filled = [value or 0 for value in values] if missing.any() else values
         return from_numbers(np.array(filled, kind.to_pandas_dtype()), missing)
     return pa.array(values, kind)
+
+
+def _written(texts: Sequence[str]) -> pa.Array | None:
+    """Texts one after the other, and the places where they end; None: not ASCII, or more than fit."""
+    joined = "".join(texts)
+    if not joined.isascii() or len(joined) >= 2**31:
+        return None
+    ends = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, texts), np.int32, len(texts)), out=ends[1:])
+    data = pa.py_buffer(joined.encode("ascii"))
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), data])
 
 
 def to_list(column: pa.ChunkedArray) -> list[Any]:
