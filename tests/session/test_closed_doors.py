@@ -92,6 +92,9 @@ class Broken:
     def check_whole(self, source):
         pass
 
+    def unread(self, name):
+        return frozenset()
+
     def is_prepared(self, name):
         return False
 

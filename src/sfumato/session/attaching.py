@@ -42,6 +42,7 @@ class Attached:
         members: The private tables of each dataset.
         prepared: The tables whose rows have ranks; by name the columns of the grouping that they were
             prepared for, if any.
+        unread: Of each private table, the columns that may have cells that could not be read.
         ended: Set once the session that attached them is closed.
     """
 
@@ -49,6 +50,7 @@ class Attached:
     tables: Mapping[str, Any]
     members: Mapping[str, list[PrivateTable]]
     prepared: Mapping[str, tuple[str, ...]]
+    unread: Mapping[str, frozenset[str]]
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -79,7 +81,10 @@ def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whol
         _check_ids(engine, together)
     ranked = [table.name for table in private if engine.is_prepared(table.name)]
     groupings = {name: engine.grouping(name) for name in ranked}
-    return Attached(engine, MappingProxyType(shown), members, MappingProxyType(groupings))
+    unread = {table.name: engine.unread(table.name) for table in private}
+    return Attached(
+        engine, MappingProxyType(shown), members, MappingProxyType(groupings), MappingProxyType(unread)
+    )
 
 
 def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]:

@@ -300,7 +300,7 @@ class Session(NotAList):
 
     def unread(self, table: str) -> frozenset[str]:
         """The columns of a table of which some cells may be no value of the declared kind, by their types."""
-        return self._engine.unread(table)
+        return self._attached.unread.get(table, frozenset())
 
     def showing(self, table: PrivateTable) -> Session:
         """The same session where more columns of a table are declared; nothing is put on record of it."""
