@@ -88,6 +88,20 @@ def test_it_is_narrower_where_few_have_very_many():
     assert max(ratios) < 0.5
 
 
+def test_a_hump_further_up_is_no_tail(monkeypatch):
+    """Many with few rows, nobody, some with hundreds: what falls before the gap tells nothing of these."""
+
+    def chosen():
+        draw = np.random.default_rng(8)
+        rows = [np.append(draw.integers(1, 5, 3000), draw.integers(100, 1000, 26)) for _ in range(150)]
+        tails_ = [Tail.of(profile_of(own, 1000, 1.0, draw)) for own in rows]
+        return [tail.ends[1] for tail in tails_ if tail is not None and tail.ends[0] < 5]
+
+    assert len(chosen()) <= 2
+    monkeypatch.setattr(tails, "_more_above", lambda *known: False)  # the planted bug: nobody looks there
+    assert len(chosen()) > 8
+
+
 def test_planted_bug_a_count_taken_without_its_noise_is_seen():
     """The noisy number of units above the rung, as if it were the true one, and no chance in the data."""
 
@@ -138,5 +152,5 @@ def test_the_quantile_of_a_sum_is_neither_low_nor_high(count):
 @pytest.mark.parametrize("name", FAMILY)
 def test_every_tail_that_goes_on_is_bounded(name, ceiling, size, law):
     missed, ratio, seen = held(np.random.default_rng(7), 150, name, size, ceiling=ceiling, law=law)
-    assert missed <= 0.06 * seen + 4 * np.sqrt(0.05 * seen)
+    assert missed <= 0.06 * seen + 3 * np.sqrt(0.05 * seen)
     assert ratio <= 1.1

@@ -231,7 +231,7 @@ class Intervals:
         if tail is None:
             raise InvalidParameter(
                 'kind="fitted" needs a profile that shows its tail: five units or more for each 1/epsilon of '
-                "its counts, with more rows than the third of its rungs. Take "
+                "its counts with more rows than the third of its rungs, and none too many further up. Take "
                 'kind="covering", which assumes nothing, or buy a profile for more.'
             )
         return tail

@@ -24,6 +24,8 @@ _EVENTS = 5  # that share the rest
 _LIMITS = 4  # that one answer may ask about: on rows in all or in a group, on groups, on rows of quantiles
 _CELLS = 2**13  # of the grid on which a sum of many independent numbers is looked at
 _SLOPES = 50
+_CLEAR = 0.02  # how rarely noise may look like units that are not there
+_LEAST = 0.4  # of its cell's upper end, from 2 to 5: so many rows a unit there has at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +41,8 @@ class Tail:
     Attributes:
         profile: What is known.
         place: Of the rung r: the last above which there seem to be enough units, or twice as many where
-            there are. Counted are the rows of each cell over its upper end: no more than its units.
+            there are, and no more further up than the assumption allows. Counted are the rows of each cell
+            over its upper end: no more than its units.
     """
 
     profile: Profile
@@ -47,12 +50,12 @@ class Tail:
 
     @classmethod
     def of(cls, profile: Profile) -> Tail | None:
-        """The tail above the last rung that is well seen; None: there is none."""
+        """The tail above the last rung that is well seen; None: there is none, or it goes on otherwise."""
         rungs = np.asarray(profile.rungs, dtype=np.float64)
         above = np.cumsum((profile.rows / rungs)[::-1])[::-1]  # from each cell on
         for enough in (2 * ENOUGH * profile.noise[0].scale, ENOUGH * profile.noise[0].scale):
             places = [place for place in range(_APART, len(rungs) - 1) if above[place + 1] >= enough]
-            if places:
+            if places and not _more_above(profile, above, places[-1]):
                 return cls(profile, places[-1])
         return None
 
@@ -81,9 +84,9 @@ class Tail:
         each: N(r) is not above its noisy number by more than its noise; N(q) − N(r), in other cells, not
         below it; N(r), a binomial number of N(q), does not make the power a look steeper than it is (Clopper
         and Pearson); the sum of N(r) numbers of that power is not above its quantile; and rows in cells up to
-        r are not above theirs. Which rung r is follows from the noise of rows in the cells above it, which
-        none of the others has, and from the data: where chance in the data decides, all rungs share. The last
-        two events are about one limit, and up to four limits share them, so that their bounds hold at once.
+        r are not above theirs. Which rung r is follows from the noise of rows, which
+        units have no part in, and from the data: where chance in the data or that noise decides, all rungs
+        share. The last two events are about one limit, and up to four limits share them: all hold at once.
         """
         profile = self.profile
         if limit >= profile.ceiling:
@@ -101,7 +104,7 @@ class Tail:
         start = max(above, limit)
         rarer = (above / np.arange(start, profile.ceiling)) ** power
         tail = _most_of_sum(many, rarer, shared / _LIMITS)
-        return min(sure, tail + max(0, above - limit) * many + self._up_to(limit, part / _LIMITS))
+        return min(sure, tail + max(0, above - limit) * many + self._up_to(limit, shared / _LIMITS))
 
     def _up_to(self, limit: int, risk: float) -> float:
         """What units lose that have no more than r rows."""
@@ -112,6 +115,24 @@ class Tail:
         seen = float((lost / rungs) @ self.profile.rows[: self.place + 1])
         factors = tuple(float(rows) for rows in lost if rows)
         return max(0.0, seen + _width(factors, self.profile.noise[1], risk))
+
+
+def _more_above(profile: Profile, above: NDArray[np.float64], place: int) -> bool:
+    """Whether more units are clearly seen further up than there can be if they become rarer as assumed.
+
+    By rows alone: a cell's rows over its upper end are at most its units, and at least two fifths of them.
+    """
+    rungs, low = profile.rungs, place - _APART
+    spread = [
+        _width((1.0,) * (len(rungs) - 1 - at), profile.noise[1], _CLEAR) for at in range(len(rungs) - 1)
+    ]
+    many = max(0.0, above[place + 1] + spread[place]) / _LEAST
+    between = max(0.0, above[low + 1] - above[place + 1] - _width((1.0,) * _APART, profile.noise[1], _CLEAR))
+    power = math.log1p(between / max(many, 1.0)) / math.log(rungs[place] / rungs[low])
+    return any(
+        above[at + 1] - spread[at] > many * (rungs[place] / rungs[at]) ** power
+        for at in range(place + 1, len(rungs) - 1)
+    )
 
 
 @functools.lru_cache(maxsize=256)
