@@ -173,6 +173,10 @@ def test_from_a_messy_file_to_answers_that_hold_the_truth(cli, tmp_path, rows):
         truth = [(messy.columns["sex"] == sex).sum() for sex in frame["sex"]]
         assert (frame["n_low"] <= truth).all()
         assert (truth <= frame["n_high"]).all()
+        session.unreadable("visits", "admitted", epsilon=1)
+        widened = session.sql(BY_MONTH).release(epsilon=2).interval(0.9999).to_pylist()
+        for number, ends in enumerate(widened, start=1):
+            assert covers((ends["n_low"], ends["n_high"]), messy.admitted(number)), number
         costs = session.table("visits").agg(spend=sf.sum("cost"), middle=sf.median("glucose"))
         ends = costs.release(epsilon=2).interval(0.9999).to_pylist()[0]
         assert covers((ends["spend_low"], ends["spend_high"]), messy.columns["cost"].clip(0, 5000).sum())

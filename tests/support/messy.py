@@ -49,8 +49,14 @@ class Messy:
 
     def readable(self, number: int) -> int:
         """How many rows were admitted in a month, on a day that can be read."""
-        months = self.columns["admitted"].astype("datetime64[M]")
-        return int(np.count_nonzero((months == MONTHS[number - 1]) & ~self.lost))
+        return int(np.count_nonzero(self._in(number) & ~self.lost))
+
+    def admitted(self, number: int) -> int:
+        """How many rows were admitted in a month, whether or not its day can be read."""
+        return int(np.count_nonzero(self._in(number)))
+
+    def _in(self, number: int) -> Any:
+        return self.columns["admitted"].astype("datetime64[M]") == MONTHS[number - 1]
 
 
 def write_messy(folder: Path, rows: int, seed: int = 17) -> Messy:
