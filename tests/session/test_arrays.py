@@ -86,6 +86,13 @@ def test_columns_come_back_as_they_are(kind, values):
         assert exact or [*map(type, found)] == [*map(type, usual)]
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.date32(), pa.decimal128(38, 0), pa.bool_()])
+def test_what_lies_where_nothing_is_does_not_matter(kind):
+    rubbish, some = pa.py_buffer(b"\x7f" * 64), pa.py_buffer(b"\x00")
+    chunk = pa.Array.from_buffers(kind, 4, [some, rubbish])
+    assert to_list(pa.chunked_array([chunk])) == [None] * 4
+
+
 def test_found_groups_are_sorted_with_what_is_missing_last():
     draw = random.Random(4)
     for _ in range(100):

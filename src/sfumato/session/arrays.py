@@ -88,7 +88,7 @@ def _reader(kind: pa.DataType) -> _Reader | None:
     if pa.types.is_string(kind):
         return _texts
     if pa.types.is_date32(kind):
-        return lambda chunk: [*map(datetime.date.fromordinal, (_buffer(chunk, np.int32) + _FIRST).tolist())]
+        return _dates
     if pa.types.is_boolean(kind):
         return lambda chunk: _bits(chunk, chunk.buffers()[1]).tolist()
     return _from_words if pa.types.is_decimal128(kind) and kind.scale == 0 else None
@@ -99,6 +99,13 @@ def _with_nulls(values: list[Any], chunk: pa.Array) -> list[Any]:
         for place in np.flatnonzero(~_bits(chunk, chunk.buffers()[0])).tolist():
             values[place] = None
     return values
+
+
+def _dates(chunk: pa.Array) -> list[Any]:
+    days = _buffer(chunk, np.int32)
+    if chunk.null_count:  # where nothing is, there may be any number
+        days = np.where(_bits(chunk, chunk.buffers()[0]), days, 0)
+    return [*map(datetime.date.fromordinal, (days + _FIRST).tolist())]
 
 
 def _buffer(chunk: pa.Array, dtype: Any) -> npt.NDArray[Any]:
