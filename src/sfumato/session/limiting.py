@@ -44,7 +44,7 @@ def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int 
     columns = plan.rows.where(node.predicate)
     calls = [call for call in dict.fromkeys(node.aggregates) if call not in plan.unbounded]
     cuts = [(call, statistic(call.function).cut(call, columns)) for call in calls]
-    summed = [Goal(noise * _heaviness(cut)) for _, cut in cuts if math.isfinite(cut.row[1])]
+    summed = [Goal(noise * _heaviness(cut)) for _, cut in cuts if all(map(math.isfinite, cut.row))]
     averaged = [_over_rows(call, noise) for call, _ in cuts]
     return known.best_limit(summed or averaged or [Goal(noise, _APART)], groups)
 
@@ -55,9 +55,8 @@ def _noise(plan: Plan, terms: Terms, epsilon: Fraction, budget: Budget) -> float
     claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
     moved = 2 if node.keys and is_exchange(plan.rows.unit) else 1
     delta = Fraction(budget.delta) / 100 if terms.delta is None else terms.delta
-    if delta and (
-        terms.mechanism == "gaussian" or (terms.mechanism is None and budget.accountant != "basic")
-    ):
+    law = terms.mechanism or ("laplace" if budget.accountant == "basic" else "gaussian")
+    if law == "gaussian" and delta:
         return math.sqrt(claims * moved / (2 * float(whole_price("gaussian", epsilon, delta))))
     return math.sqrt(2) * claims * moved / float(epsilon)
 

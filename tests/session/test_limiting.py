@@ -1,0 +1,82 @@
+"""The limit that a profile chooses for a question: by what is asked, the price and the law of the noise."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.terms import Terms
+from sfumato.plan.questions.profile import Profile, ladder
+from sfumato.session.limiting import chosen_limit
+
+ROWS = np.minimum(np.random.default_rng(3).zipf(2.0, 20_000), 5_000)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    rungs = np.array(ladder(10_000))
+    cells = np.searchsorted(rungs, ROWS)
+    units = np.bincount(cells, minlength=len(rungs)).astype(float)
+    rows = np.bincount(cells, weights=ROWS, minlength=len(rungs))
+    return Profile(tuple(map(int, rungs)), units, rows, (Noise("laplace", 4.0), Noise("laplace", 1.5)))
+
+
+@pytest.fixture(scope="module")
+def session():
+    table = sf.PrivateTable(
+        "t",
+        source=pa.table({"u": [1], "g": ["a"], "x": [1], "y": [50]}),
+        unit=sf.PrivacyUnit("u", max_rows="auto", ceiling=10_000),
+        schema={
+            "g": sf.Enum(*"abcdefghij"),
+            "x": sf.Int(0, 100, nullable=False),
+            "y": sf.Int(90, 100, nullable=False),
+        },
+    )
+    with sf.Session(table, budget=sf.Budget(1, "1e-7")) as one:
+        yield one
+
+
+def limit(session, profile, columns, epsilon=1, *, keys="", budget=None, **terms):
+    plan = session.sql(f"SELECT {columns} FROM t {keys}")._asking.plan
+    budget = budget or sf.Budget(1, "1e-7")
+    return chosen_limit(plan, Terms.of(epsilon, **terms), profile, budget)
+
+
+def test_what_is_cut_weighs_as_much_as_it_is_worth(session, profile):
+    count = limit(session, profile, "COUNT(*) AS n")
+    assert (
+        limit(session, profile, "SUM(x) AS s") < count
+    )  # a row that is cut has less than the noise allows for
+    assert limit(session, profile, "SUM(y) AS s") == count  # here it has as much
+    for averaged in ("AVG(x) AS m", "MEDIAN(x) AS m"):
+        assert limit(session, profile, averaged) < limit(session, profile, "SUM(x) AS s")
+
+
+def test_what_is_added_up_decides_beside_averages(session, profile):
+    assert limit(session, profile, "COUNT(*) AS n, AVG(x) AS m") == limit(
+        session, profile, "COUNT(*) AS n", Fraction(1, 2)
+    )
+
+
+def test_more_noise_takes_lower_limits(session, profile):
+    count = limit(session, profile, "COUNT(*) AS n")
+    cheap = [limit(session, profile, "COUNT(*) AS n", epsilon) for epsilon in (1, "0.1", "0.01", "0.001")]
+    assert cheap == sorted(cheap, reverse=True)
+    assert cheap[-1] < count
+    assert limit(session, profile, "g, COUNT(*) AS n", "0.01", keys="GROUP BY g") < limit(
+        session, profile, "COUNT(*) AS n", "0.01"
+    )
+    gaussian = limit(session, profile, "COUNT(*) AS n", "0.01", mechanism="gaussian")
+    assert gaussian < limit(session, profile, "COUNT(*) AS n", "0.01")
+    kept = sf.Budget(1, "1e-7", accountant="zcdp")
+    assert limit(session, profile, "COUNT(*) AS n", "0.01", budget=kept) == gaussian
+
+
+def test_an_error_or_nothing_in_place_of_a_price(session, profile):
+    assert limit(session, profile, "COUNT(*) AS n", None) is None
+    few, many = (limit(session, profile, "COUNT(*) AS n", None, error=error) for error in (30_000, 10))
+    assert few < many
