@@ -321,7 +321,8 @@ class Release(NotAList):
 
     def shown(self, confidence: Rational = _CONFIDENCE) -> Shown:
         """The columns as text, with heads, bars and what is known of all rows."""
-        return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within)
+        limits = self.quote.measured.unit.column is not None
+        return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within, limits)
 
     def _footer(self) -> str:
         often = f"{self.shown().holds}."

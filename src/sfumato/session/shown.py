@@ -27,6 +27,7 @@ class Shown:
         estimands: What each column estimates.
         confidence: That of bars and bounds.
         within: For which tables bounds hold that rest on a profile.
+        limits: Whether units are held within limits; else what is measured inside of its extremes is cut.
     """
 
     table: pa.Table
@@ -34,6 +35,7 @@ class Shown:
     estimands: Mapping[str, str]
     confidence: Rational
     within: str = ""
+    limits: bool = True
 
     @property
     def columns(self) -> dict[str, list[str]]:
@@ -127,12 +129,10 @@ class Shown:
         numbers: Any = self.estimates.intervals
         if not any(self.estimates.cut(name) for name in numbers):
             return f"± holds {often}"
+        noise = f"± noise holds {often}" + (" and leaves out what limits cut" if self.limits else "")
         if not any(self.bounded(name) for name in numbers):
-            return f"± noise holds {often} and leaves out what limits cut"
-        return (
-            f"± noise holds {often} and leaves out what limits cut; each bound over all rows holds as "
-            f"often{self.within}"
-        )
+            return noise
+        return f"{noise}; each bound over all rows holds as often{self.within}"
 
 
 def _key(value: object) -> str:
