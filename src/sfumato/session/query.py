@@ -332,8 +332,8 @@ class Query(NotAList):
             plan, terms, more = self._with_bounds(plan, terms, chosen)
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
-        bought = self._session.buy(self.purchase(quote, limits.asked if terms.bounds is None else None))
         unread = known_unread(self._session, plan)
+        bought = self._session.buy(self.purchase(quote, limits.asked if terms.bounds is None else None))
         notes = (*_meanings(quote), *told, *(() if unread is None else unread.notes))
         return Release(
             quote,

@@ -41,6 +41,7 @@ from sfumato.sql.views import joined_view
 if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.plan.expressions.tree import Expression
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.plan.questions.nodes import Measured, Report
     from sfumato.session.intervals import Known
     from sfumato.validation import Validation
@@ -69,7 +70,8 @@ class Session(NotAList):
         remark: What is said beside every answer: of a rehearsal, that it is one.
         profiled: What the profile of a table measures and the end of its ladder, by the table's name and the
             keys of groups, once it was asked for.
-        asked_unread: The question how many cells of a column could not be read, by table and column.
+        asked_unread: The question how many cells of a column could not be read, with a quote, by table and
+            column.
     """
 
     _not_a_list = 'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits").'
@@ -127,7 +129,7 @@ class Session(NotAList):
         """Find or open the budget of each dataset."""
         self._attached = attached
         self.profiled: dict[tuple[str, tuple[Expression, ...]], tuple[Measured, int]] = {}
-        self.asked_unread: dict[tuple[str, str], Query] = {}
+        self.asked_unread: dict[tuple[str, str], tuple[Query, Quote]] = {}
         self.remark = ""
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {

@@ -26,6 +26,7 @@ from sfumato.session.payload import Answer
 from sfumato.session.profile import known_profile
 
 if TYPE_CHECKING:
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session.intervals import Known
     from sfumato.session.query import Query
     from sfumato.session.release import Release
@@ -97,7 +98,7 @@ def buy_unread(session: Session, table: str, column: str, epsilon: Rational) -> 
             f"Every cell of {column} can be read: the source has it in a type that always fits.",
             "There is nothing to count.",
         )
-    bought = _asking(session, found, column).release(epsilon, profile=False)
+    bought = _asking(session, found, column)[0].release(epsilon, profile=False)
     return bought.with_profile(_profile(session, found))
 
 
@@ -179,14 +180,15 @@ def _only_hides(expression: Expression, column: str) -> bool:
     )
 
 
-def _asking(session: Session, table: PrivateTable, column: str) -> Query:
-    """The question how many cells could not be read; made once for a session."""
+def _asking(session: Session, table: PrivateTable, column: str) -> tuple[Query, Quote]:
+    """The question how many cells could not be read, and a quote of it; made once for a session."""
     place = (table.name, column)
     if place not in session.asked_unread:
         schema = {**table.schema, unread_column(column): Bool(nullable=False)}
         shown = session.showing(replace(table, schema=schema))
         unread = col(unread_column(column))
-        session.asked_unread[place] = shown.table(table.name).filter(unread).agg(**{_CELLS: count()})
+        query = shown.table(table.name).filter(unread).agg(**{_CELLS: count()})
+        session.asked_unread[place] = query, query.quote(1, profile=False)
     return session.asked_unread[place]
 
 
@@ -197,7 +199,7 @@ def _known(session: Session, table: PrivateTable, column: str) -> Release | None
     dataset = session.dataset_with(table).name
     if not session.ledger.is_open(dataset):
         return None  # who may no longer ask sees nothing of what was bought before
-    quote = _asking(session, table, column).quote(1, profile=False)
+    quote = _asking(session, table, column)[1]
     kept = [
         (receipt, Answer.from_bytes(payload))
         for receipt, payload in session.ledger.recall(dataset, quote.fingerprint)
