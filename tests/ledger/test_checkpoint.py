@@ -180,7 +180,7 @@ def deleted(place, number):
 
 
 @pytest.mark.parametrize("attack", [edited, deleted])
-@pytest.mark.parametrize("number", [3, 6, 7, 8, 9, 10])
+@pytest.mark.parametrize("number", [3, 7, 8, 10])
 def test_an_edit_is_refused_from_the_checkpoint_on_and_found_by_verify_before(sqlite_place, attack, number):
     assert filled(sqlite_place) == 8
     attack(sqlite_place, number)
@@ -192,10 +192,9 @@ def test_an_edit_is_refused_from_the_checkpoint_on_and_found_by_verify_before(sq
     with sqlite_place.open() as ledger:  # it changes no sum
         assert ledger.balance("visits").spent == F("0.8")
         assert not ledger.verify().ok
-        for _ in range(12):
-            pay(ledger)
         with pytest.raises(BudgetExceeded):
-            pay(ledger)
+            ledger.debit("visits", PureLoss("1.3"), fingerprint="q")
+        ledger.debit("visits", PureLoss("1.2"), fingerprint="q")
         with pytest.raises(LedgerTampered):
             Steward(ledger).take_back("visits", reason="goes by what old receipts say")
 
@@ -329,7 +328,7 @@ def test_without_the_seal_smaller_sums_pass(sqlite_place, monkeypatch):
     monkeypatch.setattr(FileCheckpoint, "_read", unsealed)
     assert "does not hold what the receipts up to 8 add up to" in str(sqlite_place.inspect())
     with sqlite_place.open() as ledger:
-        assert [pay(ledger) for _ in range(20)][-1].totals["epsilon"] == 2
+        assert ledger.debit("visits", PureLoss(2), fingerprint="q").receipt.totals["epsilon"] == 2
         assert "do not add up" in str(ledger.verify())
 
 

@@ -25,7 +25,7 @@ LOSSES = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**62), TEXTS, TEXTS, st.one_of(st.none(), TEXTS), st.one_of(st.none(), TEXTS), TEXTS)
 def test_a_mac_covers_the_canonical_list_of_the_columns(number, kind, dataset, analyst, fingerprint, body):
     row = Row(number, kind, dataset, analyst, fingerprint, body)
@@ -33,7 +33,7 @@ def test_a_mac_covers_the_canonical_list_of_the_columns(number, kind, dataset, a
     assert row.content() == canonical(columns).encode("ascii")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.fractions())
 def test_a_number_is_read_as_it_was_written(number):
     assert fraction(str(number)) == number
