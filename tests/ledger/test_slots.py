@@ -11,6 +11,7 @@ from sfumato.errors import LedgerTampered
 from sfumato.ledger import Budget, anchor
 from sfumato.ledger.anchor import FileAnchor, Held, Mark
 from sfumato.ledger.chain import Chain, canonical
+from sfumato.ledger.slots import padded
 from sfumato.loss import PureLoss
 
 CHAIN = Chain(b"k" * 32, "0" * 32)
@@ -139,6 +140,25 @@ def test_slots_that_do_not_follow_each_other_let_no_older_one_pass(tmp_path):
     for begin in (0, 512):
         one.path.write_bytes(last[:begin] + old[begin : begin + 512] + last[begin + 512 :])
         assert one.read() == Held(mark(4))
+
+
+def test_an_older_seal_holds_for_no_slot(tmp_path):
+    """A copy of an anchor of the first or second version, with an order of the attacker's."""
+    one = FileAnchor(tmp_path / "x.anchor", CHAIN)
+    one.start(mark(0))
+    one.prepare(mark(0), mark(1)).settle()
+    whole, old = one.path.read_bytes(), mark(0)
+    plain = {"ledger": CHAIN.ledger, "number": old.number, "mac": old.mac.hex()}
+    text = f"{old.number}\n{old.mac.hex()}"
+    first = plain | {"seal": CHAIN.seal("anchor", text)}
+    second = plain | {"coming": None, "seal": CHAIN.seal("anchor 2", f"{text}\n")}
+    for copy in (first, second):
+        one.path.write_text(canonical(copy) + "\n")
+        assert one.read().mark == old  # by itself it is an anchor
+        slot = padded(canonical(copy | {"order": 99}))
+        for content in (slot + whole[512:], whole[:512] + slot):
+            one.path.write_bytes(content)
+            assert one.read() == Held(mark(1))
 
 
 def test_an_anchor_of_an_earlier_version_is_read_and_written_anew(sqlite_place):

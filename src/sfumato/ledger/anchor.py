@@ -188,7 +188,9 @@ class FileAnchor:
             data = json.loads(content)
             coming, order = data.get("coming"), data["order"] if in_slot else 0
             held = Held(_mark(data), None if coming is None else _mark(coming), "coming" not in data)
-            sealed = type(order) is int and hmac.compare_digest(data["seal"], self._seal(held, order))
+            # The seal of the first version covers no order, so that it holds for no slot.
+            sealed = type(order) is int and not (in_slot and held.early)
+            sealed = sealed and hmac.compare_digest(data["seal"], self._seal(held, order))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return 0, None
         return (order, held) if sealed else (0, None)

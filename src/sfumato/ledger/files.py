@@ -15,6 +15,7 @@ from pathlib import Path
 from sfumato.errors import LedgerUnusable
 
 __all__ = [
+    "BINARY",
     "locked",
     "read_file",
     "read_whole",
@@ -25,6 +26,7 @@ __all__ = [
     "write_new",
 ]
 
+BINARY = getattr(os, "O_BINARY", 0)  # on Windows: every byte as it is
 _LARGEST = 1 << 16  # bytes of an anchor, and more than any has
 
 
@@ -33,7 +35,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600, *, synced: bool 
     where = os.fspath(path)
     draft = f"{where}.{_machine()}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
-        file = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode)
+        file = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | BINARY, mode)
         try:
             if os.write(file, content) != len(content):
                 raise OSError("a short write")
@@ -52,7 +54,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600, *, synced: bool 
 
 def read_file(path: Path) -> bytes:
     """What a small file holds, in as few steps as can be: it is read before and after each receipt."""
-    file = os.open(path, os.O_RDONLY)
+    file = os.open(path, os.O_RDONLY | BINARY)
     try:
         return os.read(file, _LARGEST)
     finally:

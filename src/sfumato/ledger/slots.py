@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from sfumato.ledger.files import BINARY
+
 __all__ = ["padded", "slots_of", "write_slot"]
 
 _SLOT = 512  # bytes: a sector of most disks, and more than any content has
@@ -29,7 +31,7 @@ def write_slot(path: Path, which: int, line: bytes) -> None:
     Raises:
         OSError: if it cannot be written; then the slot may be torn.
     """
-    file = os.open(path, os.O_WRONLY)
+    file = os.open(path, os.O_WRONLY | BINARY)
     try:
         os.lseek(file, which * _SLOT, os.SEEK_SET)
         if os.write(file, line) != _SLOT:
