@@ -16,7 +16,7 @@ DECLARED = {"unit": "row", "version": 1}
 TENTH = PureLoss("0.1")
 
 READS = {
-    *("analyst", "balance", "datasets", "entries", "export"),
+    *("analyst", "balance", "datasets", "entries", "export", "given"),
     *("is_open", "recall", "verify", "whose"),
 }
 PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "turn"}
