@@ -136,8 +136,8 @@ PAIRS = [
     ),
     (
         "SELECT SUM(ROUND(amount, 1)) AS a, SUM(CEIL(amount)) AS b, SUM(ABS(age - 50)) AS c, "
-        "SUM(COALESCE(age, 3)) AS d, SUM(CAST(new AS INTEGER)) AS e, SUM(LEAST(GREATEST(amount, 0), 9)) AS f "
-        "FROM visits",
+        "SUM(COALESCE(age, 3)) AS d, SUM(CAST(new AS INTEGER)) AS e, "
+        "SUM(CASE WHEN amount IS NULL THEN NULL ELSE LEAST(GREATEST(amount, 0), 9) END) AS f FROM visits",
         lambda t: t.agg(
             a=c("amount").round(1).sum(), b=c("amount").ceil().sum(), c=abs(c("age") - 50).sum(),
             d=c("age").fill_null(3).sum(), e=c("new").cast(int).sum(), f=c("amount").clip(0, 9).sum(),

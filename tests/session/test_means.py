@@ -1,5 +1,7 @@
 """Geometric and harmonic means: values, bars that cover, refusals, and one question however it is written."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -144,3 +146,21 @@ def test_every_aggregate_is_written_in_sql_or_read_apart_and_has_a_function_in_p
         each.spelled for name, each in statistics().items() if name not in ("count_distinct", "count_values")
     )
     assert all(callable(getattr(sf, name)) for name in functions())
+
+
+def test_no_value_stays_none_where_numbers_are_held_within_bounds():
+    """SQL's GREATEST makes a bound of NULL, which an average counts: `clip` and what is advised do not."""
+    prices = [None, 4.0, None, 200.0, -3.0] * 50
+    table = sf.PrivateTable(
+        "t", source=pa.table({"x": prices}), unit=sf.PrivacyUnit.row(), schema={"x": sf.Float()}
+    )
+    with sf.Session(table, budget=sf.Budget(10**7)) as session:
+        with pytest.raises(QueryRefused) as refused:
+            session.sql("SELECT AVG(x) AS m FROM t").quote(epsilon=1)
+        advised = re.search(r"Write (AVG.*?), or", str(refused.value))[1]
+        questions = [
+            session.sql(f"SELECT {advised} AS m FROM t"),
+            session.table("t").agg(m=sf.mean(sf.col("x").clip(0, 100))),
+        ]
+        for question in questions:
+            assert question.release(epsilon=10**5).table["m"][0].as_py() == pytest.approx(104 / 3, abs=0.01)

@@ -236,6 +236,8 @@ def _unbounded(name: str, argument: Expression) -> QueryRefused:
     inside = column is not None and column != argument
     held = "LEAST(GREATEST({column}, 0), 100)"
     written = f"{held} in place of {{column}}" if inside else f"{{name}}({held})"
+    if name != "SUM" and not inside:  # SQL's own GREATEST makes 0 of NULL, which an average would count
+        written += " FILTER (WHERE {column} IS NOT NULL)"
     return QueryRefused(
         "{name} needs bounds for {what}: without them one row could move it by any amount.",
         f'Write {written}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',

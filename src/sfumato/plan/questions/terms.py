@@ -257,8 +257,9 @@ class Col(NotAList):
         )
 
     def clip(self, lower: Value, upper: Value) -> Col:
-        """The value held within bounds, which lets a column without declared bounds be summed."""
-        return Col(call("least", call("greatest", self.expression, _expression(lower)), _expression(upper)))
+        """The value held within bounds, which lets a column without declared bounds be summed; NULL stays."""
+        held = call("least", call("greatest", self.expression, _expression(lower)), _expression(upper))
+        return Col(Call("case", (call("is_null", self.expression), literal(None), held)))
 
     def _with(self, function: Name, other: object) -> Col:
         return Col(call(function, self.expression, _expression(other)))
