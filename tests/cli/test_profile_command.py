@@ -13,6 +13,8 @@ def test_a_profile_is_bought_shown_and_given(cli, hospital):
     assert "their rows" in shown.out
     assert "3 to 5" in shown.out
     assert "It is declared or on record: free; it is kept" in " ".join(shown.out.split())
+    balance = cli("ledger", "show").out.split("\n\n")[0]
+    assert shown.out.rstrip().endswith(balance.rstrip())  # its lines stay lines
     given = cli("ledger", "give", "visits", str(told["receipt"]), "--reason", "for all")
     assert given.code == 0
     asked = ("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1", "--analyst", "ann", "--json")

@@ -71,7 +71,8 @@ def profile(
     _say(found, what)
     say()
     cost = f"Paid epsilon {epsilon} (receipt {paid[0]})" if paid else "It is declared or on record: free"
-    paragraph(f"± holds 95% of the time. {cost}; it is kept for all questions. {left}")
+    paragraph(f"± holds 95% of the time. {cost}; it is kept for all questions.")
+    say(left)
 
 
 def _say(found: Known, what: str) -> None:
