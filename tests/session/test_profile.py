@@ -149,6 +149,10 @@ def test_a_question_buys_it_with_a_fifth_and_is_free_again_at_the_price_that_was
         assert (quote.first, quote.epsilon) == (Fraction(1, 5), Fraction(4, 5))
         assert "0.2 for a profile, once, and 0.8 for the answer" in " ".join(str(quote).split())
         assert session.balance().spent == 0
+        # The limit is still to be chosen: so is the error, in figures as in words, at any confidence.
+        for confidence in (None, "0.5", "0.95"):
+            assert quote.error(confidence) == {"n": None}
+        assert quote.to_dict()["columns"][0]["error"] is None
         first = session.sql(COUNT).release(epsilon=1)
         assert session.balance().spent == 1
         again = session.sql(COUNT).release(epsilon=1)
@@ -158,7 +162,9 @@ def test_a_question_buys_it_with_a_fifth_and_is_free_again_at_the_price_that_was
         assert session.sql(COUNT).release(epsilon="0.5").free
         assert not session.sql(COUNT).release(epsilon=2).free
         assert session.balance().spent == 3  # the whole price is for the answer by now
-        assert session.sql(COUNT).quote(epsilon=1).first == 0
+        known = session.sql(COUNT).quote(epsilon=1)
+        assert known.first == 0
+        assert known.error("0.95")["n"] > known.error("0.5")["n"] > 0
 
 
 def test_nothing_is_bought_unless_it_is_wanted():

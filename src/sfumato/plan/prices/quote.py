@@ -157,10 +157,16 @@ class Quote:
         return self.recipe.measured
 
     def error(self, confidence: Rational | None = None) -> dict[str, float | None]:
-        """The half-width of each result column, 0 for keys; None where it depends on the data."""
+        """The half-width of each result column, 0 for keys; None where it depends on the data.
+
+        It is None, too, where a limit is still to be chosen by a profile that is not bought yet.
+        """
         level = self.confidence if confidence is None else probability(confidence, "confidence")
         forms = (form_of(column, self.recipe.aggregates) for column in self.report.columns)
-        return {form.name: form.width(self.noises, level) for form in forms}
+        return {
+            form.name: None if column.half_width is None else form.width(self.noises, level)
+            for form, column in zip(forms, self.columns, strict=True)
+        }
 
     def __repr__(self) -> str:
         return str(self)
