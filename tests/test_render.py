@@ -155,6 +155,16 @@ def test_numbers_are_never_cut_but_continued_below_the_first_column():
     assert all(block.startswith("k") for block in blocks)
 
 
+@pytest.mark.parametrize(
+    ("first", "repeated"), [("a", True), ("2024", True), ("3 to 5", True), ("3 ± 1", False)]
+)
+def test_only_keys_are_repeated_below(first, repeated):
+    columns = {"first": [first], **{f"column {place}": ["1,000,000 ± 10"] for place in range(9)}}
+    blocks = text_table(columns, width=60).split("\n\n")
+    assert len(blocks) > 2
+    assert [block.lstrip().startswith("first") for block in blocks] == [True] + [repeated] * (len(blocks) - 1)
+
+
 def test_wide_characters_take_two_places():
     lines = text_table({"city": ["東京", "Lyon"], "n": [1, 2]}).splitlines()
     assert lines[2] == "東京  1"

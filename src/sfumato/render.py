@@ -150,8 +150,8 @@ def text_table(
     """The columns as aligned plain text, at most `width` wide: text to the left, numbers to the right.
 
     Text that does not fit is cut with an ellipsis; a number never is. Columns that do not fit beside the
-    others continue in a second block, after the first column again. `spell` writes symbols out beforehand,
-    for a stream that cannot carry them.
+    others continue in a second block, after the first column again where that is a key: numbers with error
+    bars are not repeated. `spell` writes symbols out beforehand, for a stream that cannot carry them.
     """
     prepared = [
         Column(
@@ -159,11 +159,13 @@ def text_table(
         )
         for column in cells_of(columns)
     ]
+    barred = any(" ± " in str(value) for value in next(iter(columns.values()), ()))
     shrunk = _shrink(prepared, width)
     blocks: list[list[Column]] = [[]]
     for column in shrunk:
         if blocks[-1] and _total([*blocks[-1], column]) > width:
-            head = shrunk[:1] if len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width else []
+            fits = len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width
+            head = shrunk[:1] if fits and not barred else []
             blocks.append(list(head))
         blocks[-1].append(column)
     return "\n\n".join(spell(_block(block)) for block in blocks)
