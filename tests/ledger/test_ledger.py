@@ -70,6 +70,12 @@ def test_a_refusal_says_asked_spent_and_left_and_spends_nothing(place):
             pay(ledger, ApproximateLoss("0.1", "1e-5"))
         assert ledger.export() == before
         pay(ledger, PureLoss("0.3"))
+        with pytest.raises(BudgetExceeded) as refused:
+            pay(ledger, PureLoss("0.4"))
+        said = str(refused.value)
+        assert said.startswith("The budget of 'visits' is used up: asked epsilon 0.4, spent 1 of 1, left 0.")
+        assert "the steward may raise it" in said
+        assert "ask for less" not in said
 
 
 def test_a_receipt_holds_what_was_paid(place):

@@ -36,7 +36,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
     "access_denied": (2, "Not allowed; nothing was spent."),
     "catalog_unusable": (2, "The catalog cannot be used."),
-    "budget_exceeded": (3, "Not enough budget; nothing was spent."),
+    "budget_exceeded": (3, "Not enough budget."),
     "ledger_tampered": (4, "The ledger does not verify."),
     "ledger_mismatch": (1, "The ledger has something else on record."),
     "ledger_unusable": (1, "The ledger cannot be used."),

@@ -257,9 +257,14 @@ _NOBODY = Seat()
 
 
 def _exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) -> BudgetExceeded:
-    return BudgetExceeded(
-        f"Not within {whose}: {_parts(budget, price, spent)}. Nothing was spent; ask for less."
-    )
+    assert budget is not None
+    parts = _parts(budget, price, spent)
+    if spent[0] >= budget.limits[0]:
+        return BudgetExceeded(
+            f"{whose[0].upper()}{whose[1:]} is used up: {parts}. Nothing was spent; answers on record stay "
+            "free, and the steward may raise it."
+        )
+    return BudgetExceeded(f"Not within {whose}: {parts}. Nothing was spent; ask for less.")
 
 
 def _parts(budget: Budget | None, price: Totals, spent: Totals) -> str:
