@@ -49,17 +49,34 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
     assert all(isinstance(row["n"], int) for row in answer["rows"])
     assert [set(row) for row in answer["errors"]] == [{"n"}, {"n"}]
     assert answer["confidence"] == 0.9
-    assert answer["paid"] == {"epsilon": 0.25, "delta": 0}
+    assert answer["paid"] == {"epsilon": 0.25, "delta": 0, "parts": {"the answer": 0.25}}
     assert answer["left"] == {"dataset": "visits", "analyst": None, "epsilon": 0.75, "delta": 1e-6}
     assert answer["free"] is False
     wider = cli("query", BY_CITY, "--epsilon", "0.25", "--confidence", "0.99", "--json").json
     assert wider["errors"][0]["n"] > answer["errors"][0]["n"]
     assert wider["rows"] == answer["rows"]
-    assert wider["paid"] == {"epsilon": 0, "delta": 0}
+    assert wider["paid"] == {"epsilon": 0, "delta": 0, "parts": {}}
     assert (
         cli("query", BY_CITY, "--epsilon", "0.25", "--format", "json").json
         == cli("query", BY_CITY, "--epsilon", "0.25", "--json").json
     )
+
+
+def test_what_was_paid_first_is_part_of_what_was_paid(cli, hospital):
+    catalog = hospital / "sfumato.toml"
+    catalog.write_text(catalog.read_text().replace("max_groups = 2", 'max_rows = "auto"'))
+    answer = cli("query", BY_CITY, "--epsilon", "0.5", "--json").json
+    assert answer["paid"] == {
+        "epsilon": 0.5,
+        "delta": answer["quote"]["delta"],
+        "parts": {"the profile": 0.1, "the answer": 0.4},
+    }
+    assert answer["left"]["epsilon"] == 0.5
+    again = cli("query", BY_CITY, "--epsilon", "0.5", "--json").json
+    assert again["paid"] == {"epsilon": 0, "delta": 0, "parts": {}}
+    refused = cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.7")
+    assert refused.code == 3
+    assert refused.err.lower().count("nothing was spent") == 1
 
 
 def test_a_quote_spends_nothing_and_says_what_it_would(cli, hospital):

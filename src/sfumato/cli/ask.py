@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,10 +239,7 @@ class _Answer:
             "errors": [{name: values[row] for name, values in self.errors.items()} for row in rows],
             "covering": [{name: ends[row] for name, ends in self.covering.items()} for row in rows],
             "confidence": float(self.confidence),
-            "paid": {
-                "epsilon": 0 if release.free else release.quote.epsilon,
-                "delta": 0 if release.free else release.quote.delta,
-            },
+            "paid": _paid(release),
             "free": release.free,
             "counted": dict(release.counted),
             "receipt": release.receipt.number,
@@ -349,6 +347,17 @@ def _remainder(balance: Balance) -> str:
     left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
     left += f", delta {shown(balance.remaining_delta)}" if balance.delta else ""
     return left + (f"; {balance.dataset} has no more" if balance.shared else "")
+
+
+def _paid(release: Release) -> dict[str, Any]:
+    """All that was paid now, and of its epsilon the parts: for what is bought first, and for the answer."""
+    answer = Fraction(0) if release.free else release.quote.epsilon
+    parts = {what: part for what, part in {**release.first, "the answer": answer}.items() if part}
+    return {
+        "epsilon": sum(parts.values(), Fraction(0)),
+        "delta": 0 if release.free else release.quote.delta,
+        "parts": parts,
+    }
 
 
 def _left(balance: Balance) -> dict[str, Any]:
