@@ -28,10 +28,11 @@ def profile():
 def session():
     table = sf.PrivateTable(
         "t",
-        source=pa.table({"u": [1], "g": ["a"], "x": [1], "y": [50]}),
+        source=pa.table({"u": [1], "g": ["a"], "city": ["b"], "x": [1], "y": [50]}),
         unit=sf.PrivacyUnit("u", max_rows="auto", ceiling=10_000),
         schema={
             "g": sf.Enum(*"abcdefghij"),
+            "city": sf.Text(),
             "x": sf.Int(0, 100, nullable=False),
             "y": sf.Int(90, 100, nullable=False),
         },
@@ -56,10 +57,21 @@ def test_what_is_cut_weighs_as_much_as_it_is_worth(session, profile):
         assert limit(session, profile, averaged) < limit(session, profile, "SUM(x) AS s")
 
 
-def test_what_is_added_up_decides_beside_averages(session, profile):
-    assert limit(session, profile, "COUNT(*) AS n, AVG(x) AS m") == limit(
-        session, profile, "COUNT(*) AS n", Fraction(1, 2)
-    )
+def test_each_of_several_aggregates_has_a_say(session, profile):
+    """No one of them alone decides, and those of which rows of a unit say nothing have none."""
+    half = Fraction(1, 2)
+    count, mean = (limit(session, profile, column, half) for column in ("COUNT(*) AS n", "AVG(x) AS m"))
+    assert mean < limit(session, profile, "COUNT(*) AS n, AVG(x) AS m") < count
+    assert limit(session, profile, "COUNT(*) AS n, COUNT(DISTINCT u) AS k") == count
+    assert limit(session, profile, "AVG(x) AS m, COUNT(DISTINCT u) AS k") == mean
+
+
+def test_values_that_anybody_vouches_for_and_groups_that_are_found_take_low_limits(session, profile):
+    """Few rows of a unit show which values there are; and a group has a small part of what is cut."""
+    assert limit(session, profile, "COUNT(DISTINCT x) AS d") <= 5
+    found = limit(session, profile, "city, COUNT(*) AS n", "0.1", keys="GROUP BY city")
+    listed = limit(session, profile, "g, COUNT(*) AS n", "0.1", keys="GROUP BY g")
+    assert found < listed < limit(session, profile, "COUNT(*) AS n", "0.1")
 
 
 def test_more_noise_takes_lower_limits(session, profile):

@@ -12,6 +12,7 @@ from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import whole_price
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.questions.aggregates import statistic
+from sfumato.plan.questions.aggregates.count import CountValues
 from sfumato.plan.questions.aggregates.quantile import Quantile
 from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.likely import Goal
@@ -24,17 +25,19 @@ __all__ = ["chosen_limit"]
 _TYPICAL = 1 / 10  # of the way from the number in a range that is nearest to 0 to the one that is furthest
 _APART = 1 / 100  # of an average's range: how far rows that are cut are taken to be from those that count
 _APART_IN_RANK = 1 / 20  # the same for quantiles, of all rows
+_MANY = 100  # groups, where it is not public how many there are
+_ROWS_OF_A_VALUE = 100  # so many have each distinct value, which any one of them vouches for
 _STEPS = 5  # a quantile's rank is found in several steps that share its price: so much noisier than a count
 
 
 def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int | None:
-    """The limit that suits all that is added up over rows; if nothing is, the averages and quantiles.
+    """The limit that suits all that is asked: each aggregate has its own best, and all weigh the same.
 
     Of a sum only the bounds are public: values are taken to be a tenth of the way from the bound nearer to 0
     to the other one. None: there is neither a price nor an error to choose for.
     """
     node = plan.report.child
-    groups = max(1, math.prod(len(key.values) for key in node.keys if key.values is not None))
+    groups = max(1, math.prod(_MANY if key.values is None else len(key.values) for key in node.keys))
     if terms.error is not None:
         errors = terms.error.values() if isinstance(terms.error, Mapping) else (terms.error,)
         return known.limit_within(min(float(as_fraction(error, "error")) for error in errors), groups)
@@ -43,10 +46,8 @@ def chosen_limit(plan: Plan, terms: Terms, known: Known, budget: Budget) -> int 
     noise = _noise(plan, terms, terms.epsilon, budget)
     columns = plan.rows.where(node.predicate)
     calls = [call for call in dict.fromkeys(node.aggregates) if call not in plan.unbounded]
-    cuts = [(call, statistic(call.function).cut(call, columns)) for call in calls]
-    summed = [Goal(noise * _heaviness(cut)) for _, cut in cuts if all(map(math.isfinite, cut.row))]
-    averaged = [_over_rows(call, noise) for call, _ in cuts]
-    return known.best_limit(summed or averaged or [Goal(noise, _APART)], groups)
+    goals = [_goal(call, statistic(call.function).cut(call, columns), noise) for call in calls]
+    return known.best_limit([goal for goal in goals if goal is not None] or [Goal(noise, _APART)], groups)
 
 
 def _noise(plan: Plan, terms: Terms, epsilon: Fraction, budget: Budget) -> float:
@@ -68,8 +69,15 @@ def _heaviness(cut: Cut) -> float:
     return most / (least + _TYPICAL * (most - least)) if most else 1.0
 
 
-def _over_rows(call: AggregateCall, noise: float) -> Goal:
-    """The goal of an average or a quantile over the rows that count."""
-    if isinstance(statistic(call.function), Quantile):
+def _goal(call: AggregateCall, cut: Cut, noise: float) -> Goal | None:
+    """What a limit is for; None: rows of a unit do not matter, since units are counted."""
+    kind = statistic(call.function)
+    if cut.by_groups:
+        return None
+    if isinstance(kind, CountValues):
+        return Goal(noise * _ROWS_OF_A_VALUE, _APART)
+    if isinstance(kind, Quantile):
         return Goal(noise * _STEPS, _APART_IN_RANK)
+    if all(map(math.isfinite, cut.row)):
+        return Goal(noise * _heaviness(cut))
     return Goal(noise, _APART)

@@ -184,7 +184,9 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
         others = _counts(session, profile_purchase(session, table, price))
         return Limits(plan, rest, None, terms.epsilon, price, (first, *others), table)
     limited, told = _limited(session, plan, rest, table, profile)
-    return Limits(limited, terms, profile, terms.epsilon, told=told, table=table)
+    # The first that was good enough goes on choosing limits; intervals have the best.
+    best = known_profile(session, table)
+    return Limits(limited, terms, best, terms.epsilon, told=told, table=table)
 
 
 def _limited(

@@ -81,7 +81,7 @@ class Tables:
         """The rung with the least error in a group, of the noise and of the rows that are cut, on average.
 
         Errors are compared with the least one that a rung has on the same table: a heavy tail is not feared
-        more than a light one, and several goals can be weighed.
+        more than a light one. Of several goals, twice the error is as bad for one as for another.
         """
         limits = np.array(rungs, dtype=np.float64)
         cut, total = self.cut(limits), np.maximum(self.total, 1.0)[:, np.newaxis]
@@ -91,7 +91,7 @@ class Tables:
             if goal.apart is not None:
                 noise, lost = noise / np.maximum(total - cut, 1.0), goal.apart * cut / total
             error = np.hypot(noise, lost)
-            over += (error / error.min(axis=1, keepdims=True)).mean(axis=0)
+            over += np.log((error / error.min(axis=1, keepdims=True)).mean(axis=0))
         return rungs[int(np.argmin(over))]
 
 
