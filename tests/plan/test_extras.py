@@ -120,9 +120,8 @@ def test_extremes_say_what_they_aim_at():
     )
     least, greatest = priced.notes
     rows = priced.selection.guard(51)
-    assert least.startswith(
-        f"MIN is the value that about {rows} rows fall below, and its bar is for that value;"
-    )
+    aimed = f"MIN of x is the value that about {rows:,} rows fall below, or the median of fewer than"
+    assert least.startswith(aimed)
     assert greatest.endswith("the very greatest lies between the bar's lower end and the declared bound.")
     assert found("SELECT MEDIAN(x) AS m FROM t").extras[0].priced(Fraction(2)).notes == []
     assert [aim.guard for aim in priced.aims] == [rows, None, rows]

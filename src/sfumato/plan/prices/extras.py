@@ -16,7 +16,7 @@ from typing import TypeAlias
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import Geometric, Laplace, NestedQuantiles, Quantiles
 from sfumato.plan.expressions.facts import Facts, facts_of
-from sfumato.plan.expressions.tree import Expression, to_wire
+from sfumato.plan.expressions.tree import Expression, only_column, to_wire
 from sfumato.plan.intervals.cdf import Tree
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.intervals.rings import Aim
@@ -24,7 +24,6 @@ from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.touched import PricedTouched, Touched
 from sfumato.plan.questions.aggregates import argument_of, statistic
 from sfumato.plan.questions.aggregates.quantile import Quantile
-from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.grids import CellGrid, grid_of
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Measurement
 from sfumato.plan.questions.sensitivity import is_exchange
@@ -172,9 +171,13 @@ class PricedQuantiles:
     def notes(self) -> list[str]:
         """What the extremes and their bars mean."""
         rows = math.ceil(self.selection.guard(self.extra.grid.cells) * self.unit)
+        argument = self.extra.measured.measurements[0].argument
+        column = None if argument is None else only_column(argument)
+        what = f" of {column.name}" if column else ""
         return [
-            f"{name} is the value that about {several(rows, 'row')} {side}, and its bar is for that value; "
-            f"the very {most} lies between the bar's {end} end and the declared bound."
+            f"{name}{what} is the value that about {rows:,} row{'s' * (rows != 1)} {side}, or the median of "
+            f"fewer than {2 * rows:,}, and its bar is for that value; the very {most} lies between the bar's "
+            f"{end} end and the declared bound."
             for level, name, side, most, end in _EXTREMES
             if level in self.extra.levels
         ]
