@@ -67,7 +67,7 @@ def test_five_percent_are_caught_with_a_million_samples_and_the_honest_one_is_cl
 
 def test_no_registered_claim_is_called_broken():
     # Choices are bought again for each sample: one of each kind here, all of them in the long run.
-    bought = {"choice: the two most common", "choice: first above"}
+    bought = {"choice: the two most common", "choice: first above", "profile: rows"}
     names = [
         each.name
         for each in subjects()

@@ -142,8 +142,8 @@ class Twice(Choose):
     name: ClassVar[str] = "twice"
     order: ClassVar[int] = 9
 
-    def cut(self, whose, unit, *, keyed):
-        return f"Each {whose} counts as in the test."
+    def notes(self, unit, *, keyed, rows, units):
+        return [f"Each {unit.column} counts as in the test."]
 """
 
 
@@ -161,7 +161,7 @@ def test_one_file_adds_a_way(tmp_path, monkeypatch):
             release = query.release(epsilon=1000, bounding="twice")
             assert release.quote.measured.to_wire()["bounding"] == "twice"
             assert sum(release.table["n"].to_pylist()) == 2
-            assert "counts as in the test" in str(release)
+            assert "Each u counts as in the test." in release.quote.notes
             assert not query.release(epsilon=1000, bounding="choose").free  # another question on record
     finally:
         boundings.cache_clear()

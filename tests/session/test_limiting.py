@@ -92,3 +92,40 @@ def test_an_error_or_nothing_in_place_of_a_price(session, profile):
     assert limit(session, profile, "COUNT(*) AS n", None) is None
     few, many = (limit(session, profile, "COUNT(*) AS n", None, error=error) for error in (30_000, 10))
     assert few < many
+
+
+def test_no_limit_is_chosen_that_bounds_rule_out():
+    """Rows so large that many of one unit could not be added up exactly: a lower rung is taken, unpaid."""
+    rows = pa.table({"u": [1, 2], "x": [5.0, 7.0]})
+    for most, rung in ((2.0**53, 500), (100.0, 1000)):
+        table = sf.PrivateTable(
+            "t",
+            source=rows,
+            unit=sf.PrivacyUnit("u", max_rows="auto"),
+            schema={"x": sf.Float(0, most)},
+            profile=dict.fromkeys(ladder(1000)[:-1], 0) | {1000: 10**6},
+        )
+        with sf.Session(table, budget=sf.Budget(10)) as one:
+            limited = one.sql("SELECT SUM(x) AS s FROM t").release(epsilon=1).quote.measured.unit.max_rows
+        assert limited <= rung
+        assert limited < 1000 or most == 100
+
+
+def test_a_better_profile_makes_no_old_question_a_new_one():
+    """The profile that chose a limit, bought or given, goes on choosing it; intervals have the better one."""
+    counts = np.minimum(np.random.default_rng(1).zipf(1.6, 400), 800)
+    rows = pa.table({"u": np.repeat(np.arange(400), counts)})
+    table = sf.PrivateTable("t", source=rows, unit=sf.PrivacyUnit("u", max_rows="auto"), schema={})
+    for given in (False, True):
+        with sf.Session(table, budget=sf.Budget(100)) as one:
+            one.profile("t", "0.1")
+            if given:
+                debits = [entry.number for entry in one.ledger.entries() if entry.kind == "debit"]
+                sf.Steward(one.ledger).give("t", debits, reason="for all")
+            query = one.sql("SELECT COUNT(*) AS n FROM t")
+            first = query.release(epsilon=2 if given else "0.4")
+            one.profile("t", 20)
+            again = query.release(epsilon=2 if given else "0.4")
+            assert again.free
+            wide, narrow = (each.interval().to_pylist()[0] for each in (first, again))
+            assert narrow["n_high"] - narrow["n_low"] < (wide["n_high"] - wide["n_low"]) / 4

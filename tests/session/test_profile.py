@@ -106,7 +106,7 @@ def test_an_audit_sees_a_sensitivity_that_is_too_small(monkeypatch):
         return units, replace(rows, sensitivity=Sensitivity(WEIGHT // 12, (WEIGHT // 12) ** 2))
 
     monkeypatch.setattr(profiles, "instruments", bent)
-    example = next(each for each in CHOICES if each.name == "profile")
+    example = next(each for each in CHOICES if each.name == "profile: rows")
     subject = registry.Subject(example.name, "query", registry._asked(example.pair))
     with seeded("profile"):
         (found,) = registry.examined(subject, samples=300, share=0.9999)

@@ -189,7 +189,7 @@ def _choices() -> tuple[ChoiceExample, ...]:
             row,
             lambda session: crossing(session, counts, 2, 2).purchase,
         ),
-        ChoiceExample("profile", rows(2, 2, 0) + alice, rows(2, 2, 0), two, profile, number=_heights),
+        ChoiceExample("profile: rows", rows(2, 2, 0) + alice, rows(2, 2, 0), two, profile, number=_heights),
         ChoiceExample("profile: groups", rows(2, 2, 0) + alice, rows(2, 2, 0), two, groups, number=_heights),
     )
 

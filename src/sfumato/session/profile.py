@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Budget, Memo, Right
 from sfumato.loss import GaussianLoss, PrivacyLoss, compose
 from sfumato.plan.expressions.facts import domain_of, facts_of
@@ -198,8 +198,23 @@ def _limited(
     limit = chosen_limit(plan, terms, profile, session.dataset_with(table).budget)
     if limit is None:
         return plan, ()
-    told = f"At most {several(limit, 'row')} of each {plan.rows.owner} count, chosen by the profile."
-    return plan.asking(limits=(None, limit)), (told,)
+    for rung in sorted((rung for rung in profile.rungs if rung <= limit), reverse=True):
+        limited = plan.asking(limits=(None, rung))
+        if not _adds_up(limited):
+            continue
+        told = f"At most {several(rung, 'row')} of each {plan.rows.owner} count, chosen by the profile."
+        return limited, (told,)
+    return plan, ()
+
+
+def _adds_up(plan: Plan) -> bool:
+    """Whether so many rows of one unit can be added up exactly, by their public bounds."""
+    if plan.unbounded:
+        return True  # bounds that are bought follow
+    try:
+        return bool(plan.recipe)
+    except QueryRefused:
+        return False
 
 
 def _chooses(plan: Plan, table: PrivateTable) -> bool:
@@ -233,9 +248,9 @@ def known_profile(
     Args:
         session: Whose ledger may have it.
         table: Whose rows it is about.
-        least: What it must have cost. With one, the first such is taken: a better one that is bought later
-            must not make old questions new ones. Without, the least noisy. Where none has cost so much, one
-            that the steward gave to all serves nevertheless: its price is the steward's choice.
+        least: What it must have cost; one that the steward gave to all serves nevertheless, as its price is
+            the steward's choice. Of several the first is taken: a better one that is bought later must not
+            make old questions new ones. Without, the least noisy.
         keys: Of which groups; none: of rows.
     """
     dataset = session.dataset_with(table).name
@@ -244,13 +259,13 @@ def known_profile(
     question, ceiling = _question(session, table, keys)
     kept = session.ledger.recall(dataset, question.fingerprint)
     answers = [(receipt.number, Answer.from_bytes(payload)) for receipt, payload in kept]
-    good = [answer for _, answer in answers if answer.epsilon >= least]
-    if not good:
-        given = session.ledger.given(dataset)
-        good, least = [answer for number, answer in answers if number in given], Fraction(0)
-    if not good:
+    if not answers:
         return None
-    return _profile(ceiling, good[-1] if least else max(good, key=lambda answer: answer.epsilon))
+    if not least:
+        return _profile(ceiling, max((answer for _, answer in answers), key=lambda answer: answer.epsilon))
+    given = session.ledger.given(dataset)
+    good = [answer for number, answer in answers if answer.epsilon >= least or number in given]
+    return _profile(ceiling, good[-1]) if good else None  # the newest come first
 
 
 def known_groups(session: Session, quote: Quote) -> Profile | None:

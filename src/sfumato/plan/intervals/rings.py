@@ -99,7 +99,7 @@ class Aim(NamedTuple):
     @property
     def mirrored(self) -> Aim:
         """The same seen from the other end."""
-        return self._replace(level=1 - self.level)
+        return Aim(1 - self.level, self.guard, self.rate, self.aside)
 
     def is_straight(self, total: Floats) -> NDArray[np.bool_]:
         """Where the cell was selected for the very rank, in groups of these weights."""
