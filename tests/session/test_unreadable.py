@@ -125,15 +125,61 @@ def test_where_such_a_cell_may_do_more_than_leave_a_row_out_nothing_is_claimed(s
     assert any("intervals do not allow for them" in note for note in release.bounds)
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "COUNT(*) AS n FROM (SELECT who, COUNT(age) AS m FROM t GROUP BY who) WHERE m < 2",
-        "COUNT(*) AS n FROM (SELECT age FROM t UNION ALL SELECT age FROM t) WHERE age > 9",
-    ],
-)
-def test_rows_that_are_made_of_others_keep_their_intervals(sessions, asked):
-    assert sessions["who"].sql(f"SELECT {asked}").release(epsilon=MUCH).unread is None
+LINES = "SELECT who, {} FROM t {} GROUP BY who {}"
+MADE_OF_OTHERS = {
+    "a union": "(SELECT age FROM t UNION ALL SELECT age FROM t) WHERE age > 9",
+    "a condition within a union": "(SELECT kind FROM t WHERE age > 9 UNION ALL SELECT kind FROM t) v",
+    "a line's figure": f"({LINES.format('MAX(age) AS m', '', '')}) WHERE m < 2",
+    "a line's condition": f"({LINES.format('COUNT(*) AS m', 'WHERE age > 9', '')}) v",
+    "a line's HAVING": f"({LINES.format('COUNT(*) AS m', '', 'HAVING MAX(age) > 9')}) v",
+    "a line's key": "(SELECT who, age, COUNT(*) AS m FROM t GROUP BY who, age) v",
+    "a public table by it": "t JOIN ages ON t.age = ages.age",
+    "a public table beside it": "t JOIN kinds ON t.kind = kinds.kind WHERE age > 9",
+    "rows of the same person": "t AS a JOIN t AS b ON a.who = b.who AND a.kind = b.kind WHERE b.age > 9",
+    "the order of a window": "(SELECT who, ROW_NUMBER() OVER (PARTITION BY who ORDER BY age) AS m FROM t) "
+    "WHERE m = 1",
+    "the argument of a window": "(SELECT LAG(age) OVER (PARTITION BY who ORDER BY kind) AS m FROM t) "
+    "WHERE m > 9",
+    "the parts of a window": "(SELECT COUNT(*) OVER (PARTITION BY who, age) AS m FROM t) WHERE m > 1",
+    "lines of a window": "(SELECT who, MAX(m) AS l FROM (SELECT who, SUM(age) OVER (PARTITION BY who) AS m "
+    "FROM t) GROUP BY who) WHERE l > 9",
+}
+NOT_OF_IT = {
+    "a union": "(SELECT kind, age FROM t UNION ALL SELECT kind, age FROM t) WHERE kind = 'a'",
+    "a line": f"({LINES.format('COUNT(*) AS m, MAX(age) AS l', '', '')}) WHERE m < 2",
+    "a window": "(SELECT kind, SUM(age) OVER (PARTITION BY who) AS m FROM t) WHERE kind = 'a'",
+}
+
+
+@pytest.fixture(scope="module")
+def with_public(files):
+    """The same people beside public tables, with nothing bought."""
+    table = sf.PrivateTable("t", source=str(files / "written.csv"), unit=UNITS["who"], schema=SCHEMA)
+    ages = pa.table({"age": [1, 2], "old": [False, True]})
+    kinds = pa.table({"kind": ["a", "b"], "good": [False, True]})
+    public = [
+        sf.PublicTable("ages", source=ages, schema={"age": sf.Int(1, 2), "old": sf.Bool()}, key="age"),
+        sf.PublicTable(
+            "kinds", source=kinds, schema={"kind": sf.Enum("a", "b"), "good": sf.Bool()}, key="kind"
+        ),
+    ]
+    with sf.Session(table, *public, budget=sf.Budget(10**8)) as session:
+        yield session
+
+
+@pytest.mark.parametrize("place", MADE_OF_OTHERS)
+def test_rows_that_are_made_of_others_are_said_not_to_be_allowed_for(with_public, place):
+    release = with_public.sql(f"SELECT COUNT(*) AS n FROM {MADE_OF_OTHERS[place]}").release(epsilon=MUCH)
+    (said,) = [note for note in release.bounds if "intervals do not allow for them" in note]
+    assert "age " in said or "t.age" in said
+    assert "date" not in said
+    assert not release.unread.by
+
+
+@pytest.mark.parametrize("place", NOT_OF_IT)
+def test_columns_that_are_not_read_are_not_named(with_public, place):
+    release = with_public.sql(f"SELECT COUNT(*) AS n FROM {NOT_OF_IT[place]}").release(epsilon=MUCH)
+    assert release.unread is None or "age" not in " ".join(release.unread.others)
 
 
 def test_groups_that_are_found_may_be_of_cells_that_could_not_be_read(files):

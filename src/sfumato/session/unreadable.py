@@ -7,7 +7,7 @@ shows for it (`engines.base.unread_column`), kept and free afterwards like any o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.aggregates.count import count
 from sfumato.plan.questions.declared import Declared
 from sfumato.plan.questions.nodes import Scan
+from sfumato.plan.questions.reads import columns_read
+from sfumato.plan.questions.sources import Source, tables_of
 from sfumato.plan.questions.terms import col
 from sfumato.schema import Bool, PrivateTable
 from sfumato.session.payload import Answer
@@ -109,14 +111,17 @@ def known_unread(session: Session, plan: Plan) -> Unread | None:
     an argument made of functions that are NULL or as they were whatever stands there (`SEES_NULL` lists the
     others), no group of NULL is reported, and no column puts an aggregate that lacks the row together with
     one that has it. Then "all rows" has rows added to it and none taken away.
+
+    Rows that are made of others (joins, unions, lines of units, windows) are not allowed for: a row that is
+    missing below may change another's value there, and only the columns are named.
     """
     source = plan.rows.source
-    if not isinstance(source, Scan) or not session.unread(source.table):
-        return None
+    used = {name for expression in _expressions(plan) for name in columns_of(expression)}
+    if not isinstance(source, Scan):
+        return _not_allowed_for(session, source, used)
     table = session.tables[source.table]
     counts: dict[str, Release] = {}
     by: dict[str, set[str]] = {}
-    used = {name for expression in _expressions(plan) for name in columns_of(expression)}
     columns = sorted(session.unread(source.table) & used)
     for column in columns:
         names = _leaves_out(plan, column)
@@ -127,6 +132,17 @@ def known_unread(session: Session, plan: Plan) -> Unread | None:
     others = tuple(column for column in columns if column not in counts)
     left_out = {name: frozenset(whose) for name, whose in by.items()}
     return Unread(counts, left_out, others) if columns else None
+
+
+def _not_allowed_for(session: Session, source: Source, used: Iterable[str]) -> Unread | None:
+    """The columns below that may have such cells."""
+    several = len(tables_of(source)) > 1
+    found = sorted(
+        f"{table}.{column}" if several else column
+        for table, column in columns_read(source, used)
+        if column in session.unread(table)
+    )
+    return Unread({}, {}, tuple(found)) if found else None
 
 
 def _rows(plan: Plan) -> list[Expression]:
