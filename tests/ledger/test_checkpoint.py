@@ -199,6 +199,71 @@ def test_an_edit_is_refused_from_the_checkpoint_on_and_found_by_verify_before(sq
             Steward(ledger).take_back("visits", reason="goes by what old receipts say")
 
 
+def cheaper(place, number):
+    text = place.sql("SELECT body FROM sfumato_receipts WHERE number = ?", number)[0][0]
+    assert '"1/10"' in text
+    place.sql(
+        "UPDATE sfumato_receipts SET body = ? WHERE number = ?", text.replace('"1/10"', '"1/99"'), number
+    )
+
+
+def of_another(column, value):
+    def moved(place, number):
+        place.sql(f"UPDATE sfumato_receipts SET {column} = ? WHERE number = ?", value, number)
+
+    return moved
+
+
+def recoded(place, number):
+    place.sql("UPDATE sfumato_receipts SET mac = ? WHERE number = ?", b"0" * 32, number)
+
+
+def another_in_its_place(place, number):
+    """The table without its primary key, and a cheap debit twice instead of a dear one."""
+    place.sql("CREATE TABLE loose AS SELECT * FROM sfumato_receipts WHERE number <> ?", number)
+    place.sql("INSERT INTO loose SELECT * FROM sfumato_receipts WHERE number = 6")
+    place.sql("DROP TABLE sfumato_receipts")
+    place.sql("ALTER TABLE loose RENAME TO sfumato_receipts")
+
+
+EDITS = {
+    "deleted": deleted,
+    "cheaper": cheaper,
+    "of another kind": of_another("kind", "block"),
+    "of another dataset": of_another("dataset", "sales"),
+    "of another analyst": of_another("analyst", "bob"),
+    "of another question": of_another("fingerprint", "q"),
+    "another code": recoded,
+    "another in its place": another_in_its_place,
+}
+
+
+def test_hindsight_is_of_the_debits_that_were_written_or_refused(sqlite_place):
+    place = sqlite_place
+    with place.made(Budget(2)) as ledger:
+        pay(ledger, fingerprint="q0", analyst="ada")
+        ledger.record(ledger.debit("visits", TENTH, fingerprint="q1", analyst="ada"), b"answer")
+        for number in range(3):
+            pay(ledger, fingerprint=f"more {number}", analyst="bob")
+        before = ledger.balance("visits")  # composed only when it is asked for: later debits are not of it
+        pay(ledger, fingerprint="last", analyst="bob")
+        assert (before.retrospective, ledger.balance("visits", "bob").retrospective) == (0.5, 0.4)
+    kinds = place.sql("SELECT kind FROM sfumato_receipts WHERE number BETWEEN 3 AND 6 ORDER BY number")
+    assert [kind for (kind,) in kinds] == ["debit", "debit", "release", "debit"]
+    place.sql("CREATE TABLE kept AS SELECT * FROM sfumato_receipts")
+    for attack in EDITS:
+        for number in (3, 4) if attack != "another in its place" else (4,):
+            EDITS[attack](place, number)
+            with place.open() as ledger:
+                assert ledger.balance("visits").spent == F("0.6")
+                for who in (None, "ada", "bob"):
+                    balance = ledger.balance("visits", who)
+                    with pytest.raises(LedgerTampered, match="`sfumato ledger verify` finds"):
+                        _ = balance.retrospective
+            place.sql("DELETE FROM sfumato_receipts")
+            place.sql("INSERT INTO sfumato_receipts SELECT * FROM kept")
+
+
 def changes(content, change):
     held = json.loads(content)
     change(held)

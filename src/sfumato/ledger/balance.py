@@ -68,7 +68,11 @@ class Balance:
     def retrospective(self) -> float:
         """The ε at the budget's δ had all of this been planned before the first answer. It never gates.
 
-        Computed when first asked for, from the losses themselves; never above `spent`.
+        Computed when first asked for, from the losses themselves, whose receipts are checked; never above
+        `spent`.
+
+        Raises:
+            LedgerTampered: if one of these receipts is missing or not what was written.
 
         Privacy:
             Claim: the composition of the losses admitted so far is (retrospective, δ)-DP for a plan that was

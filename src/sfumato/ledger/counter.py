@@ -112,8 +112,8 @@ class Counter:
         with self._journal.reading() as book:
             account = account_of(book, dataset)
             who = analyst_of(asked, account)
-            until = book.number
-            return balance_of(account, who, lambda: self._losses(account.name, who, until))
+            until, debits = book.number, account.debits
+            return balance_of(account, who, lambda: self._losses(account.name, who, until, debits))
 
     def is_open(self, dataset: str, analyst: str | None = None) -> bool:
         """Whether a dataset's budget is open, and this analyst may ask."""
@@ -454,14 +454,16 @@ class Counter:
     def _blocks(self) -> BlocksOf:
         return BlocksOf(self._journal)
 
-    def _losses(self, dataset: str, analyst: str | None, until: int) -> list[tuple[PrivacyLoss, int]]:
+    def _losses(
+        self, dataset: str, analyst: str | None, until: int, debits: int
+    ) -> list[tuple[PrivacyLoss, int]]:
         """The losses that an analyst, or everybody, has paid for or read, each with how often."""
         whose = None if analyst is None else alike(analyst)
         with self._journal.reading() as book:
             reads = account_of(book, dataset).seat(analyst).reads
         counts = Multiset(
             loss_text(row)
-            for row in self._journal.rows(until, dataset=dataset, kind="debit")
+            for row in self._journal.debits(dataset, until, debits)
             if whose is None or whose == alike(row.analyst or "") or row.number in reads
         )
         return [(stored_loss(written), count) for written, count in counts.items()]

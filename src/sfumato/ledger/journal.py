@@ -113,6 +113,31 @@ class Journal:
                 return
             first = rows[-1].number + 1
 
+    def debits(self, dataset: str, until: int, number: int) -> Iterator[Row]:
+        """The `number` debits of a dataset up to a receipt, checked: for a figure that is made of them.
+
+        Each is what was written after the mac that stands before it, and there are as many as the book has
+        counted. So they are those very debits: a mac covers the number, the kind and the dataset, too.
+
+        Raises:
+            LedgerTampered: while they are read, if one was changed, or at the end, if one is missing.
+        """
+        last = found = 0
+        while last < until:
+            with self.reading():
+                rows = self.store.debits_of(dataset, last + 1, _PAGE)
+            for row, before in rows:
+                if row.number > until:
+                    break
+                if row.number <= last or before is None or not self.chain.holds(row, before):
+                    raise _edited(f"Receipt {row.number}, or the one before it,", dataset)
+                last, found = row.number, found + 1
+                yield row
+            if len(rows) < _PAGE or rows[-1][0].number > until:
+                break
+        if found != number:
+            raise _edited(f"One of the {number} debits", dataset)
+
     def refuse_edits(self) -> None:
         """Checks every receipt from the first: for acts that go by what old receipts say."""
         with self.reading() as book:
@@ -176,6 +201,13 @@ class Journal:
         if not self._fleeting:
             self.store.abandon()
             self._process = os.getpid()
+
+
+def _edited(what: str, dataset: str) -> LedgerTampered:
+    return LedgerTampered(
+        f"{what} is missing or not what was written, so that what was spent on {dataset} cannot be composed "
+        "again. `sfumato ledger verify` finds what was changed; restore the ledger from a copy that is whole."
+    )
 
 
 _living: weakref.WeakSet[Journal] = weakref.WeakSet()

@@ -170,6 +170,19 @@ class Store(ABC):
             )
         )
 
+    def debits_of(self, dataset: str, first: int, most: int) -> list[tuple[Row, bytes | None]]:
+        """Up to `most` debits of a dataset from a number on, each with the mac that is before it."""
+        found = self._run(
+            f"SELECT {_COLUMNS}, (SELECT b.mac FROM sfumato_receipts AS b WHERE b.number = r.number - 1) "
+            "FROM sfumato_receipts AS r WHERE dataset = ? AND kind = 'debit' AND number >= ? "
+            "ORDER BY number LIMIT ?",
+            dataset,
+            first,
+            most,
+        )
+        before = [row[-1] if isinstance(row[-1], bytes) else None for row in found]
+        return list(zip(_rows([row[:-1] for row in found]), before, strict=True))
+
     def about(self, dataset: str, fingerprint: str, kind: str) -> list[Row]:
         """The receipts of a kind that are about a question, newest first."""
         return _rows(
