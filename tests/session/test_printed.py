@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.mechanisms import AdaptiveSelection
 
 CITIES = ("Bonn", "Lyon", "Rome")
 
@@ -85,6 +87,27 @@ def test_an_empty_answer_says_why(session, text, why):
     assert release.table.num_rows == 0
     assert why in release.nothing
     assert why in " ".join(str(release).split())
+
+
+@pytest.mark.parametrize(
+    ("groups", "figure"), [(1, "SUM(fee)"), (8, "COUNT(*)"), (8, "SUM(fee)"), (30, "SUM(fee)")]
+)
+def test_an_empty_answer_says_what_its_groups_were_short_of(groups, figure):
+    """Units where they were counted, weights where they were weighed; no more digits than are read."""
+    rows = pa.table({"who": [1] * 8, "place": [f"p{at}" for at in range(8)], "fee": [1.0] * 8})
+    unit = sf.PrivacyUnit("who", max_groups=groups)
+    schema = {"place": sf.Text(), "fee": sf.Float(0, 2)}
+    table = sf.PrivateTable("t", source=rows, unit=unit, schema=schema)
+    with sf.Session(table, budget=sf.Budget(10, "1e-3")) as opened:
+        release = opened.sql(f"SELECT place, {figure} AS n FROM t GROUP BY place").release(1, delta="1e-9")
+    (threshold,) = {selection.threshold for selection in release.quote.selections}
+    weighed = isinstance(release.quote.selection, AdaptiveSelection)
+    assert weighed == (groups > 1 and figure == "SUM(fee)")
+    said = re.search(r"more than ([\d,.]*\d) (units|together)", release.nothing)
+    assert said is not None
+    assert ("weigh" in release.nothing, said[2]) == (weighed, "together" if weighed else "units")
+    assert threshold <= float(said[1].replace(",", "")) <= threshold * 1.01
+    assert len(said[1].replace(".", "")) <= 4
 
 
 def test_an_answer_with_rows_says_nothing_of_that(session):

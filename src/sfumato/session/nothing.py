@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
+
+from sfumato.mechanisms import AdaptiveSelection
 
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
 
 __all__ = ["why_nothing"]
+
+_THREE = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def why_nothing(quote: Quote, groups: int | None) -> str:
@@ -17,15 +22,24 @@ def why_nothing(quote: Quote, groups: int | None) -> str:
         quote: What was asked.
         groups: How many groups were found in the data and released; None where they are public.
     """
-    report, selection = quote.report, quote.selection
-    if groups == 0 and selection is not None:
-        owner = quote.rows.owner or "row"
-        return (
-            f"No group is shown: none has more than {selection.threshold} units ({owner}) after noise. "
-            "Group by something coarser, or pay a larger epsilon."
-        )
+    report = quote.report
+    if groups == 0 and quote.selections:
+        return f"No group is shown: {_too_few(quote)}. Group by something coarser, or pay a larger epsilon."
     if groups is None and not quote.measured.combinations:
         return "No group is left: WHERE excludes every value that the keys can have."
     if report.having is not None:
         return "No row is left: HAVING removed them all, by their noisy figures; asking without it is free."
     return "No row is left: LIMIT or OFFSET leaves none; asking without them is free."
+
+
+def _too_few(quote: Quote) -> str:
+    """That no group was above the threshold: of units, or of what they weigh where groups are found so."""
+    owner = f"units ({quote.rows.owner or 'row'})"
+    most = max(selection.threshold for selection in quote.selections)
+    if any(isinstance(selection, AdaptiveSelection) for selection in quote.selections):
+        weight = f"{_THREE.create_decimal(Decimal(most)):f}"
+        return (
+            f"of none do the {owner} weigh more than {weight} together after noise, where a unit in n groups "
+            "weighs 1/√n in each"
+        )
+    return f"none has more than {most:,} {owner} after noise"
