@@ -76,7 +76,7 @@ def test_every_form_takes_declared_values_and_no_others(session, way):
             with pytest.raises(QueryRefused) as refusal:
                 asked(session, way, name, value)
             told = str(refusal.value)
-            assert f"{name} is declared without the value {value!r}" in told
+            assert f"{name} is declared without the value {value!r}, so that no row has it." in told
             fix = f"Did you mean {NEAR[value]}?" if value in NEAR else "Values: "
             assert fix in told
     assert session.balance().spent == 0

@@ -110,7 +110,7 @@ def _refuse(expression: Expression, constants: tuple[Any, ...], facts: Facts, kn
     spelt = {str(value).casefold(): value for value in facts.values if facts.kind == "text"}
     near = difflib.get_close_matches(str(constants[0])[:60].casefold(), list(spelt), n=1, cutoff=0.6)
     raise QueryRefused(
-        "{what} is declared without the value {wrong}, so that no row would count.",
+        "{what} is declared without the value {wrong}, so that no row has it.",
         "Did you mean {near}?" if near else "Values: {listed}.",
         what=written(expression),
         wrong=_quoted(str(constants[0])[:60] if isinstance(constants[0], str) else constants[0]),
