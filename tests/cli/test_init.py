@@ -36,6 +36,9 @@ def test_decided_at_once_it_can_be_asked_at_once(cli, data):
     )
     assert cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5").code == 0
     assert cli("init", "visits.parquet", "--unit", "nobody", "-o", "b.toml").code == 2
+    for near in ("patient id", "PATIENT_ID", "patientid"):
+        refused = cli("init", "visits.parquet", "--unit", near, "-o", "b.toml")
+        assert "Did you mean 'patient_id'?" in " ".join(refused.err.split())
     assert cli("init", "visits.parquet", "--epsilon", "lots", "-o", "b.toml").code == 2
     assert not (data / "b.toml").exists()
 

@@ -278,8 +278,15 @@ def test_what_always_fits_has_nothing_to_count(files):
         for column in SCHEMA:
             with pytest.raises(QueryRefused, match="can be read"):
                 session.unreadable("t", column, 1)
-        for place in [("t", "x"), ("s", "age"), ("t", 3)]:
-            with pytest.raises(QueryRefused, match="There is no column"):
+        for place, fix in {
+            ("t", "zzz"): "Columns: date, age, kind",
+            ("t", "agge"): r"Did you mean age\?",
+            ("t", "Kind"): r"Did you mean kind\?",
+            ("s", "age"): "Private tables: t",
+            ("T", "age"): r"Did you mean t\?",
+            ("t", 3): "Columns: date, age, kind",
+        }.items():
+            with pytest.raises(QueryRefused, match=fix):
                 session.unreadable(*place, 1)
         assert session.balance().spent == 0
 

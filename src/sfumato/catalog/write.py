@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.catalog.keys import UNDECIDED, Kept
+from sfumato.catalog.keys import UNDECIDED, Kept, nearest
 from sfumato.errors import CatalogUnusable
 from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
 
@@ -215,7 +215,10 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
                 "if it holds the names of the columns, add --header."
             )
         if unit not in table.columns:
-            raise CatalogUnusable(f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".')
+            raise CatalogUnusable(
+                f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".'
+                f"{nearest(unit, table.columns)}"
+            )
         return [f"{f'unit = {_quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
     likely = [column for column in units_of(table.columns) if table.role(column) == "identifier"][:_LIKELY]
     if not likely:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sfumato.engines.base import unread_column
 from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import Rational
+from sfumato.plan.expressions.names import nearest
 from sfumato.plan.expressions.tree import Call, Expression, columns_of
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.aggregates.count import count
@@ -90,10 +91,16 @@ def buy_unread(session: Session, table: str, column: str, epsilon: Rational) -> 
         QueryRefused: if there is no such column of a private table, or all of its cells can be read.
     """
     found = session.tables.get(table)
-    if not isinstance(found, PrivateTable) or column not in found.schema:
+    if not isinstance(found, PrivateTable):
+        private = [name for name, other in session.tables.items() if isinstance(other, PrivateTable)]
         raise QueryRefused(
-            f"There is no column {str(column)[:60]!r} in a private table {str(table)[:60]!r}.",
-            "Name a private table, and a column that is declared.",
+            f"There is no private table {str(table)[:60]!r}.",
+            nearest(str(table), private, "Private tables") or "Name a private table.",
+        )
+    if column not in found.schema:
+        raise QueryRefused(
+            f"{table} has no column {str(column)[:60]!r}.",
+            nearest(str(column), found.schema, "Columns") or "No column is declared.",
         )
     if column not in session.unread(table):
         raise QueryRefused(
