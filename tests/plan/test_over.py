@@ -1,5 +1,7 @@
 """Ranks and totals of released groups: as DuckDB gives them, with intervals that hold what they must."""
 
+import re
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -143,6 +145,8 @@ def test_they_are_free_and_follow_from_what_is_released(session):
     counts = np.array(plain.table["n"].to_pylist(), dtype=float)
     assert shares.table["share"].to_pylist() == (counts / counts.sum()).tolist()
     assert shares.table["place"].to_pylist() == [1, 2, 3]
+    (ranks,) = (cells for head, cells in shares.shown(0.95).columns.items() if head.startswith("place ±"))
+    assert all(re.fullmatch(r"\d ± \d", rank) for rank in ranks)
     ends = shares.interval(0.95, "noise")
     for low, share, high in zip(ends["share_low"], shares.table["share"], ends["share_high"], strict=True):
         assert low.as_py() < share.as_py() < high.as_py()
