@@ -27,8 +27,18 @@ CELLS = {
         ("", "empty"),
         ("12,5", "unread"),
         ("NA", "unread"),
+        ("NaN", "unread"),
     ],
-    "number": [("3.5", "fits"), ("900", "outside"), ("1 000", "unread"), ("", "empty"), ("5 kg", "unread")],
+    "number": [
+        ("3.5", "fits"),
+        ("900", "outside"),
+        ("1 000", "unread"),
+        ("", "empty"),
+        ("NaN", "empty"),
+        ("nan", "empty"),
+        ("inf", "outside"),
+        ("5 kg", "unread"),
+    ],
     "day": [
         ("2024-02-03", "fits"),
         ("1999-01-01", "outside"),
@@ -133,6 +143,21 @@ def test_what_limits_cut_is_what_they_cut(validated):
         groups = collections.Counter(who for who, _ in pairs)
         above = [n for n in groups.values() if n > 2]
         assert units.groups_cut(name, 2) == (len(above), sum(n - 2 for n in above))
+
+
+def test_a_ceiling_that_units_exceed_is_told():
+    rows = [1] * 9 + [40, 70, 200]
+    source = pa.table({"id": [who for who, n in enumerate(rows) for _ in range(n)]})
+    for ceiling in (1, 39, 40, 70, 199, 200, 1_000):
+        found = " ".join(sf.validate(table(source, {}, ceiling=ceiling)).tables[0].findings)
+        above = sum(n > ceiling for n in rows)
+        assert ("Declare a larger ceiling" in found) == (above > 0)
+        told = f"{above} unit{'s have' if above > 1 else ' has'} more than {ceiling:,} rows"
+        assert told in found or not above
+    profiled = sf.PrivateTable(
+        "t", source=source, unit=sf.PrivacyUnit("id"), schema={}, profile={1: 9, 100: 3}
+    )
+    assert "1 unit has more than 100 rows" in sf.validate(profiled).tables[0].findings[0]
 
 
 def test_no_cell_is_shown_and_every_line_fits(validated):

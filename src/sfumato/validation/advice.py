@@ -157,6 +157,13 @@ def _of_units(units: Units | None) -> list[str]:
     found = []
     if units.unnamed:
         found.append(f"{units.column}: {_many(units.unnamed, 'row')} of no unit, which no question counts.")
+    if above := units.cut(units.ceiling)[0]:
+        found.append(
+            f"{units.column}: {above:,} unit{'s have' if above > 1 else ' has'} more than {units.ceiling:,} "
+            "rows, the ceiling on which every bound over all rows rests: such bounds may be wrong. Declare a "
+            "larger ceiling: it is public, so take a round number above what is possible, not one read off "
+            "the data."
+        )
     for kind, n in units.alike.items():
         found.append(
             f"{units.column}: {_many(n, 'id')} the same as another but for {kind}. If they are one person, "

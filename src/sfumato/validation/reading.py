@@ -123,7 +123,10 @@ def read_columns(
 def _terms(name: str, column: ColumnType, *, is_text: bool) -> list[str]:
     raw, value = quoted(raw_column(name)), quoted(name)
     beyond = _outside(value, column)
-    terms = [f"count({raw})", f"count({value})", _count(beyond) if beyond else "0"]
+    # NaN is missing here, as it is to every question.
+    no_number = _count(f"isnan({value})") if isinstance(column, Float) else "0"
+    terms = [f"count({raw}) - {no_number}", f"count({value}) - {no_number}"]
+    terms.append(_count(beyond) if beyond else "0")
     if not is_text:
         return [*terms, *["0"] * (len(Cells.__slots__) - 3)]
     number = f"TRY_CAST({raw} AS DOUBLE)"
@@ -155,7 +158,8 @@ def _outside(value: str, column: ColumnType) -> str | None:
         return f"{value} NOT IN ({', '.join(listed)})"
     if isinstance(column, Int | Float) and column.lower is not None:
         low, high = (f"CAST({literal(str(float(b)))} AS DOUBLE)" for b in (column.lower, column.upper or 0))
-        return f"{value} < {low} OR {value} > {high}"
+        real = f"NOT isnan({value}) AND " if isinstance(column, Float) else ""
+        return f"{real}({value} < {low} OR {value} > {high})"
     if isinstance(column, Date) and column.start is not None and column.end is not None:
         return f"{value} < DATE '{column.start}' OR {value} > DATE '{column.end}'"
     return None

@@ -64,6 +64,7 @@ class Units:
         groups: By column, by a number of groups, how many units are in so many.
         max_rows: The declared limit; None: auto.
         max_groups: The declared limit.
+        ceiling: The most rows that a unit is declared, or taken, to have.
     """
 
     column: str
@@ -73,6 +74,7 @@ class Units:
     groups: Mapping[str, Mapping[int, int]]
     max_rows: int | None
     max_groups: int
+    ceiling: int
 
     @property
     def count(self) -> int:

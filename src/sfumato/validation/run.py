@@ -318,7 +318,14 @@ def _units(
         within(0.75 + 0.25 * place / len(grouped))
     unit = table.unit
     return Units(
-        str(unit.column), rows, unnamed, alike, groups, None if unit.auto else unit.max_rows, unit.max_groups
+        str(unit.column),
+        rows,
+        unnamed,
+        alike,
+        groups,
+        None if unit.auto else unit.max_rows,
+        unit.max_groups,
+        table.profile[-1][0] if table.profile else unit.ceiling,
     )
 
 
