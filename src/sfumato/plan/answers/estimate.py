@@ -377,8 +377,10 @@ def _facts(name: str, recipe: Recipe) -> Facts:
 
 
 def _shown(expression: Expression, facts: Facts, results: Mapping[str, Values], size: int) -> Values:
-    column = isinstance(expression, Column)
-    values = results[expression.name] if column else over_rows(expression, results, size)
+    if isinstance(expression, Column):
+        values = results[expression.name]
+    else:
+        values = over_rows(expression, results, size)
     if facts.kind == "integer" and values.dtype.kind == "f":
         return np.ma.MaskedArray(as_whole(np.ma.filled(values, 0.0)), mask=np.ma.getmaskarray(values))
     return values
