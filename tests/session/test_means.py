@@ -164,3 +164,20 @@ def test_no_value_stays_none_where_numbers_are_held_within_bounds():
         ]
         for question in questions:
             assert question.release(epsilon=1000).table["m"][0].as_py() == pytest.approx(104 / 3, abs=0.2)
+
+
+@pytest.mark.parametrize("name", ["SUM", "AVG"])
+@pytest.mark.parametrize("whole", ["CAST(REPLACE(t, ',', '.') AS DOUBLE)", "CAST(t AS INT)"])
+def test_numbers_made_of_text_are_held_as_a_whole(name, whole):
+    """What is advised is what works: text itself cannot be held within numbers."""
+    table = sf.PrivateTable(
+        "p", source=pa.table({"t": ["1,5", "2"]}), unit=sf.PrivacyUnit.row(), schema={"t": sf.Text()}
+    )
+    with sf.Session(table, budget=sf.Budget(1)) as session:
+        with pytest.raises(QueryRefused) as refused:
+            session.sql(f"SELECT {name}({whole}) AS a FROM p").quote(epsilon=1)
+        advised = refused.value.fix.removeprefix("Write ").split(", with the whole argument as x")[0]
+        assert advised.startswith(f"{name}(LEAST(GREATEST(x, 0), 100))")
+        assert ("FILTER (WHERE x IS NOT NULL)" in advised) == (name == "AVG")
+        works = re.sub(r"\bx\b", lambda _: whole, advised)
+        session.sql(f"SELECT {works} AS a FROM p").quote(epsilon=1)

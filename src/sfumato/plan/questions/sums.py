@@ -182,7 +182,7 @@ def range_of(name: str, argument: Expression | None, columns: Mapping[str, Facts
     if facts.kind not in ("integer", "float", "boolean"):
         raise _not_numbers(name, argument, facts)
     if facts.lower is None or facts.upper is None:
-        raise _unbounded(name, argument)
+        raise _unbounded(name, argument, columns)
     whole = facts.kind != "float" or _on_whole_grid(facts)
     lower, upper = facts.lower, facts.upper
     if whole:
@@ -231,17 +231,22 @@ def _not_numbers(name: str, argument: Expression, facts: Facts) -> QueryRefused:
     )
 
 
-def _unbounded(name: str, argument: Expression) -> QueryRefused:
+def _unbounded(name: str, argument: Expression, columns: Mapping[str, Facts]) -> QueryRefused:
     column = only_column(argument)
     inside = column is not None and column != argument
-    held = "LEAST(GREATEST({column}, 0), 100)"
-    written = f"{held} in place of {{column}}" if inside else f"{{name}}({held})"
-    if name != "SUM" and not inside:  # SQL's own GREATEST makes 0 of NULL, which an average would count
-        written += " FILTER (WHERE {column} IS NOT NULL)"
+    numeric = column is not None and facts_of(column, columns).numeric
+    held = "LEAST(GREATEST({held}, 0), 100)"
+    written = f"{held} in place of {{held}}" if inside and numeric else f"{{name}}({held})"
+    if name != "SUM" and not (inside and numeric):
+        # SQL's own GREATEST makes 0 of NULL, which an average would count.
+        written += " FILTER (WHERE {held} IS NOT NULL)"
+    if inside and not numeric:
+        written += ", with the whole argument as x"
     return QueryRefused(
         "{name} needs bounds for {what}: without them one row could move it by any amount.",
         f'Write {written}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
         name=name,
-        what=column or "its argument",
+        what=column if numeric else "its argument",
         column=column or "x",
+        held=column if numeric else "x",
     )
