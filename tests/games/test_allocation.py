@@ -256,7 +256,7 @@ def test_the_example_tells_its_story(capsys):
     script.main()
     told = capsys.readouterr().out
     assert max(map(len, told.splitlines())) <= 80
-    assert "tax asks once more: Not within the limit" in told
+    assert "is used up: asked" in told
     assert "the ledger holds: True" in told
     # The lie pays under the obvious rule, and not under the other.
     before, after = script.proportional(script.NEEDS), script.proportional(script.NEEDS | {"schools": "3"})

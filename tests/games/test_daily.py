@@ -229,7 +229,7 @@ def test_the_script_tells_its_story(capsys):
     script.main(days=3, auctions=2000)
     told = capsys.readouterr().out
     assert "recalled, free" in told
-    assert "refused: Not within the budget" in told
+    assert "is used up: asked" in told
     assert max(map(len, told.splitlines())) <= 80
 
 

@@ -133,7 +133,8 @@ def test_limits_hold_inside_the_cap(place):
         assert (receipt.kind, receipt.analyst) == ("limit", "ada")
         pay(ledger, "0.3", "ada")
         with pytest.raises(
-            BudgetExceeded, match=r"the limit of 'ada' on 'visits': asked epsilon 0.1, spent 0.4 of 0.4"
+            BudgetExceeded,
+            match=r"The limit of 'ada' on 'visits' is used up: asked epsilon 0.1, spent 0.4 of 0.4",
         ):
             pay(ledger, "0.1", "ada")
         pay(ledger, "0.2", "bob")
