@@ -76,13 +76,13 @@ def kill(place, crew, point, times, together=1):
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_any_point_nothing_is_lost_and_nothing_half_written(sqlite_place, crew, point):
-    kill(sqlite_place, crew, point, 20)
+    kill(sqlite_place, crew, point, 10)
 
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.xdist_group("postgres")
 def test_killed_at_any_point_of_a_debit_in_postgres(postgres_place, crew, point):
-    kill(postgres_place, crew, point, 4)
+    kill(postgres_place, crew, point, 2)
 
 
 def test_killed_among_others(sqlite_place, crew):

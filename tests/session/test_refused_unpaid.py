@@ -31,7 +31,14 @@ def on_record(steward):
 
 
 WAYS = [
-    pytest.param(accountant, bounds, whose, id=f"{accountant}-{bounds or 'declared'}-{whose}")
+    pytest.param(
+        accountant,
+        bounds,
+        whose,
+        id=f"{accountant}-{bounds or 'declared'}-{whose}",
+        # Those that are gated as zcdp is, in the long run.
+        marks=[pytest.mark.stats] * (accountant in ("gaussian", "rdp") and whose != "reader"),
+    )
     for accountant, bounds, whose in itertools.product(
         ("basic", "zcdp", "gaussian", "rdp"), (None, "auto"), ("steward", "analyst", "reader")
     )
