@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -15,6 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
 from sfumato.plan.answers.covering import Covering, LeftOut
+from sfumato.plan.answers.order import arranged, held_rows, shown_rows
 from sfumato.plan.answers.outside import Movable, Outside
 from sfumato.plan.answers.over import Groups, over_rows
 from sfumato.plan.answers.reconcile import reconciled, reconciled_lines
@@ -29,7 +29,7 @@ from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
 from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.levels import stages_of
-from sfumato.plan.questions.nodes import LEVEL, OrderItem, Report
+from sfumato.plan.questions.nodes import LEVEL, Report
 from sfumato.plan.questions.others import labels
 from sfumato.plan.questions.slots import Slot
 
@@ -185,15 +185,15 @@ def estimate(
     results |= _left_out(recipe, report, len(order))
     if recipe.lines:
         results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
-    held = _held(report, results, _arranged(recipe, results, len(order)))
-    groups = Groups(report.windows, dict(results), held)
+    left = held_rows(report, results, arranged(recipe, results, len(order)))
+    groups = Groups(report.windows, dict(results), left)
     results |= groups.columns(len(order))
-    kept = _kept(report, results, held)
+    kept = shown_rows(report, results, left)
     if report.windows:
-        inside = {name: column[held] for name, column in results.items()}
-        chosen = [array[held] for array in arrays]
-        groups.solver = _solver(recipe, chosen, tuple(noises), inside, others, order[held])
-        groups.places = np.array([np.flatnonzero(held == row)[0] for row in kept], dtype=np.int64)
+        inside = {name: column[left] for name, column in results.items()}
+        chosen = [array[left] for array in arrays]
+        groups.solver = _solver(recipe, chosen, tuple(noises), inside, others, order[left])
+        groups.places = np.array([np.flatnonzero(left == row)[0] for row in kept], dtype=np.int64)
     results = {name: column[kept] for name, column in results.items()}
     chosen = [array[kept] for array in arrays]
     solver = _solver(recipe, chosen, tuple(noises), results, others, order[kept], groups)
@@ -303,62 +303,6 @@ def _results(
             continue
         results[f"a{i}"] = np.ma.MaskedArray(estimator.value([arrays[part] for part in estimator.parts]))
     return results
-
-
-def _arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
-    """All rows in the report's own order: by its first key, then its second; level after level.
-
-    Found groups and levels are measured in the order of the question, which knows no first key; found groups
-    of several levels are in the right order already.
-    """
-    measured = recipe.measured
-    if recipe.lines or not (measured.is_open or measured.levels):
-        return np.arange(size)
-    keys = [results[f"k{i}"] for i in range(len(recipe.key_order))]
-    codes = [_place(key, measured.keys[at].values) for key, at in zip(keys, recipe.key_order, strict=True)]
-    if measured.levels:
-        masks = list(zip(*(np.ma.getmaskarray(key) for key in keys), strict=True))
-        first = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
-        codes.insert(0, np.array([first[mask] for mask in masks], dtype=np.float64))
-    return np.lexsort(codes[::-1])
-
-
-def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
-    """The place of each value: in the declared list, or by itself; NULL is last."""
-    if listed is None:
-        if not np.ma.getmaskarray(values).any() and bool(np.all(values.data[:-1] < values.data[1:])):
-            return np.arange(len(values), dtype=np.float64)  # as the only key of found groups is
-        return _code(values, OrderItem(Column("")))
-    places = {value: place for place, value in enumerate(dict.fromkeys(listed))}
-    return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
-
-
-def _held(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows that HAVING leaves."""
-    if report.having is None:
-        return rows
-    holds = np.ma.filled(over_rows(report.having, results, len(rows)), False)
-    kept: NDArray[np.int64] = rows[np.asarray(holds, dtype=bool)[rows]]
-    return kept
-
-
-def _kept(report: Report, results: Mapping[str, Values], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of them that are shown, in order."""
-    size = len(next(iter(results.values()))) if results else len(rows)
-    if report.order:
-        codes = [_code(over_rows(item.expression, results, size), item)[rows] for item in report.order]
-        rows = rows[np.lexsort(codes[::-1])]
-    end = None if report.limit is None else report.offset + report.limit
-    return rows[report.offset : end]
-
-
-def _code(values: Values, item: OrderItem) -> Floats:
-    """Numbers that sort like the values: their rank, with NULL at the end that was asked for."""
-    mask = np.ma.getmaskarray(values)
-    code = np.full(len(values), -np.inf if item.nulls_first else np.inf)
-    ranks = np.unique(values.data[~mask], return_inverse=True)[1].reshape(-1).astype(np.float64)
-    code[~mask] = -ranks if item.descending else ranks
-    return code
 
 
 def _facts(name: str, recipe: Recipe) -> Facts:
