@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Most modules are never imported; those that are get compiled then, and stay so: tests start many processes.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+PYTEST := sh tests/halves.sh $(BIN)/python
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 .PHONY: help demo test quick stats durations bench lint style types tests lock test-matrix wheel sdist clean
@@ -20,7 +20,7 @@ help:
 	@echo "make lock    pin dependencies again, with hashes (needs uv)"
 	@echo "make wheel   build the wheel into dist/"
 	@echo "make sdist   build the source distribution into dist/"
-	@echo "make durations   measure all tests: which are fast and which run first follows from it"
+	@echo "make durations   measure all tests: which are fast, and which process runs them, follows from it"
 	@echo "make test-matrix   the fast tests with the oldest and newest dependencies, on each Python here (needs uv)"
 
 $(VENV)/made:

@@ -28,7 +28,7 @@ for python in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
         $install --no-deps --no-build-isolation --refresh-package sfumato .
         uv pip freeze --python "$environment" 2> /dev/null | tr '\n' ' '
         echo
-        "$environment/bin/python" -m pytest -q -n 2 --dist loadgroup "$@" || failed="$failed $end-$python"
+        sh tests/halves.sh "$environment/bin/python" "$@" || failed="$failed $end-$python"
     done
 done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

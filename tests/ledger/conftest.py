@@ -115,7 +115,7 @@ def sqlite_place(tmp_path) -> Place:
     return SQLitePlace(str(tmp_path / "visits.ledger"), tmp_path)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+@pytest.fixture(params=["sqlite", "postgres"])
 def place(request) -> Place:
     return request.getfixturevalue(f"{request.param}_place")
 

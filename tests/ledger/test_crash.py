@@ -80,7 +80,6 @@ def test_killed_at_any_point_nothing_is_lost_and_nothing_half_written(sqlite_pla
 
 
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.xdist_group("postgres")
 def test_killed_at_any_point_of_a_debit_in_postgres(postgres_place, crew, point):
     kill(postgres_place, crew, point, 2)
 

@@ -46,7 +46,6 @@ def test_by_default_key_and_anchor_lie_beside_the_file(tmp_path):
     assert (tmp_path / "new" / names[0]).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.xdist_group("postgres")
 def test_by_default_postgres_keeps_its_state_in_the_current_folder(postgres_place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Ledger.open(postgres_place.where) as ledger:
@@ -102,7 +101,6 @@ def test_a_damaged_file_is_refused(sqlite_place):
         sqlite_place.open()
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_server_that_cannot_be_reached(postgres_place, tmp_path):
     password = psycopg.conninfo.conninfo_to_dict(postgres_place.where)["password"]
     wrong = (
@@ -120,7 +118,6 @@ def test_a_server_that_cannot_be_reached(postgres_place, tmp_path):
         assert refused.value.__suppress_context__
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_lost_connection_is_made_again(postgres_place):
     with postgres_place.made(Budget(1)) as ledger:
         pay(ledger)
@@ -138,7 +135,6 @@ def test_a_lost_connection_is_made_again(postgres_place):
         assert ledger.verify().ok
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_role_that_may_not_write(postgres_place):
     postgres_place.made(Budget(1)).close()
     role = f"reader_{os.urandom(4).hex()}"

@@ -57,7 +57,6 @@ def histograms():
     return {"rows": bought(sf.PrivacyUnit.row(), "rows"), "users": bought(USERS, "users")}
 
 
-@pytest.mark.xdist_group("histograms")  # they share what was bought
 @pytest.mark.parametrize(("who", "weight"), [("rows", 1), ("users", 3)])
 def test_the_histogram_carries_the_noise_of_a_fifth_of_the_price(histograms, who, weight):
     law = stats.laplace(scale=weight / 0.4)

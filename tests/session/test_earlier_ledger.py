@@ -92,7 +92,6 @@ def test_a_file_of_an_earlier_version(tmp_path):
         unanswered(ledger)
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_database_of_an_earlier_version(tmp_path):
     import psycopg
 

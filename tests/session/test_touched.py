@@ -16,7 +16,6 @@ from sfumato.testing import assert_discrete, seeded
 
 EPSILON = Fraction(4)
 ASKED = 400
-together = pytest.mark.xdist_group("touched")  # they share what was drawn
 
 
 def session_of(rows, unit=None, *, budget=None, **more):
@@ -70,12 +69,10 @@ def check(draws):
     assert_discrete(draws, two_sided_geometric(1 / (float(EPSILON) / 40)))
 
 
-@together
 def test_the_share_is_bought_with_the_noise_of_its_part(draws):
     check(draws)
 
 
-@together
 def test_half_the_noise_would_be_noticed(draws):
     with pytest.raises(AssertionError, match="claimed"):
         check([round(each / 2) for each in draws])

@@ -48,16 +48,12 @@ KEYS: dict[str, tuple[ColumnType, list[Any]]] = {
     "open": (Text(), ["x", "y", "z", "xx", "", "ü"]),
 }
 IDS = {"text": pa.string(), "integer": pa.int64()}
-# Those of one kind are kept on one worker, so that what was chosen is still there for the next test.
 CASES = [
-    pytest.param(kind, ids, marks=pytest.mark.xdist_group(f"choice of {kind} for {ids}"))
-    for kind, ids in (
-        ("text", "text"),
-        ("text", "integer"),
-        ("integer", "integer"),
-        ("date", "text"),
-        ("open", "integer"),
-    )
+    ("text", "text"),
+    ("text", "integer"),
+    ("integer", "integer"),
+    ("date", "text"),
+    ("open", "integer"),
 ]
 
 

@@ -45,7 +45,6 @@ NODES = {
 }
 
 # Kept on one worker, so that what the chunks found is still there when the whole is looked at.
-together = pytest.mark.xdist_group("query sensitivity")
 
 
 @functools.cache
@@ -53,7 +52,6 @@ def chunk(number: int) -> Outcome:
     return examine(f"short {number}", SIZE)
 
 
-@together
 @pytest.mark.parametrize(
     "number",
     [each if each in CHUNKS else pytest.param(each, marks=pytest.mark.stats) for each in ALL_CHUNKS],
@@ -62,7 +60,6 @@ def test_no_unit_moves_an_answer_by_more_than_claimed(number):
     assert chunk(number).broken == []
 
 
-@together
 @pytest.mark.parametrize(
     ("chunks", "often", "some"),
     [(CHUNKS, 12, 4), pytest.param(ALL_CHUNKS, 50, 20, marks=pytest.mark.stats)],

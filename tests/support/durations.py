@@ -1,4 +1,4 @@
-"""What the tests take: which are slow, which `make quick` leaves out, and which run first.
+"""What the tests take: which are slow, and so left out by `make quick`, and how two processes share them.
 
 `tests/durations.txt` has the processor seconds of all test functions that take noticeable time, with those
 of processes that they start. `make durations` measures and writes it; a function that is not listed is fast.
@@ -6,14 +6,16 @@ of processes that they start. `make durations` measures and writes it; a functio
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-__all__ = ["Measured", "count", "measured", "parsed", "written"]
+__all__ = ["Measured", "count", "listed", "parsed", "written"]
 
 QUICK = 0.04
 """Seconds that the cases of one function may take in `make quick`: of more cases some count as slow."""
@@ -42,7 +44,7 @@ class Measured:
 
 def function_of(test: str) -> str:
     """The function of a test's id."""
-    return test.split("[")[0].split("@")[0]
+    return test.split("[")[0]
 
 
 def parsed(text: str) -> dict[str, Measured]:
@@ -51,26 +53,26 @@ def parsed(text: str) -> dict[str, Measured]:
     return {name: Measured(float(longest), float(total), int(cases)) for longest, total, cases, name in lines}
 
 
-def written(taken: dict[str, float]) -> str:
-    """The file of durations for what each test took."""
+def listed(taken: Mapping[str, float]) -> dict[str, Measured]:
+    """What the tests of each function took."""
     functions: dict[str, list[float]] = defaultdict(list)
     for test, seconds in taken.items():
         functions[function_of(test)].append(seconds)
+    return {name: Measured(max(each), sum(each), len(each)) for name, each in functions.items()}
+
+
+def written(functions: Mapping[str, Measured]) -> str:
+    """The file of durations for what the functions took."""
     lines = [
-        f"{max(each):7.2f} {sum(each):7.1f} {len(each):5}  {name}\n"
+        f"{each.longest:7.2f} {each.total:7.1f} {each.cases:5}  {name}\n"
         for name, each in sorted(functions.items())
-        if sum(each) > QUICK
+        if each.total > QUICK
     ]
     return _HEAD + "".join(lines)
 
 
-_listed: dict[str, Measured] = {}
+_known: dict[str, Measured] = {}
 _elsewhere: list[float] = []
-
-
-def measured(test: str) -> Measured | None:
-    """What is known of a test's function; nothing if it is fast."""
-    return _listed.get(function_of(test))
 
 
 def count(seconds: float) -> None:
@@ -96,7 +98,7 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("stats") is None:
             cases[function_of(item.nodeid)].append(item)
     for function, those in cases.items():
-        known = _listed.get(function)
+        known = _known.get(function)
         quick = len(those) if known is None else known.quick(len(those))
         kept = {round(place * len(those) / quick) for place in range(quick)}
         for place, item in enumerate(those):
@@ -107,16 +109,16 @@ def pytest_collection_modifyitems(items):
 def pytest_configure(config):
     file = config.rootpath / _PLACE
     if file.exists():
-        _listed.update(parsed(file.read_text()))
+        _known.update(parsed(file.read_text()))
     if config.getoption("--write-durations"):
-        config.pluginmanager.register(_Recorder(file))
+        config.pluginmanager.register(_Recorder(config.rootpath))
 
 
 class _Recorder:
-    """Measures each test where it runs, and writes the file where the run was started."""
+    """Measures each test, and writes what those of the files that ran have taken; other files keep theirs."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, root: Path) -> None:
+        self.root, self.file = root, root / _PLACE
         self.taken: dict[str, float] = {}
         self.before = 0.0
 
@@ -129,12 +131,16 @@ class _Recorder:
         # Not the end of what tests share: the last one would be charged for the whole server.
         self.taken[item.nodeid] = _now() - self.before
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node):
-        self.taken |= node.workeroutput["durations"]
-
-    def pytest_sessionfinish(self, session):
-        if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput["durations"] = self.taken
-        else:
-            self.file.write_text(written(self.taken))
+    def pytest_sessionfinish(self):
+        new = listed(self.taken)
+        files = {name.split("::")[0] for name in new}
+        with self.file.open("a+") as file:  # the other half may write at the same time
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            others = {
+                name: each
+                for name, each in parsed(file.read()).items()
+                if (of := name.split("::")[0]) not in files and (self.root / of).exists()
+            }
+            file.truncate(0)
+            file.write(written(others | new))
