@@ -73,7 +73,9 @@ def test_distances_are_exact_however_large(weights, level, sensitivity):
     assert ((low >= 0) & (low < 2**31)).all()
 
 
-@pytest.mark.parametrize("total", [2**60, 2**61, 2**62, 2**63])
+@pytest.mark.parametrize(
+    "total", [2**62 // 10_000 - 1, 2**62 // 10_000 + 1, 2**63 // 10_000 + 1, 2**60, 2**61, 2**62, 2**63]
+)
 def test_python_integers_and_machine_integers_have_the_same_distances(total):
     weights = [total // 3, 5, total - total // 3 - 5]
     mechanism = Quantiles(1, ["9999/10000"], sensitivity=2**62)

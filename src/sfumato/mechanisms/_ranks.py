@@ -23,6 +23,7 @@ __all__ = [
     "levels_of",
     "side_of",
     "target",
+    "targets_of",
     "unit_of",
     "weights_of",
 ]
@@ -31,6 +32,7 @@ _LIMB = 31  # distances have two limbs, so that their products with a denominato
 FINEST = 2**30  # denominators of levels
 _MASK = 2**_LIMB - 1
 _WIDE = 2**61  # totals from here on are summed as Python integers
+_NARROW = 2**62  # ranks below this, in units of a level, are machine integers
 _FAR = 2**62  # in high limbs: nothing is further away
 # Levels this far out aim a guard inside the extreme, and pay for scores that move by the whole weight.
 _OUTER = Fraction(1, 20)
@@ -82,15 +84,25 @@ def target(level: Fraction, side: int, n: int, guard: int) -> int:
     return plain
 
 
+def targets_of(level: Fraction, side: int, totals: Sequence[int], guard: int) -> NDArray[Any]:
+    """`target` for groups of these weights: int64 where all ranks of the level fit, else Python integers."""
+    narrow = unit_of(level) * max(totals, default=0) < _NARROW
+    return np.array([target(level, side, n, guard) for n in totals], np.int64 if narrow else object)
+
+
 def distances(targets: NDArray[Any], unit: int, below: NDArray[Any], upto: NDArray[Any]) -> Limbs:
     """max(0, below − T, T − upto) in units of 1/`unit`, as limbs of 31 bits; exact.
 
     Args:
-        targets: T times `unit`, Python integers, in a shape that fits the others.
+        targets: T times `unit`, those of `targets_of` in a shape that fits the others.
         unit: That of the level.
         below: The weight before each cell.
         upto: The weight up to it and with it.
     """
+    if targets.dtype != object:
+        far = np.maximum(unit * below - targets, targets - unit * upto)
+        far = np.maximum(far, 0).astype(np.int64, copy=False)
+        return far >> _LIMB, far & _MASK
     whole, rest = (targets >> _LIMB).astype(upto.dtype), (targets & _MASK).astype(upto.dtype)
     over = _carried(unit * (below >> _LIMB) - whole, unit * (below & _MASK) - rest)
     under = _carried(whole - unit * (upto >> _LIMB), rest - unit * (upto & _MASK))
@@ -108,7 +120,9 @@ def heads_of(limbs: Limbs, rate: Fraction) -> NDArray[np.bool_]:
     for limb, scale in ((high.ravel(), rate * 2**_LIMB), (low.ravel(), rate)):
         tossed = np.flatnonzero(heads)
         # The zero at the end is the distance that no other is below: gaps are then distances.
-        heads[tossed] = random.flip(np.append(-limb[tossed], 0), scale)[:-1]
+        scores = np.zeros(tossed.size + 1, np.int64)
+        np.negative(limb if tossed.size == limb.size else limb[tossed], out=scores[:-1])
+        heads[tossed] = random.flip(scores, scale)[:-1]
     return heads
 
 
@@ -133,13 +147,13 @@ def weights_of(weights: Any, dimensions: int) -> NDArray[Any]:
         raise InvalidValue("Weights must not be negative.")
     if array.size and _heaviest(array) >= _WIDE:
         return np.array([int(x) for x in array.flat], object).reshape(array.shape)
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _heaviest(array: NDArray[Any]) -> float:
     """About the largest total of a group; infinite beyond all floats."""
     try:
-        return float(array.astype(np.float64).sum(axis=-1).max())
+        return float(array.sum(axis=-1, dtype=np.float64).max())
     except OverflowError:
         return math.inf
 

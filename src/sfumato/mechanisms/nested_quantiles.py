@@ -20,7 +20,7 @@ from sfumato.mechanisms._ranks import (
     is_outer,
     levels_of,
     side_of,
-    target,
+    targets_of,
     unit_of,
     weights_of,
 )
@@ -204,8 +204,7 @@ class NestedQuantiles(Mechanism):
         # Sums of all groups may wrap around, and differences within a group are right again.
         upto = np.cumsum(stretch.weights)
         upto -= np.repeat(upto[starts] - stretch.weights[starts], stretch.lengths)
-        totals = upto[ends - 1].tolist()
-        targets = np.array([target(node.part, node.side, int(n), guard) for n in totals], object)
+        targets = targets_of(node.part, node.side, upto[ends - 1].tolist(), guard)
         unit = unit_of(node.part)
         limbs = distances(np.repeat(targets, stretch.lengths), unit, upto - stretch.weights, upto)
         heads = heads_of(limbs, self._rate(node) / unit)

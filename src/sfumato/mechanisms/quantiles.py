@@ -20,7 +20,7 @@ from sfumato.mechanisms._ranks import (
     is_outer,
     levels_of,
     side_of,
-    target,
+    targets_of,
     unit_of,
     weights_of,
 )
@@ -190,7 +190,7 @@ class Quantiles(Mechanism):
 
     def _distances(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> Limbs:
         guard, side = self.guard(upto.shape[1]), side_of(level)
-        targets = np.array([target(level, side, int(n), guard) for n in upto[:, -1]], object)
+        targets = targets_of(level, side, upto[:, -1].tolist(), guard)
         return distances(targets[:, None], unit_of(level), below, upto)
 
     def error(self, confidence: Rational, *, size: int = 1, cells: int | None = None) -> float:

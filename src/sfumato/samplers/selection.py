@@ -102,8 +102,10 @@ def flip(stream: Stream, scores: Integers, rate: Fraction) -> Booleans:
     survive the first one with a large gap, and the second one is nearly certain.
     """
     gaps = _gaps(scores)
-    x, q = _steps(gaps, rate)
     words = stream.words32(scores.size)
+    if not gaps.any():  # as the high parts of most numbers have none
+        return np.ones(scores.size, np.bool_)
+    x, q = _steps(gaps, rate)
     lower, upper = (bounds.take(q, mode="clip") for bounds in _coins())
     heads = words < lower
     for i in np.flatnonzero(~heads & (words < upper)).tolist():

@@ -25,6 +25,7 @@ __all__ = ["Aim", "Rings", "cuts_around", "weights_between"]
 
 _EXACT = 16  # so many noises are counted one by one; more are rounded up
 _FEW_LEVELS = 4  # up to so many, each looks at all cuts
+_CHUNK = 2**18  # cells added up at once
 _HALF = 32  # bits for each number of a pair
 _SURE = 3  # standard deviations of counted weight by which an estimate is moved
 _FAR = 1e150  # standard deviations
@@ -76,8 +77,14 @@ def weights_between(weights: NDArray[Any], cuts: Cells) -> NDArray[Any]:
         L1 for any cuts that do not depend on the weights but through what was released of them. Proof: the
         pieces of a group are a partition of its cells.
     """
-    upto = np.concatenate([np.zeros((len(weights), 1), weights.dtype), np.cumsum(weights, axis=1)], axis=1)
-    return np.diff(np.take_along_axis(upto, cuts, axis=1), axis=1)
+    between = np.empty((len(weights), cuts.shape[1] - 1), weights.dtype)
+    rows = max(1, _CHUNK // weights.shape[1])
+    for start in range(0, len(weights), rows):
+        part = weights[start : start + rows]
+        upto = np.zeros((len(part), part.shape[1] + 1), weights.dtype)
+        np.cumsum(part, axis=1, out=upto[:, 1:])
+        between[start : start + rows] = np.diff(np.take_along_axis(upto, cuts[start : start + rows], axis=1))
+    return between
 
 
 class Aim(NamedTuple):
