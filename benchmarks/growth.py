@@ -2,13 +2,15 @@
 
 Each case runs in a process of its own, after a small question that loads what all questions load. CPU seconds
 count, since the machine may do other things, and the peak of memory stands beside them. An exponent is the
-logarithm of a ratio of costs over that of the sizes: 1 is linear.
+logarithm of a ratio of costs over that of the sizes: 1 is linear. What an older version takes for the same
+stands beside where `GROWTH_BEFORE` names its folder `src`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -31,6 +33,8 @@ LARGEST_EXPONENT = 1.1
 REPEATS = 3
 ROWS = 1000
 MANY = 100_000
+BEFORE = os.environ.get("GROWTH_BEFORE")
+ENOUGH = 60.0  # seconds: an older version is not waited for any longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,13 @@ class Case:
     """A question whose size varies.
 
     Attributes:
-        ask: From a size to a call, which is timed, and the calls before it, which are not.
+        ask: From a size to what makes everything ready and gives the call that is timed.
         reach: The most CPU seconds at each size; None: nothing is set for it.
         memory: The most MB of the process at the greatest size; None: nothing is set.
         grows: Whether the cost is expected to follow the size, so that an exponent says something.
     """
 
-    ask: Callable[[int], tuple[Callable[[], Callable[[], object]], int]]
+    ask: Callable[[int], Callable[[], Callable[[], object]]]
     reach: Mapping[int, float | None]
     memory: int | None = None
     grows: bool = True
@@ -63,7 +67,7 @@ def wide(columns: int, rows: int = ROWS) -> sf.Session:
     return session(data, {"g": sf.Int(0, 9)} | {f"x{i}": sf.Float(0, 1) for i in range(columns)})
 
 
-Asked = tuple[Callable[[], Callable[[], object]], int]
+Asked = Callable[[], Callable[[], object]]
 
 
 def anew(make: Callable[[], sf.Session], text: str, **price: Any) -> Asked:
@@ -73,7 +77,7 @@ def anew(make: Callable[[], sf.Session], text: str, **price: Any) -> Asked:
         one = make()
         return lambda: one.sql(text).release(**({"epsilon": 1} | price)).table
 
-    return ready, REPEATS
+    return ready
 
 
 def again(make: Callable[[], sf.Session], text: str, **price: Any) -> Asked:
@@ -85,7 +89,7 @@ def again(make: Callable[[], sf.Session], text: str, **price: Any) -> Asked:
         call()
         return call
 
-    return ready, REPEATS
+    return ready
 
 
 def reading(make: Callable[[], sf.Session], text: str) -> Asked:
@@ -95,7 +99,7 @@ def reading(make: Callable[[], sf.Session], text: str) -> Asked:
         one = make()
         return lambda: one.sql(text)
 
-    return ready, REPEATS
+    return ready
 
 
 def listed(groups: int) -> sf.Session:
@@ -185,19 +189,37 @@ CASES: dict[str, Case] = {
 
 def measured(name: str, size: int) -> dict[str, float]:
     """CPU seconds of one case, the least of several, and the peak of memory; in a process of its own."""
-    run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.growth", name, str(size)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = _run(name, size, REPEATS, os.environ)
+    if found is None:
+        raise RuntimeError(f"{name}, {size:,}: no figure")
+    return found
+
+
+def earlier(name: str, size: int) -> dict[str, float] | None:
+    """The same of the older version, measured once; None if there is none, or it does not get there."""
+    if BEFORE is None:
+        return None
+    path = os.pathsep.join([BEFORE, str(Path(__file__).parents[1])])
+    return _run(name, size, 1, {**os.environ, "PYTHONPATH": path}, timeout=ENOUGH)
+
+
+def _run(
+    name: str, size: int, repeats: int, environment: Mapping[str, str], timeout: float | None = None
+) -> dict[str, float] | None:
+    command = [sys.executable, "-m", "benchmarks.growth", name, str(size), str(repeats)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    if run.returncode:
+        return None
     found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
     return found
 
 
-def _measure(name: str, size: int) -> dict[str, float]:
+def _measure(name: str, size: int, repeats: int) -> dict[str, float]:
     wide(1).sql("SELECT g, COUNT(*) AS n, AVG(x0) AS m FROM t GROUP BY g").release(epsilon=1).error(0.95)
-    ready, repeats = CASES[name].ask(size)
+    ready = CASES[name].ask(size)
     cpus = []
     for _ in range(repeats):
         call = ready()
@@ -213,13 +235,16 @@ def _held(report: Report, name: str) -> None:
     case = CASES[name]
     found = {size: measured(name, size) for size in case.reach}
     for size, each in found.items():
+        old = earlier(name, size)
         report.row(
             name,
             f"{size:,}",
             seconds(each["cpu"]),
             f"{each['mb']:.0f} MB",
+            *([] if old is None else [seconds(old["cpu"]), f"{old['mb']:.0f} MB"]),
             cpu_seconds=each["cpu"],
             mb=each["mb"],
+            before=old,
         )
         reach = case.reach[size]
         if reach is not None:
@@ -235,7 +260,7 @@ def _held(report: Report, name: str) -> None:
 
 
 def _part(report: Report, title: str, names: Sequence[str]) -> None:
-    report.heading(title, "CPU", "peak")
+    report.heading(title, "CPU", "peak", *(["before: CPU", "peak"] if BEFORE else []))
     for name in names:
         _held(report, name)
 
@@ -278,7 +303,21 @@ OTHERS = "import numpy, pyarrow, duckdb, sqlglot, flint, cryptography"
 
 def fresh(report: Report) -> None:
     """A new process: up to its first private answer, its help, and one query on the command line."""
-    report.heading("a fresh process", "CPU")
+    report.heading("a fresh process", "CPU", *(["before: CPU"] if BEFORE else []))
+    now = _fresh(os.environ)
+    before = _fresh({**os.environ, "PYTHONPATH": BEFORE}) if BEFORE else {}
+    reach = {"first private answer": 0.8, "sfumato --help": 0.15, "sfumato query": 0.9}
+    for name, cost in now.items():
+        old = before.get(name)
+        shown = [] if old is None else [seconds(old)]
+        report.row(name, "", seconds(cost), *shown, cpu_seconds=cost, before=old)
+        if name in reach:
+            report.figure(f"{name}: CPU", cost, "<=", reach[name], unit=" s")
+
+
+def _fresh(environment: Mapping[str, str]) -> dict[str, float]:
+    """CPU seconds of each, the least of several; what was imported once is kept compiled."""
+    environment = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.parquet"
         pq.write_table(pa.table({"x": [0.25, 0.5]}), path)
@@ -288,23 +327,22 @@ def fresh(report: Report) -> None:
             '[tables.t.columns]\nx = { type = "float", lower = 0, upper = 1 }\n'
         )
         cli = [sys.executable, "-c", "from sfumato.cli import main; main()"]
-        runs: dict[str, tuple[list[str], float | None]] = {
-            "packages that it stands on": ([sys.executable, "-c", OTHERS], None),
-            "first private answer": ([sys.executable, "-c", FIRST.format(path=str(path))], 0.8),
-            "sfumato --help": ([*cli, "--help"], 0.15),
-            "sfumato query": ([*cli, "query", "SELECT COUNT(*) AS n FROM t", "--epsilon", "0.1"], 0.9),
+        runs = {
+            "packages that it stands on": [sys.executable, "-c", OTHERS],
+            "first private answer": [sys.executable, "-c", FIRST.format(path=str(path))],
+            "sfumato --help": [*cli, "--help"],
+            "sfumato query": [*cli, "query", "SELECT COUNT(*) AS n FROM t", "--epsilon", "0.1"],
         }
-        for name, (command, reach) in runs.items():
-            cost = min(_child(command, folder) for _ in range(REPEATS + 1))
-            report.row(name, "", seconds(cost), cpu_seconds=cost)
-            if reach is not None:
-                report.figure(f"{name}: CPU", cost, "<=", reach, unit=" s")
+        return {
+            name: min(_child(command, folder, environment) for _ in range(REPEATS + 1))
+            for name, command in runs.items()
+        }
 
 
-def _child(command: list[str], folder: str) -> float:
-    """CPU seconds of a process, its start included; what was imported once is kept compiled."""
+def _child(command: list[str], folder: str, environment: Mapping[str, str]) -> float:
+    """CPU seconds of a process, its start included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[-3:])}: {done.stderr.strip()[-300:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -314,4 +352,4 @@ def _child(command: list[str], folder: str) -> float:
 PARTS = (texts, levels, groups, small, fresh, *past.PARTS)
 
 if __name__ == "__main__":
-    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]))))
+    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else REPEATS)))
