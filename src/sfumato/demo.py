@@ -8,10 +8,10 @@ from __future__ import annotations
 import datetime
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.catalog import Catalog
 from sfumato.errors import BudgetExceeded, MissingExtra
 from sfumato.random import simulation

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnsupportedLoss
 from sfumato.loss import (
     ApproximateLoss,

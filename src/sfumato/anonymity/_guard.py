@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._spread import Spread
 from sfumato.anonymity.closeness import equal_distance, ordered_distance
 from sfumato.anonymity.codes import Coded, Codes

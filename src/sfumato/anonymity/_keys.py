@@ -6,12 +6,13 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Codes", "Key", "key_of", "occurring", "ranks_of"]
 

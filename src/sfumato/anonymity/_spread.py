@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._keys import Codes, Key, key_of, occurring, ranks_of
 from sfumato.anonymity.tables import Rows, checked, columns_of, exactly, opened
 from sfumato.engines.base import Source

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._shares import percent
 from sfumato.anonymity.codes import Codes, classes_of
 from sfumato.anonymity.given import Given

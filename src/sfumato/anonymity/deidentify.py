@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.given import whole
 from sfumato.anonymity.tables import columns_of, names_given, opened
 from sfumato.engines.base import Source

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._automatic import automatic
 from sfumato.anonymity._guard import Guard, guard_of
 from sfumato.anonymity._lattice import Levels, cheapest

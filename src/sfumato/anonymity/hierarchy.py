@@ -19,7 +19,6 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -27,6 +26,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.codes import text_of
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._shares import percent
 from sfumato.anonymity._spread import Classes, Spread, classes_of
 from sfumato.anonymity.closeness import closeness

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.tables import Rows
 from sfumato.errors import InvalidParameter
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.kinds import kind_of
 from sfumato.engines.native import native_cursor, native_table

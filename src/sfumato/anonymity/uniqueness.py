@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._shares import percent
 from sfumato.anonymity._spread import classes_of
 from sfumato.anonymity.tables import checked, names_given, opened

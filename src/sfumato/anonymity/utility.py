@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity._shares import percent
 from sfumato.anonymity.anonymized import Anonymized
 from sfumato.anonymity.generalize import generalize

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sfumato._dataclasses import dataclass
 from sfumato.attacks.matching import Flags, named, one_name
 from sfumato.attacks.outcome import Outcome, Tally
 from sfumato.errors import InvalidParameter

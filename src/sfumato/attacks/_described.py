@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.codes import Codes
 from sfumato.attacks._mixed import Column, Floats
 from sfumato.attacks.matching import Flags

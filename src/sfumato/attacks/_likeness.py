@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.codes import Codes
 from sfumato.attacks._mixed import Column, distances
 from sfumato.attacks.matching import grouped

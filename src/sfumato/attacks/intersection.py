@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity.codes import Codes, encode
 from sfumato.attacks._calls import Chance

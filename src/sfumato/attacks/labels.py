@@ -21,12 +21,12 @@ import datetime
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity.codes import text_of
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity import Hierarchy
 from sfumato.anonymity.codes import Coded, Codes, classes_of, encode, text_of
 from sfumato.anonymity.given import whole

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.special import expit
 from scipy.stats import norm, rankdata
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.attacks._calls import Chance, called
 from sfumato.attacks._power import leak_given, one_in, stated, tried
 from sfumato.attacks._shown import epsilon_shown

@@ -8,11 +8,11 @@ the same population whom it was not made from. The third is `singling_out`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._mixed import Column, Floats, mixed, nearest
 from sfumato.attacks._power import LEAK, beside_guess, copied, leak_given, planted, stated, tried

@@ -6,9 +6,10 @@ import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.attacks.percent import percent
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.shares import clopper_pearson, count_range, dealt_range

@@ -8,9 +8,9 @@ it is more than luck as it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.attacks.outcome import Tally
 from sfumato.attacks.percent import percent
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.attacks._asking import Bits, Subset, as_bits, collected, finite_array
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._hadamard import Subsets, padded, transformed

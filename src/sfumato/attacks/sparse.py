@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.anonymity.codes import Codes, classes_of, encode
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._power import LEAK, beside_guess, leak_given, one_in, stated, tried

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.audit.bounds import Bound, below
 from sfumato.render import text_table
 

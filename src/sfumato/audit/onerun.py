@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
+from sfumato._dataclasses import dataclass
 from sfumato.audit.bounds import asked_at, below
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.audit.blackbox import LEAST, support_bound
 from sfumato.audit.bounds import Bound, Direction, asked_at, below, epsilon_floor
 from sfumato.audit.outputs import is_numeric, normal

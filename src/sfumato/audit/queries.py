@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
+from sfumato._dataclasses import dataclass
 from sfumato.audit.session import QueryPair, query_pair
 from sfumato.ledger.budget import Accountant
 from sfumato.schema import ColumnType, Enum, Int, PrivacyUnit, PrivateTable, Text

@@ -6,9 +6,9 @@ import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.audit.blackbox import lower_bounds, support_bound
 from sfumato.audit.bounds import Bound, familywise
 from sfumato.audit.findings import Audit, Finding, Kind

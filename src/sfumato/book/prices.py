@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.book.clipping import bound_finder
 from sfumato.book.mechanisms import renyi_rho
 from sfumato.book.survey import chances, unary_price

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from sfumato._dataclasses import dataclass
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
 from sfumato.catalog._tables import read_tables, settle
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest

@@ -8,9 +8,9 @@ import re
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from sfumato._dataclasses import dataclass
 from sfumato.catalog.keys import UNDECIDED, Kept, nearest
 from sfumato.errors import CatalogUnusable
 from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.commas import listed
 from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.output import is_terminal, paragraph
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.opening import open_ledger, read_catalog
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:

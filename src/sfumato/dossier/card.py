@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.dossier.facts import Facts, many
 from sfumato.dossier.yaml import written
 from sfumato.explain import compare, delta_advice, words

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.dossier.facts import Facts, many
 from sfumato.explain import delta_advice
 from sfumato.schema import ColumnType

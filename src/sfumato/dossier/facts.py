@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.catalog import Catalog, Role
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, SfumatoError
 from sfumato.ledger.balance import Balance

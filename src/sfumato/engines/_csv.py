@@ -8,8 +8,8 @@ import gzip
 import io
 import zlib
 from collections import Counter
-from dataclasses import dataclass
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import Source
 from sfumato.engines.csv_format import DELIMITERS, Csv
 from sfumato.engines.sources import Files, locate

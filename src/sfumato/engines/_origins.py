@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._csv import header_of
 from sfumato.engines._ids import OBJECT, ZONED
 from sfumato.engines._parquet import check_keys, parquet_parts, parquet_whole

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._ids import OBJECT, as_id, common_type, keeps_apart, pointer_type
 from sfumato.engines._origins import Origin, origins_of
 from sfumato.engines.base import (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import literal
 from sfumato.errors import InvalidParameter
 from sfumato.render import is_text

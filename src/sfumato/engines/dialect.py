@@ -9,11 +9,12 @@ so that nothing here is left to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.templates import filled
 from sfumato.errors import QueryRefused
 from sfumato.schema import Kind

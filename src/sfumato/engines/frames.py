@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._arrow import exact_as_id, is_zoned, readable, scannable, valid_text
 from sfumato.engines._cells import ids_of, texts_of
 from sfumato.errors import SourceUnusable

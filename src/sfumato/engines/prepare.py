@@ -14,12 +14,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import literal
 from sfumato.engines.prepared import Note
 from sfumato.engines.sources import Stamp

@@ -18,10 +18,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import WILD, can_be_named
 from sfumato.engines.base import Source, check_address
 from sfumato.engines.csv_format import Csv

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.explain.figures import given, percent_down, percent_given, percent_up
 from sfumato.loss import PrivacyLoss

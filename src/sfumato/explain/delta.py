@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from flint import arb
 
+from sfumato._dataclasses import dataclass
 from sfumato.explain.figures import given, number_down, number_up
 from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import Rational, as_integer, decimal_up, delta_of

@@ -6,11 +6,11 @@ import html
 import json
 import os
 import textwrap
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.explain.figures import given
 from sfumato.numeric.exact import Rational, decimal_up, delta_of, positive

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.games._rounds import Played, certificate, reach_of
 from sfumato.games.congestion import CongestionGame
 from sfumato.loss import ConcentratedLoss

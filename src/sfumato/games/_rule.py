@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from numpy.typing import ArrayLike
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Rule"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._prices import MOST_MONEY, Floats, PriceGrid, Whole, bids_of, price_grid
 from sfumato.games.examples import Example

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.games._advice import UP, Advice, noise_term
 from sfumato.games._rounds import RARE, answers, play, posted_spread, reach_of, regrets, temptations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 

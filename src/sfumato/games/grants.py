@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.games.allocation import Allocation, Request, Rule, allocate
 from sfumato.ledger import Budget, Ledger, Receipt, Steward

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._rule import Rule
 from sfumato.numeric.exact import as_integer

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue, UnsupportedLoss
 from sfumato.games.examples import Example
 from sfumato.loss import NO_LOSS, Adjacency, ParallelLoss, PrivacyLoss, PureLoss, RenyiLoss, compose

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 
 __all__ = ["Correlated", "Nash", "NormalForm", "best_correlated", "incentive", "nash"]

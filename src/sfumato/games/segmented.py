@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -11,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._prices import Floats, PriceGrid, bids_of
 from sfumato.games.auction import PriceAuction

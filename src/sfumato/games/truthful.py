@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.games._deviations import (
     Indices,

@@ -8,10 +8,10 @@ import io
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.lab.scene import Scene, scene
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 
 __all__ = ["Scene", "Stretch", "scene", "scenes"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.chain import Chain, canonical
 from sfumato.ledger.files import locked, read_file, replace_file, unusable

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import Tally
 from sfumato.errors import NotCertified, UnsupportedLoss
 from sfumato.ledger.book import Account

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerUnusable, UnsupportedLoss
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import (
     BasicFilter,
     ConcentratedFilter,

@@ -7,12 +7,13 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered
 from sfumato.render import is_text
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.files import replace_file, unusable, write_new
 from sfumato.random import salt

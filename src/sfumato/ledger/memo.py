@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Memo"]
 

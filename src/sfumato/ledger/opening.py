@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered, LedgerUnusable
 from sfumato.ledger.anchor import Anchor, FileAnchor, Held, Mark, NoAnchor, stale
 from sfumato.ledger.book import Book

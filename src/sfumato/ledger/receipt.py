@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger.budget import Budget, amount
 from sfumato.ledger.chain import Row, canonical

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.ledger.budget import Budget, Totals
 from sfumato.ledger.receipt import fraction
 

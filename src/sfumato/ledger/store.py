@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger.chain import Row
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
 from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.blocks import can_be_resumed, problems_of

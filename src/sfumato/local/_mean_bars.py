@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from scipy.special import betaincinv, ndtri
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Spread", "half_width", "share_interval"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.numeric.figures import PRECISION, ball
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, ClassVar, Self, cast
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._numbers import in_blocks
 from sfumato.local.base import Aggregate, listed_numbers, register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
 from sfumato.local.domain import Domain

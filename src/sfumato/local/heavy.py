@@ -6,7 +6,7 @@ import hashlib
 import math
 import string
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._symbols import Symbols
 from sfumato.local._table import Keys, Sums, Table, law_of_pair

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.local._numbers import priced, ranged
 from sfumato.local.response import KaryResponse
 from sfumato.local.unary import UnaryEncoding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local.base import register
 from sfumato.local.coins import Coins, Odds, nearest
@@ -137,7 +138,7 @@ class BinaryResponse(SupportRandomizer):
             InvalidParameter: for anything else, such as an epsilon that is not that of the truth.
         """
         if "truth" not in data:
-            return super(BinaryResponse, cls).from_dict(data)
+            return super().from_dict(data)
         if set(data) != {"kind", "epsilon", "domain", "truth"} or data["kind"] != cls.wire:
             raise InvalidParameter(f"The parameters of {cls.wire!r} are not complete or not known.")
         response = cls(domain=data["domain"], truth=data["truth"])

@@ -34,13 +34,13 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
 from sfumato.local.base import Aggregate, Randomizer, aggregate_from, randomizer_from
 from sfumato.random import token

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, get_args
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, register
 from sfumato.numeric.laws import Term

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import renyi
 from sfumato.loss.adjacent import AdjacentLoss

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
 from sfumato.loss.base import Adjacency, PrivacyLoss, register

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.loss import _profiles
 from sfumato.loss.base import Adjacency, PrivacyLoss, counted, register

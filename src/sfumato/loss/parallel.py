@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar, get_args
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import _profiles
 from sfumato.loss.base import Adjacency, PrivacyLoss, register

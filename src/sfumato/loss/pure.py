@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from flint import arb
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss.base import PrivacyLoss, register
 from sfumato.numeric.balls import ball, upper
 from sfumato.numeric.exact import as_integer, float_down, float_up, nonnegative, positive

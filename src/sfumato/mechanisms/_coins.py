@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import overload
 
 import numpy as np
@@ -11,6 +11,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import NotCertified
 
 __all__ = ["Coin"]

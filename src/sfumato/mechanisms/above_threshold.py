@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._threshold import Gate, Values
 from sfumato.mechanisms.base import Example, Mechanism, Side

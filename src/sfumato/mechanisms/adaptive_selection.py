@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss

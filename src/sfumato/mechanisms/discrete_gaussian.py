@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import calibrate, discrete_gaussian_variance, gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ConcentratedLoss, DiscreteGaussianLoss, PrivacyLoss

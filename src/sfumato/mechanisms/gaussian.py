@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss

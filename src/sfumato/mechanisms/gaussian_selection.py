@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ from flint import ctx
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.loss import DiscreteLaplaceLoss
 from sfumato.mechanisms._density import Dense, discrete_laplace_log
 from sfumato.mechanisms._grid import bounded, bounded_input, bounded_inputs, bounded_sum, check_reach

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +12,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue, NotCertified
 from sfumato.loss import ApproximateLoss
 from sfumato.mechanisms._coins import Coin

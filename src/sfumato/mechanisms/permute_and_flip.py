@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PureLoss
 from sfumato.mechanisms._scores import ScoreGrid, rate_of
 from sfumato.mechanisms._utility import candidates_of, failure_of, outward, smallest_gap

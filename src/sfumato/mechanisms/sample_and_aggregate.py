@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms._median import median_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import _private_scale as laws

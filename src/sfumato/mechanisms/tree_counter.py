@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any, NoReturn
@@ -16,6 +15,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue, Spent
 from sfumato.loss import ConcentratedLoss, DiscreteLaplaceLoss
 from sfumato.mechanisms._grid import LIMIT, bounded_add, check_reach

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.laws.base import Floats, Term
 from sfumato.numeric.rounding import LIBRARY, U
 

@@ -16,10 +16,10 @@ the mean, so even a million events and δ = 1e-300 keep ten digits. Every figure
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.rounding import LIBRARY, Floats, U

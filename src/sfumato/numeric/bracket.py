@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import NotCertified
 
 __all__ = ["Bracket"]

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Term
 from sfumato.numeric.laws.gaussian import GAUSSIAN

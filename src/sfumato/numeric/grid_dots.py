@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.laws.base import Law
 from sfumato.numeric.rounding import LIBRARY, Floats, U
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.grid_dots import Dots
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.rounding import LIBRARY, Floats, U

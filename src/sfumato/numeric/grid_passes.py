@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.bracket import Bracket
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.numeric.grid_dots import connect

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import NotCertified
 from sfumato.numeric.grid_fft import Composed
 from sfumato.numeric.grid_plan import Place, place

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.assemble import Assembly, settled
 from sfumato.plan.bins import Bins

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Budget, Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss

@@ -8,11 +8,10 @@ of X.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.samplers.law import Law, draw
 from sfumato.samplers.stream import Integers, Stream, Words64
 from sfumato.samplers.table import UNDECIDED, Table

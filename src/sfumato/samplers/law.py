@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.samplers import scalar
 from sfumato.samplers.enclosure import Enclosure, below_one, exp_minus, quotient

@@ -9,12 +9,13 @@ them, extended further in exact arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.samplers.law import SURE, TAIL, TEST, Law, finish, is_accepted
 from sfumato.samplers.stream import Integers, Stream, Words64

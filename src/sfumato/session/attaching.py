@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
 from sfumato.engines.public import some_rows
 from sfumato.errors import InvalidParameter, SourceUnusable

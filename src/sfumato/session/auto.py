@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.mechanisms import Laplace

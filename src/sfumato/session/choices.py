@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import BasicFilter, ConcentratedFilter, Filter
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Receipt, Right

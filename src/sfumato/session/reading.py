@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.questions.others import Line, places_in, shelf_of
 from sfumato.session.arrays import to_list
 from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS

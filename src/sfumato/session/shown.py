@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.estimate import Estimates
 from sfumato.plan.builder import FIGURES

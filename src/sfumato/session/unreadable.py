@@ -8,10 +8,11 @@ shows for it (`engines.base.unread_column`), kept and free afterwards like any o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import unread_column
 from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import Rational

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import domain_of, facts_of, refine
 from sfumato.plan.expressions.names import nearest

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.loss import ApproximateLoss, GaussianLoss, PrivacyLoss, PureLoss
 from sfumato.testing.truths import TRUTHS, Truth

@@ -6,12 +6,12 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.audit import Bound, lower_bounds, resolution, support_bound
 from sfumato.audit.outputs import is_numeric, normal
 from sfumato.errors import SfumatoError

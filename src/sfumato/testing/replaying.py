@@ -21,12 +21,13 @@ import pkgutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.samplers.wholes import Wholes
 from sfumato.testing.stream import require_test, seeded
 from sfumato.testing.told import form, told

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import ApproximateLoss, GaussianLoss, LaplaceLoss, PrivacyLoss, PureLoss
 
 __all__ = ["TRUTHS", "Truth"]

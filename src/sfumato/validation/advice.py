@@ -7,8 +7,8 @@ would itself tell something about it, so that none is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from sfumato._dataclasses import dataclass
 from sfumato.catalog.write import toml_key
 from sfumato.engines.csv_format import Csv
 from sfumato.schema import ColumnType, Int, Text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import literal
 from sfumato.engines._tables import raw_column
 from sfumato.engines.base import UNIT_COLUMN, pointer_column

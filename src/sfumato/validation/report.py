@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Change", "ColumnReport", "Lines", "TableReport", "Units", "Validation"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines._origins import describe
 from sfumato.engines._tables import plan_table
 from sfumato.engines.duckdb import DuckDB

@@ -13,12 +13,12 @@ to know about a mechanism.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.rounding import Floats, U, up
 

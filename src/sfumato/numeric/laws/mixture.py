@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.laws.base import Complexes, Floats, Law, Smooth
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, U, down, scaled, up

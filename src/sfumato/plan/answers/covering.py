@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.answers.boxes import Affine, Box, Solver, plain, times
 from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of

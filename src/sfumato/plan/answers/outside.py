@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.answers.boxes import Box
 from sfumato.plan.intervals.cdf import quantile_intervals
 from sfumato.plan.intervals.rings import Aim, Rings
@@ -42,6 +42,8 @@ class Movable(Outside, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quantiles:
+    """The noisy counts of cells, and the quantiles that are read off them."""
+
     extra: QuantileSet
     aims: tuple[Aim, ...]
     cells: NDArray[np.int64]
@@ -86,6 +88,8 @@ class _FormerQuantiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Distinct:
+    """The noisy numbers of distinct values."""
+
     priced: PricedDistinct
     noisy: NDArray[Any]
 

@@ -13,12 +13,12 @@ own, or all others'.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.answers.boxes import Box, Solver, plain
 from sfumato.plan.answers.covering import Covering
 from sfumato.plan.answers.nulls import Nulls, Rows, guards, nulls

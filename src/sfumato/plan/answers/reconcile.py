@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.questions.levels import Stage, stages_of
 from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.others import Group, Level, Line, shelf_of

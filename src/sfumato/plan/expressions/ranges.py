@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.schema import Kind
 

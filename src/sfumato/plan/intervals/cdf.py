@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, assert_never
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, assert_never
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.numeric.exact import Rational, as_fraction, as_integer
 from sfumato.plan.intervals.forms import Blend, Floats

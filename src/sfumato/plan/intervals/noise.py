@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias, assert_never
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
 from sfumato.numeric.exact import Rational, float_up, probability

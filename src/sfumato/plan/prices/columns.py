@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.tree import Column, Literal, columns_of

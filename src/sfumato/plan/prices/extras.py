@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import Geometric, Laplace, NestedQuantiles, Quantiles
 from sfumato.plan.expressions.facts import Facts, facts_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.prices.recipe import Recipe, recipe
 from sfumato.plan.questions.nodes import AggregateCall, Report
 from sfumato.plan.questions.relations import Rows, rows_of

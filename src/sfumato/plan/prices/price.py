@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, assert_never
 
+from sfumato._dataclasses import dataclass
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import InvalidParameter
 from sfumato.loss import GaussianLoss, PrivacyLoss, compose

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import AdaptiveSelection
 from sfumato.numeric.exact import Rational, probability

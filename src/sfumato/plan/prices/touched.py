@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import Geometric
 from sfumato.plan.expressions.normal import conjunction

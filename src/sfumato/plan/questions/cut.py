@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import float_down, float_up
 
 __all__ = ["Cut"]

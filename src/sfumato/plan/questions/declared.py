@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
 from sfumato.plan.questions.likely import Goal, Tables
 

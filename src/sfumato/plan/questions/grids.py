@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.tree import Expression, call
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.questions.sums import Range

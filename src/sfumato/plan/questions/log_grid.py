@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.tree import Expression, call, literal
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.tree import Expression, to_wire
 
 __all__ = ["Measurement"]

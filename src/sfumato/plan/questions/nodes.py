@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.tree import Expression, to_wire
 from sfumato.plan.questions.bounding import Bounding
 from sfumato.plan.questions.bounding.reweight import Reweight

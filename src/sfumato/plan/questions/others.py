@@ -17,10 +17,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.normal import conjunction
 from sfumato.plan.expressions.tree import Expression, call, literal

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.tree import Expression
 
 __all__ = ["Over", "Ranking"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.normal import normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal

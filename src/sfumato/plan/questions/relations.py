@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import Facts, column_facts, facts_of, refine
 from sfumato.plan.expressions.ranges import EXACT, hull, number

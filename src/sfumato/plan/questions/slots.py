@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Slot"]
 

@@ -9,10 +9,11 @@ Privacy:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.tree import Call, Column, Expression, to_wire
 from sfumato.plan.expressions.tree import Literal as Constant
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["Spread"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.intervals.sums import width_of_sum
 from sfumato.plan.questions.profile import Profile

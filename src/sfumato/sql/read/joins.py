@@ -11,10 +11,11 @@ Privacy:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.normal import normal

@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.names import in_sql

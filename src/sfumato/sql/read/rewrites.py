@@ -6,10 +6,9 @@ asked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import in_sql
 from sfumato.sql.refusals import refuse, refused

@@ -8,12 +8,13 @@ tree keep it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.names import nearest
 from sfumato.plan.questions.aggregates import statistics
 from sfumato.sql.refusals import refuse, shown
@@ -83,6 +84,8 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
+    """The call that is read: its name in the text, its name now, and whether the text has an old one."""
+
     name: Token
     function: str
     old: bool

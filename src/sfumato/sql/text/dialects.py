@@ -7,10 +7,11 @@ names, texts and comments are tokens of their own and are never touched.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.sql.refusals import FORM, refuse
 from sfumato.sql.text.contributions import Calls, attach, take_calls
 from sfumato.sql.text.google import Options, check_shape, is_google, take_clause

@@ -8,11 +8,12 @@ where it cannot be meant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.names import nearest
 from sfumato.sql.refusals import refuse, shown

@@ -7,10 +7,9 @@ dot stands for any character, also for the end of a line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.sql.refusals import refuse
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.dialect import Dialect
 from sfumato.numeric.exact import float_down, float_up
 from sfumato.plan.expressions.ranges import Facts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.forms import group_form, one_form
 from sfumato.plan.expressions.facts import Facts, facts_of

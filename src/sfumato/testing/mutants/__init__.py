@@ -7,9 +7,9 @@ released code; `Mutant.caught` runs the kit on the planted one, `Mutant.cleared`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from sfumato._dataclasses import dataclass
 from sfumato.mechanisms.base import Example
 from sfumato.testing.accountants import AccountantLike, faults
 from sfumato.testing.mechanisms import Examination, examine

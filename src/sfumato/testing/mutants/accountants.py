@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import UnsupportedLoss
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import delta_of

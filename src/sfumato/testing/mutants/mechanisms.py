@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import random
+from sfumato._dataclasses import dataclass
 from sfumato.loss import GaussianLoss, PrivacyLoss, PureLoss
 from sfumato.mechanisms import DiscreteGaussian, Exponential, Gaussian, Geometric, Laplace, NoisyMax
 from sfumato.mechanisms.base import Example, Mechanism, Side

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from sfumato._dataclasses import dataclass
 
 __all__ = ["VARIANTS", "Variant", "run"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.intervals.forms import Floats, mean_interval
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.aggregates.base import Ends, Estimator, Part

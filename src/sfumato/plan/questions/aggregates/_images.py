@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Literal, call

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.intervals.forms import Floats, edge, excess_of, variance_interval
 from sfumato.plan.intervals.noise import Noise

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import call as expression
 from sfumato.plan.expressions.tree import literal

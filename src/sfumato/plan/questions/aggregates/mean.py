@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.aggregates._average import average_of, averages
 from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of, arguments_of

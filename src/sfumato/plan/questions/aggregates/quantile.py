@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational, float_down, float_up
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Column

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.questions.aggregates.base import Linear, Part, Statistic, argument_of
 from sfumato.plan.questions.cut import Cut

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.questions.measurement import Measurement
 from sfumato.schema import PrivacyUnit
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, anywhere, rows_in_group
 from sfumato.schema import PrivacyUnit

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.questions.bounding._lemmas import (
     WEIGHT,
     Ends,

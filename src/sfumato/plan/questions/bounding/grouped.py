@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN
 from sfumato.plan.questions.bounding._lemmas import Ends, Sensitivity, Vector, in_few_groups, rows_in_group
 from sfumato.plan.questions.bounding.base import Bounding, Needs, Scope, Shape, several
