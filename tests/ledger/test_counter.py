@@ -17,7 +17,7 @@ TENTH = PureLoss("0.1")
 
 READS = {
     *("analyst", "balance", "datasets", "entries", "export", "given"),
-    *("is_open", "recall", "verify", "whose"),
+    *("is_open", "recall", "spare", "verify", "whose"),
 }
 PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "turn"}
 ACTS = {

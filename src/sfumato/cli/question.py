@@ -57,7 +57,7 @@ class PricingOptions:
     delta: Annotated[
         str | None,
         typer.Option(
-            "--delta", metavar="NUMBER", help="How much delta it may use; else a hundredth of the budget's."
+            "--delta", metavar="NUMBER", help="How much delta it may use; else a small part of what is left."
         ),
     ] = None
     error: Annotated[

@@ -29,6 +29,7 @@ def balance_facts(balance: Balance) -> dict[str, Any]:
         "spent_delta": balance.spent_delta,
         "remaining": balance.remaining,
         "remaining_delta": balance.remaining_delta,
+        "next_delta": balance.next_delta,
         "retrospective": balance.retrospective,
         "entries": balance.entries,
         "reads": balance.reads,

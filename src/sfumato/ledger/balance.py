@@ -37,6 +37,8 @@ class Balance:
             never more than the dataset itself has left; 0 where nothing more can be asked.
         spent_delta: δ spent. Under accountants other than basic, what losses have set aside.
         remaining_delta: the same of δ.
+        next_delta: what of it the next question takes where it names none (see `spared`). It shrinks with
+            what is left, so that any number of questions can follow; 0: there is pure noise alone.
         entries: how many debits.
         reads: how many answers of others count toward the analyst's limit, too.
         open: whether more can be asked at all (not closed, not revoked).
@@ -63,6 +65,7 @@ class Balance:
     gate: Mapping[str, tuple[Fraction, Fraction]]
     _losses: Callable[[], list[tuple[PrivacyLoss, int]]] = field(repr=False, compare=False)
     reads: int = 0
+    next_delta: Fraction = Fraction(0)
     _found: list[float] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -108,6 +111,20 @@ class Balance:
         others = f"{self.reads} answer{'' if self.reads == 1 else 's'} of others"
         return f"{debits} and {others}" if self.reads else debits
 
+    @property
+    def _takes_delta(self) -> bool:
+        """Whether questions use delta up: all of it, or what is aside."""
+        return "delta" in self.gate and self.gate["delta"][1] > 0
+
+    @property
+    def questions(self) -> str:
+        """How many more questions delta is enough for, where none of them names one, in a phrase."""
+        if not self._takes_delta:
+            return "is not used up by questions"
+        if not self.next_delta:
+            return "is used up: questions over listed groups still have Laplace noise"
+        return f"is enough for any number of questions; the next takes at most {amount(self.next_delta)}"
+
     def __str__(self) -> str:
         """A few lines of at most 80 columns."""
         whose = f"{self.analyst[:24]} on " if self.analyst else ""
@@ -123,6 +140,8 @@ class Balance:
             f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)} in {self._times}",
             f"  left    {left}",
         ]
+        if self.open and self._takes_delta:
+            lines.append(f"  delta   {self.questions}")
         if (self.entries or self.reads) and (self._found or self.entries + self.reads <= _FEW):
             hindsight = _up(self.retrospective)
             if hindsight < float(self.spent):
@@ -178,6 +197,7 @@ def balance_of(
         shared=analyst is not None and (everybody[1] < own[1] or everybody[3] < own[3]),
         gate=dict(zip(budget.units, zip(spent, budget.limits, strict=True), strict=True)),
         reads=len(seat.reads),
+        next_delta=account.spare(analyst, finds=True).delta if able else zero,
         _losses=losses,
     )
 

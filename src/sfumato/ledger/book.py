@@ -15,6 +15,7 @@ from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
 from sfumato.ledger.receipt import Dataset
 from sfumato.ledger.seat import Seat, settled, together, totals_of
+from sfumato.ledger.spare import Spare, spared
 from sfumato.loss import PrivacyLoss
 
 __all__ = ["Account", "Book", "Charge"]
@@ -189,6 +190,23 @@ class Account:
             adjacency=later.adjacency,
         )
 
+    def spare(self, analyst: str | None, *, finds: bool) -> Spare:
+        """What a question takes of delta where it names none; never more than both gates would admit now.
+
+        Args:
+            analyst: who asks, in a spelling on record.
+            finds: whether it looks for groups, for which accountants that add up ρ have a delta aside.
+        """
+        seat, adds = self.seat(analyst), self.cap.accountant == "basic"
+        told = [] if adds else [Spare(self.cap.hundredth, f"a hundredth of {_BUDGETS}")]
+        gates = [(_BUDGETS, self.cap, self.totals)]
+        if seat.limit is not None:
+            gates.append(("your limit's", seat.limit, seat.totals(self.cap)))
+        for whose, budget, spent in gates:
+            if adds or (finds and "delta" in budget.units):
+                told.append(spared(budget.limits[1], budget.limits[1] - spent[1], whose))
+        return min(told, key=lambda spare: spare.delta)  # the first of equals is the dataset's
+
     def refuse_several(self, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None) -> None:
         """Refuses losses that could not all be admitted, one after the other; changes nothing.
 
@@ -255,6 +273,7 @@ class Account:
 
 
 _NOBODY = Seat()
+_BUDGETS = "the budget's"
 
 
 def _exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) -> BudgetExceeded:
@@ -265,7 +284,14 @@ def _exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) -
             f"{whose[0].upper()}{whose[1:]} is used up: {parts}. Nothing was spent; answers on record stay "
             "free, and the steward may raise it."
         )
-    return BudgetExceeded(f"Not within {whose}: {parts}. Nothing was spent; ask for less.")
+    fix = "ask for less"
+    if "delta" in budget.units and spent[0] + price[0] <= budget.limits[0]:  # it is delta that does not fit
+        fix = (
+            "ask for less delta, or name none: then a small part of what is left is taken"
+            if spent[1] < budget.limits[1]
+            else "list the groups and take Laplace noise, which need no delta; the steward may raise it"
+        )
+    return BudgetExceeded(f"Not within {whose}: {parts}. Nothing was spent; {fix}.")
 
 
 def _parts(budget: Budget | None, price: Totals, spent: Totals) -> str:

@@ -110,6 +110,11 @@ class Budget:
         """The names of what the gate adds up."""
         return _GATES[self.accountant].units
 
+    @property
+    def hundredth(self) -> Fraction:
+        """A hundredth of delta: at which the ε of Gaussian noise is told where no delta is named."""
+        return self.delta / 100
+
     def filter(self, spent: Totals | None = None, adjacency: Any = None) -> Filter:
         """The gate itself, with nothing spent or with these sums."""
         gate = _GATES[self.accountant]

@@ -30,6 +30,7 @@ from sfumato.ledger.receipt import Dataset, Kind, Receipt, loss_text, stored_los
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
 from sfumato.ledger.sharing import count_read, is_open_to
+from sfumato.ledger.spare import Spare
 from sfumato.ledger.turns import turn
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
@@ -114,6 +115,19 @@ class Counter:
             who = analyst_of(asked, account)
             until, debits = book.number, account.debits
             return balance_of(account, who, lambda: self._losses(account.name, who, until, debits))
+
+    def spare(self, dataset: str, *, finds: bool = False, analyst: str | None = None) -> Spare:
+        """What a question takes of delta where it names none, by what is left of the budget and the limit.
+
+        Args:
+            dataset: its name.
+            finds: whether the question looks for groups that are not public.
+            analyst: who asks; None is the counter's own analyst.
+        """
+        payer = self.whose(analyst)
+        with self._journal.reading() as book:
+            account = account_of(book, dataset)
+            return account.spare(analyst_of(payer, account), finds=finds)
 
     def is_open(self, dataset: str, analyst: str | None = None) -> bool:
         """Whether a dataset's budget is open, and this analyst may ask."""

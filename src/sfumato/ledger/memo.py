@@ -26,6 +26,7 @@ class Memo:
         mechanism: Which noise or choice.
         table: What is read.
         asked: The price that the analyst named, where a part of it went into something else first.
+        unnamed: What the analyst left open: "delta", "mechanism".
     """
 
     spender: str = ""
@@ -35,6 +36,7 @@ class Memo:
     mechanism: str = ""
     table: str = ""
     asked: Fraction | None = None
+    unnamed: tuple[str, ...] = ()
 
     @property
     def sql(self) -> str | None:
@@ -50,6 +52,7 @@ class Memo:
         """Plain data that `of` reads back, without what was not said."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "asked": self.asked}
         texts = {_SPENDER: self.spender, _WORDS: self.words, "mechanism": self.mechanism, "table": self.table}
+        texts["unnamed"] = " ".join(self.unnamed)
         return {name: text for name, text in texts.items() if text} | {
             name: str(number) for name, number in numbers.items() if number is not None
         }
@@ -68,6 +71,7 @@ class Memo:
             str(facts.get("mechanism") or ""),
             str(facts.get("table") or ""),
             _number(facts.get("asked")),
+            tuple(str(facts.get("unnamed") or "").split()),
         )
 
 

@@ -55,7 +55,8 @@ def _noise(plan: Plan, terms: Terms, epsilon: Fraction, budget: Budget) -> float
     node = plan.report.child
     claims = len(dict.fromkeys(node.aggregates)) + any(key.values is None for key in node.keys)
     moved = 2 if node.keys and is_exchange(plan.rows.unit) else 1
-    delta = Fraction(budget.delta) / 100 if terms.delta is None else terms.delta
+    # Not what is left for it: the limit, and so the question, must be the same when it is asked again.
+    delta = budget.hundredth if terms.delta is None else terms.delta
     law = terms.mechanism or ("laplace" if budget.accountant == "basic" else "gaussian")
     if law == "gaussian" and delta:
         return math.sqrt(claims * moved / (2 * float(whole_price("gaussian", epsilon, delta))))

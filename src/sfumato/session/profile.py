@@ -374,7 +374,7 @@ def _noise_for(budget: Budget) -> tuple[Mechanics, Fraction]:
     """The law that a budget is charged least for, and the delta that calibrates it."""
     if budget.accountant == "basic" or not budget.delta:
         return "laplace", Fraction(0)
-    return "gaussian", Fraction(budget.delta) / 100
+    return "gaussian", budget.hundredth
 
 
 def _drawn(values: list[int], mechanism: AnyNoise) -> NDArray[Any]:

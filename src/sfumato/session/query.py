@@ -155,8 +155,8 @@ class Query(NotAList):
 
         Args:
             epsilon: The price; or give `error` instead.
-            delta: What of the budget's delta this query may use; by default a hundredth of it, and 0 where
-                the noise chosen is pure.
+            delta: What of the budget's delta this query may use. By default a hundredth of it, and less once
+                less than half of it is left, so that it never runs out; 0 where the noise chosen is pure.
             error: Half-widths by column, or one for all: the least epsilon that reaches them is found.
             confidence: At which the half-widths hold.
             mechanism: "laplace" or "gaussian", to take the choice into your own hands.
@@ -184,6 +184,7 @@ class Query(NotAList):
             profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
+        terms = self._spared(plan, terms)
         limits = limits_of(self._session, plan, terms)
         plan, terms, told = limits.plan, limits.terms, limits.told
         first, what = limits.first, "a profile"
@@ -209,6 +210,21 @@ class Query(NotAList):
             node = replace(node, bounding=None)
         served = ready(node, prepared[node.table]) if node.table in prepared else None
         return plan.asking(touched=terms.touched or node.touched, bounding=served or node.bounding)
+
+    def _spared(self, plan: Plan, terms: Terms) -> Terms:
+        """The terms with what the budget spares of delta, looked up once for all that is bought together.
+
+        Where nothing is left and the question cannot do without, it is priced as if there were: an answer on
+        record is found so, and the debit refuses what is not.
+        """
+        dataset = self._session.dataset_of(plan.report)
+        if terms.delta is not None or not dataset.budget.delta:
+            return terms
+        finds = any(key.values is None for key in plan.report.child.keys)
+        spare = self._session.ledger.spare(dataset.name, finds=finds)
+        if not spare.delta and (finds or terms.mechanism == "gaussian"):
+            spare = replace(spare, delta=dataset.budget.hundredth)
+        return replace(terms, spare=spare.delta, spare_told=spare.told)
 
     def _with_bounds(
         self, plan: Plan, terms: Terms, bounds: Bounds | None
@@ -253,7 +269,7 @@ class Query(NotAList):
         due.expect(self.purchase(quote, asked), new=not certain)
         due.check()
         budget = session.dataset_of(plan.report).budget
-        most = Fraction(budget.delta) / 100 if terms.delta is None else terms.delta
+        most = terms.available
         fixed = certain or terms.mechanism is not None or budget.accountant != "basic" or most <= quote.delta
         if fixed or due.admits(ApproximateLoss(quote.epsilon, most)):
             return limits
@@ -262,10 +278,8 @@ class Query(NotAList):
     def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
         session, asking = self._session, self._asking
         gate = session.dataset_of(plan.report).budget
-        if terms.delta is None:
-            terms = replace(terms, delta=Fraction(gate.delta) / 100)
         why = None
-        if terms.mechanism is None and gate.accountant != "basic" and terms.delta:
+        if terms.mechanism is None and gate.accountant != "basic" and terms.available:
             terms = replace(terms, mechanism="gaussian")
             why = f"Gaussian: a budget kept by {gate.accountant} is charged least for it."
         if asking.lacking is not None and plan.unbounded:
@@ -318,6 +332,7 @@ class Query(NotAList):
             profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
+        terms = self._spared(plan, terms)
         limits = limits_of(self._session, plan, terms)
         limits = self._check_affordable(limits)
         if limits.first:
@@ -382,6 +397,7 @@ class Query(NotAList):
                 quote.mechanism,
                 quote.measured.table,
                 asked if asked != quote.epsilon else None,
+                quote.unnamed,
             ),
             answer=answer,
             write=Answer.to_bytes,
@@ -405,7 +421,23 @@ def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> boo
         and (purpose.delta or 0) >= quote.delta
         and bought.answer.mechanism == quote.mechanism
     )
-    return bought.answer.has_all(quote) and (same or bought.answer.as_good_as(quote))
+    accurate = bought.answer.as_good_as(quote) or quote.is_reached_by(bought.answer.noises)
+    return bought.answer.has_all(quote) and (same or accurate or _by_default(bought, quote, asked))
+
+
+def _by_default(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> bool:
+    """Whether an answer on record was asked for just so, and only the delta that the budget spared differs.
+
+    What is spared follows what is left, and which noise is best follows from that: an answer at the same
+    epsilon, with neither of them named, is the answer to this question.
+    """
+    purpose, answer = bought.receipt.purpose, bought.answer
+    unnamed = {*quote.unnamed} & {*purpose.unnamed}
+    return (
+        "delta" in unnamed
+        and (purpose.asked or answer.epsilon) >= (asked or quote.epsilon)
+        and (answer.mechanism == quote.mechanism or "mechanism" in unnamed)
+    )
 
 
 def _meanings(quote: Quote) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from sfumato.plan.prices.price import AnyNoise
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.prices.split import Mechanics
+from sfumato.plan.prices.target import Target
 from sfumato.plan.prices.words import exact, figure, keys_in_words
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.relations import Rows
@@ -87,6 +88,9 @@ class Quote:
         notes: What is estimated, and on what the figures rest.
         first: What is paid on top of `epsilon`, before, for something that is bought and kept.
         first_for: What that is.
+        target: The error that was asked for in place of a price.
+        unnamed: Which of its terms nobody named: "delta", "mechanism".
+        delta_told: Where a delta that nobody named comes from, in a phrase.
         standing: What the ledger has to say: `record`, an answer that is there; `left`, that it does not fit.
     """
 
@@ -107,6 +111,9 @@ class Quote:
     selections: tuple[Selection, ...] = ()
     first: Fraction = Fraction(0)
     first_for: str = "bounds"
+    target: Target | None = None
+    unnamed: tuple[str, ...] = ()
+    delta_told: str = ""
     standing: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -168,6 +175,16 @@ class Quote:
             for form, column in zip(forms, self.columns, strict=True)
         }
 
+    def is_reached_by(self, noises: Sequence[Noise]) -> bool:
+        """Whether measurements with this noise are as accurate as the error that was asked for."""
+        target = self.target
+        if target is None:
+            return False
+        forms = (form_of(column, self.recipe.aggregates) for column in self.report.columns)
+        wanted = [(form, float(target.widths[form.name])) for form in forms if form.name in target.widths]
+        widths = [(form.width(noises, target.confidence, target.rows), most) for form, most in wanted]
+        return all(width is not None and width <= most for width, most in widths)
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -176,7 +193,8 @@ class Quote:
 
     def text(self, width: int = _WIDTH, spell: Callable[[str], str] = str) -> str:
         """The quote as lines of at most `width`; `spell` writes symbols out, where a stream needs that."""
-        facts = [("price", self._price()), *self.standing, ("noise", self.why)]
+        by_default = [("delta", self._by_default)] if self.delta_told else []
+        facts = [("price", self._price()), *by_default, *self.standing, ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
         lines += ["", *definitions(self.estimands, width, spell)]
@@ -189,7 +207,8 @@ class Quote:
 
     def _repr_html_(self) -> str:
         standing = "".join(f"{text} " for _, text in self.standing)
-        caption = f"{self._price()}. {standing}{self.why} {' '.join(self.notes)}"
+        delta = f"Delta is {self._by_default} " if self.delta_told else ""
+        caption = f"{self._price()}. {delta}{standing}{self.why} {' '.join(self.notes)}"
         errors = self._error_table()
         errors["estimates"] = [self.estimands.get(name, "") for name in errors["column"]]
         return html_table(self._measured_table()) + html_table(errors, caption=caption)
@@ -198,6 +217,10 @@ class Quote:
     def estimands(self) -> dict[str, str]:
         """What each column estimates, in one phrase; keys estimate nothing."""
         return {column.name: column.estimand for column in self.columns if column.estimand}
+
+    @property
+    def _by_default(self) -> str:
+        return f"{self.delta_told}: none was asked for."
 
     def _price(self) -> str:
         """All that is paid, and for what."""
@@ -236,6 +259,7 @@ class Quote:
             "epsilon_for_bounds": float(self.first),
             "epsilon_exact": str(self.epsilon),
             "delta_exact": str(self.delta),
+            "delta_by_default": self.delta_told or None,
             "mechanism": self.mechanism,
             "why": self.why,
             "groups": self.measured.groups,

@@ -60,14 +60,14 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
         both = "" if terms.epsilon is None else "; not both"
         raise InvalidParameter(f'Give a price, epsilon=0.5, or the error you want, error={{"n": 50}}{both}.')
     report, read, recipe = plan.report, plan.rows, plan.recipe
-    level, available = terms.confidence, terms.delta or Fraction(0)
+    level, available = terms.confidence, terms.available
     laws = _allowed(terms.mechanism, available)
     forms = [form_of(column, recipe.aggregates) for column in report.columns]
     # How many of the rows pass a condition is private, whatever the declared size.
     whole = read.size is not None and report.child.predicate is None
     groups = recipe.measured.groups
     rows = read.size / groups if whole and read.size is not None and groups else None
-    bundle = Bundle.of(recipe)
+    bundle, target = Bundle.of(recipe), None
     if terms.epsilon is not None:
         cost = terms.epsilon
         if bundle.main:
@@ -93,7 +93,15 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
     if terms.mechanism is not None:
         reason = why if why is not None else f"{terms.mechanism.capitalize()}, as asked for."
     told = _told(plan, chosen, forms=forms, rows=rows, confidence=level, why=reason)
-    return told if bundle.is_plain else _bundled(told, bundle, chosen, cost, available, adds=adds)
+    if not bundle.is_plain:
+        told = _bundled(told, bundle, chosen, cost, available, adds=adds)
+    named = {"delta": terms.delta is not None, "mechanism": terms.mechanism is not None and why is None}
+    return replace(
+        told,
+        target=target,
+        unnamed=tuple(term for term in named if not named[term]),
+        delta_told=terms.spare_told if told.delta and terms.delta is None else "",
+    )
 
 
 def _allowed(mechanism: Mechanics | None, delta: Fraction) -> list[Mechanics]:

@@ -27,7 +27,7 @@ class Terms:
 
     Attributes:
         epsilon: The price.
-        delta: How much delta the answer may use; None: what the budget gives a query.
+        delta: How much delta the answer may use; None: what the budget spares for it.
         error: Half-widths by column, or one for all, in place of a price.
         confidence: At which half-widths hold and are shown.
         mechanism: The noise, where it is not left to the quote.
@@ -36,6 +36,8 @@ class Terms:
         touched: Whether to report which share of the units is clamped or cut.
         profile: Whether a profile of how many rows units have is bought first, where there is none; None: as
             the table's limits ask for.
+        spare: What the budget spares of delta for a question that names none.
+        spare_told: Where that comes from, in a phrase.
     """
 
     epsilon: Fraction | None = None
@@ -47,6 +49,13 @@ class Terms:
     bounds: Literal["auto"] | None = None
     touched: bool = False
     profile: bool | None = None
+    spare: Fraction = Fraction(0)
+    spare_told: str = ""
+
+    @property
+    def available(self) -> Fraction:
+        """The delta that the answer may use."""
+        return self.spare if self.delta is None else self.delta
 
     @classmethod
     def of(
