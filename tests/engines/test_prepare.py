@@ -20,7 +20,7 @@ from sqlglot import parse_one
 
 import sfumato as sf
 from sfumato.engines import prepare as preparing
-from sfumato.engines import running
+from sfumato.engines import ranking, running
 from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
@@ -144,11 +144,11 @@ def _of_salts(expression: str) -> str:
 
 
 def test_which_rows_come_first_is_uniform_over_subsets():
-    assert_discrete(_first_three(_of_salts(preparing.rank(['"x"'], "s", DUCKDB.digest)), 100), SUBSETS)
+    assert_discrete(_first_three(_of_salts(ranking.rank(['"x"'], "s", DUCKDB.digest)), 100), SUBSETS)
 
 
 def test_a_hash_that_is_taken_once_is_not_uniform():
-    once = _of_salts(preparing.rank(['"x"'], "s", DUCKDB.digest)).replace("hash(hash(", "(hash(")
+    once = _of_salts(ranking.rank(['"x"'], "s", DUCKDB.digest)).replace("hash(hash(", "(hash(")
     assert discrete_finding(_first_three(once, 100), SUBSETS).p < 1e-9
 
 

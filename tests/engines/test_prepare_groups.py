@@ -14,7 +14,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 import sfumato as sf
-from sfumato.engines import prepare as preparing
+from sfumato.engines import ranking
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
@@ -104,9 +104,9 @@ def group_of(row, group_by):
 def test_groups_are_ranked_within_units_and_rows_within_both(tmp_path, monkeypatch, group_by, hashed):
     rows = some_rows()
     if not hashed:  # were every hash the same, the groups themselves would decide
-        one = preparing.group_rank
+        one = ranking.group_rank
         monkeypatch.setattr(
-            preparing,
+            ranking,
             "group_rank",
             lambda *args: one(*args).replace("hash(hash(", "0 * length(concat("),
         )
@@ -167,7 +167,7 @@ def test_a_group_of_the_file_is_a_group_of_an_open_group_by(kind):
         "boolean": "unnest([NULL, true, false])",
     }[kind]
     theirs = canonical(Typed(exp.column("x", quoted=True), kind), DUCKDB).sql.sql("duckdb")
-    ours = preparing.canonical("x", kind, DUCKDB)
+    ours = ranking.canonical("x", kind, DUCKDB)
     (found,) = duckdb.sql(
         f"SELECT count(*), count_if(a IS NOT DISTINCT FROM b AND hash(a) = hash(b)), count(DISTINCT a) "
         f"FROM (SELECT {theirs} AS a, {ours} AS b FROM (SELECT {values} AS x))"
@@ -190,16 +190,16 @@ def _first_three(expression: str) -> list[tuple[int, ...]]:
 
 
 def test_which_groups_come_first_is_uniform_over_subsets():
-    assert_discrete(_first_three(preparing.group_rank(['"x"'], "s", DUCKDB.digest)), SUBSETS)
+    assert_discrete(_first_three(ranking.group_rank(['"x"'], "s", DUCKDB.digest)), SUBSETS)
 
 
 def test_a_hash_that_is_taken_once_is_not_uniform():
-    once = preparing.group_rank(['"x"'], "s", DUCKDB.digest).replace("hash(hash(", "(hash(")
+    once = ranking.group_rank(['"x"'], "s", DUCKDB.digest).replace("hash(hash(", "(hash(")
     assert discrete_finding(_first_three(once), SUBSETS).p < 1e-9
 
 
 def test_ranks_beyond_the_last_are_cut_and_never_wrap(tmp_path, monkeypatch):
-    monkeypatch.setattr(preparing, "_LAST", 2)
+    monkeypatch.setattr(ranking, "_LAST", 2)
     rows = some_rows()
     whole = lines(tmp_path, rows, ("country",))
     monkeypatch.undo()
@@ -224,7 +224,7 @@ def test_the_note_says_the_grouping_and_files_without_one_are_as_before(tmp_path
     assert plain.groups == ()
     assert note_of(grouped.path) | {"format": 1} == note_of(plain.path) | {"groups": ["day", "country"]}
     assert (note_of(plain.path)["format"], note_of(grouped.path)["format"]) == (1, 2)
-    assert preparing.statement("t", KINDS, SALT, DUCKDB) == preparing.statement("t", KINDS, SALT, DUCKDB, ())
+    assert ranking.statement("t", KINDS, SALT, DUCKDB) == ranking.statement("t", KINDS, SALT, DUCKDB, ())
 
 
 def test_an_engine_says_which_grouping_a_table_serves(tmp_path):

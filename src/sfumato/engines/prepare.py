@@ -13,20 +13,17 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
-from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
-from sfumato.engines.dialect import Dialect, Digest
+from sfumato.engines.dialect import Digest
 from sfumato.engines.duckdb import DuckDB
-from sfumato.engines.forms import group_form, one_form
 from sfumato.engines.prepared import FORMAT, FORMAT_GROUPS, METADATA
+from sfumato.engines.ranking import OUT_OF_ORDER, by_windows, statement
 from sfumato.engines.running import run
 from sfumato.engines.scans import quoted
 from sfumato.engines.sources import Database, Files, Located, locate
@@ -34,12 +31,11 @@ from sfumato.engines.whole import check_whole
 from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
 from sfumato.render import is_text
-from sfumato.schema import Kind, PrivateTable
+from sfumato.schema import PrivateTable
 
-__all__ = ["Prepared", "canonical", "group_rank", "place", "prepare", "rank"]
+__all__ = ["Prepared", "prepare"]
 
 _SUFFIXES = (".duckdb", ".ddb")
-_LAST = 2**32 - 1  # the rank of all rows beyond, which no limit admits: narrow numbers are filtered faster
 _FAILED = "could not be prepared; check that its source is whole and that there is room on the disk."
 
 
@@ -135,9 +131,12 @@ def prepare(
         try:
             planned = plan_table(connection, table.name, located, kinds, unit=unit)
             dialect = engine.dialect
-            select = statement(table.name, kinds, key, dialect, groups)
+            selects = (
+                statement(table.name, kinds, key, dialect, groups),
+                by_windows(table.name, kinds, key, dialect, groups),
+            )
             note = _note(table, key, groups, planned.exact, dialect.digest)
-            work = _writer(connection, planned, draft, select, note)
+            work = _writer(connection, planned, draft, selects, note)
             whole = _run(work, connection.interrupt, timeout, _watcher(connection, progress))
         finally:
             connection.close()
@@ -145,86 +144,6 @@ def prepare(
             raise SourceUnusable(f"{located.shown} {_FAILED}")
         _move(draft, target, force=force)
     return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size, groups)
-
-
-def statement(
-    name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
-) -> str:
-    """The SELECT over an attached table whose rows a prepared file has, in their order."""
-    columns = [quoted(column) for column in kinds]
-    shown = [
-        f"{dialect.text(one_form(_column(column), kind, dialect))} AS {quoted(column)}"
-        for column, kind in kinds.items()
-    ]
-    unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
-    rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
-    listed = ", ".join([unit, *columns])
-    rank_sql = rank(columns, _number(salt), dialect.digest)
-    if not groups:
-        ranked = f"SELECT {listed}, {_narrow(rank_sql)} AS {ranks} FROM ({rows}) AS r"
-        return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
-    keys = [canonical(column, kinds[column], dialect) for column in groups]
-    group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest)
-    whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
-    numbers = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
-    narrow = [f"{_narrow(sql)} AS {quoted(column)}" for column, sql in numbers.items()]
-    ranked = f"SELECT {', '.join([listed, *narrow])} FROM ({whole}) AS q"
-    return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
-
-
-def _narrow(number: str) -> str:
-    return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
-
-
-def rank(columns: Sequence[str], salt: str, digest: Digest) -> str:
-    """SQL for the rank of a row among those of its unit.
-
-    Args:
-        columns: All columns that there are beside the unit, quoted.
-        salt: SQL for a BIGINT.
-        digest: What chooses.
-    """
-    unit = quoted(UNIT_COLUMN)
-    hashed = _lot(digest, [salt, unit, *columns])
-    return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
-
-
-def group_rank(keys: Sequence[str], salt: str, digest: Digest) -> str:
-    """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
-
-    Args:
-        keys: SQL for the columns of the grouping in their canonical form.
-        salt: SQL for a BIGINT.
-        digest: What chooses.
-    """
-    unit = quoted(UNIT_COLUMN)
-    hashed = _lot(digest, [salt, unit, *keys])
-    return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *keys])})"
-
-
-def _lot(digest: Digest, values: Sequence[str]) -> str:
-    return digest.sql(len(values)).format(*values)
-
-
-def place(keys: Sequence[str]) -> str:
-    """SQL for the rank of a row among those of its unit and group, in the order of the ranks of rows."""
-    by = ", ".join([quoted(UNIT_COLUMN), *keys])
-    return f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(RANK_COLUMN)})"
-
-
-def canonical(column: str, kind: Kind, dialect: Dialect) -> str:
-    """SQL for a column of a grouping, by its name, as an open GROUP BY has it."""
-    return dialect.text(group_form(_column(column), kind, dialect))
-
-
-def _column(name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True))
-
-
-def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:
-    """63 bits of a salt for one use, as SQL."""
-    bits = int.from_bytes(hashlib.sha256(use + salt).digest()[:8], "big") >> 1
-    return f"CAST({bits} AS BIGINT)"
 
 
 def _note(
@@ -244,8 +163,13 @@ def _note(
     return json.dumps(note, ensure_ascii=False)
 
 
-def _writer(connection: Any, table: Table, draft: Path, select: str, note: str) -> Callable[[], bool]:
-    """What reads the rows and writes the file; true if it is whole."""
+def _writer(
+    connection: Any, table: Table, draft: Path, selects: tuple[str, str], note: str
+) -> Callable[[], bool]:
+    """What reads the rows and writes the file; true if it is whole.
+
+    Of the two statements for its rows the second is run where the first finds that it cannot rank them.
+    """
 
     def work() -> bool:
         before = table.stamps()
@@ -253,7 +177,13 @@ def _writer(connection: Any, table: Table, draft: Path, select: str, note: str) 
         connection.execute("SET preserve_insertion_order = true")  # it is the order that is written
         place = str(draft).replace("'", "''")
         connection.execute(f"ATTACH '{place}' AS prepared")
-        connection.execute(f"CREATE TABLE prepared.main.{quoted(table.name)} AS {select}")
+        rows = f"CREATE TABLE prepared.main.{quoted(table.name)} AS"
+        try:
+            connection.execute(f"{rows} {selects[0]}")
+        except Exception as error:  # a statement that failed left nothing
+            if OUT_OF_ORDER not in str(error):
+                raise
+            connection.execute(f"{rows} {selects[1]}")
         connection.execute(f"CREATE TABLE prepared.main.{quoted(METADATA)} (note VARCHAR)")
         connection.execute(f"INSERT INTO prepared.main.{quoted(METADATA)} VALUES (?)", [note])
         connection.execute("CHECKPOINT prepared")

@@ -1,0 +1,141 @@
+"""The rows of a prepared file as a statement: clustered by unit, numbered as a keyed hash says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
+from sfumato.engines.dialect import Dialect, Digest
+from sfumato.engines.forms import group_form, one_form
+from sfumato.engines.scans import quoted
+from sfumato.schema import Kind
+
+__all__ = ["OUT_OF_ORDER", "by_windows", "canonical", "group_rank", "place", "rank", "statement"]
+
+_LAST = 2**32 - 1  # the rank of all rows beyond, which no limit admits: narrow numbers are filtered faster
+
+OUT_OF_ORDER = "sfumato: rows of one unit tie, or are not in order"
+"""What `statement` fails with where its order does not decide the ranks; `by_windows` always does."""
+
+
+def statement(
+    name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
+) -> str:
+    """The SELECT over an attached table whose rows a prepared file has, in their order.
+
+    Without a grouping rows are sorted once, by unit and hash, and numbered as they come; the whole rows are
+    too wide a key to sort by. It fails with `OUT_OF_ORDER` where that does not do.
+
+    Privacy:
+        Claim: where it does not fail, the ranks are those of `by_windows`. Reason: each row is compared with
+        the one before it, as that row's neighbour in the same stream: its unit is greater, or it is the same
+        unit with a greater hash, or with the same hash and the same columns. So rows are in the order of unit
+        and hash, those of one unit are side by side, and rows that tie are the same row. A row's number
+        less that of the first row of its unit is then its place by hash and columns. Condition: windows
+        without a partition or an order see the rows in one order, all of them the same.
+    """
+    if groups:
+        return by_windows(name, kinds, salt, dialect, groups)
+    columns = [f"c{i}" for i in range(len(kinds))]
+    shown = [
+        f"{dialect.text(one_form(_column(column), kind, dialect))} AS c{i}"
+        for i, (column, kind) in enumerate(kinds.items())
+    ]
+    unit = quoted(UNIT_COLUMN)
+    rows = f"SELECT {', '.join([f'{unit} AS u', *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
+    lot = _lot(dialect.digest, [_number(salt), "u", *columns])
+    ordered = f"SELECT * FROM (SELECT *, {lot} AS h FROM ({rows}) AS r) AS s ORDER BY u, h"
+    before = [f"lag({column}) OVER () AS b_{column}" for column in ("u", "h", *columns)]
+    seen = f"SELECT *, row_number() OVER () AS n, {', '.join(before)} FROM ({ordered}) AS o"
+    alike = " AND ".join(["b_h = h", *(f"b_{column} IS NOT DISTINCT FROM {column}" for column in columns)])
+    first = (
+        f"CASE WHEN b_u IS NULL OR b_u < u THEN n WHEN b_u = u AND (b_h < h OR ({alike})) THEN 0 "
+        f"ELSE error('{OUT_OF_ORDER}') END"
+    )
+    starts = f"SELECT *, {first} AS f FROM ({seen}) AS t"
+    number = "n - max(f) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) + 1"
+    result = [f"u AS {unit}", *(f"c{i} AS {quoted(column)}" for i, column in enumerate(kinds))]
+    return f"SELECT {', '.join(result)}, {_narrow(number)} AS {quoted(RANK_COLUMN)} FROM ({starts}) AS p"
+
+
+def by_windows(
+    name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
+) -> str:
+    """The same SELECT for any rows, by a window for each rank."""
+    columns = [quoted(column) for column in kinds]
+    shown = [
+        f"{dialect.text(one_form(_column(column), kind, dialect))} AS {quoted(column)}"
+        for column, kind in kinds.items()
+    ]
+    unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
+    rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
+    listed = ", ".join([unit, *columns])
+    rank_sql = rank(columns, _number(salt), dialect.digest)
+    if not groups:
+        ranked = f"SELECT {listed}, {_narrow(rank_sql)} AS {ranks} FROM ({rows}) AS r"
+        return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+    keys = [canonical(column, kinds[column], dialect) for column in groups]
+    group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest)
+    whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
+    numbers = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
+    narrow = [f"{_narrow(sql)} AS {quoted(column)}" for column, sql in numbers.items()]
+    ranked = f"SELECT {', '.join([listed, *narrow])} FROM ({whole}) AS q"
+    return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+
+
+def _narrow(number: str) -> str:
+    return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
+
+
+def rank(columns: Sequence[str], salt: str, digest: Digest) -> str:
+    """SQL for the rank of a row among those of its unit.
+
+    Args:
+        columns: All columns that there are beside the unit, quoted.
+        salt: SQL for a BIGINT.
+        digest: What chooses.
+    """
+    unit = quoted(UNIT_COLUMN)
+    hashed = _lot(digest, [salt, unit, *columns])
+    return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
+
+
+def group_rank(keys: Sequence[str], salt: str, digest: Digest) -> str:
+    """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
+
+    Args:
+        keys: SQL for the columns of the grouping in their canonical form.
+        salt: SQL for a BIGINT.
+        digest: What chooses.
+    """
+    unit = quoted(UNIT_COLUMN)
+    hashed = _lot(digest, [salt, unit, *keys])
+    return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *keys])})"
+
+
+def _lot(digest: Digest, values: Sequence[str]) -> str:
+    return digest.sql(len(values)).format(*values)
+
+
+def place(keys: Sequence[str]) -> str:
+    """SQL for the rank of a row among those of its unit and group, in the order of the ranks of rows."""
+    by = ", ".join([quoted(UNIT_COLUMN), *keys])
+    return f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(RANK_COLUMN)})"
+
+
+def canonical(column: str, kind: Kind, dialect: Dialect) -> str:
+    """SQL for a column of a grouping, by its name, as an open GROUP BY has it."""
+    return dialect.text(group_form(_column(column), kind, dialect))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
+
+
+def _number(salt: bytes, use: bytes = b"ranks of rows") -> str:
+    """63 bits of a salt for one use, as SQL."""
+    bits = int.from_bytes(hashlib.sha256(use + salt).digest()[:8], "big") >> 1
+    return f"CAST({bits} AS BIGINT)"
