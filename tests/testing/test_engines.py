@@ -29,6 +29,10 @@ def cast(kind: str, template: str) -> dict[str, str]:
     return {**DUCKDB.casts, kind: template}
 
 
+def listed(kind: str, template: str) -> dict[str, str]:
+    return {**DUCKDB.lists, kind: template}
+
+
 def once(count: int) -> str:
     return f"hash({', '.join(f'{{{i}}}' for i in range(count))})"
 
@@ -60,6 +64,15 @@ BENT: dict[str, tuple[dict[str, Any], str]] = {
     "division in doubles": ({"divide": "TRUNC(CAST({0} AS DOUBLE) / {1})"}, "divided by"),
     "wide division in doubles": ({"wide_divide": "TRUNC(CAST({0} AS DOUBLE) / {1})"}, "divided by"),
     "division rounds down": ({"divide": DOWN}, "divided by"),
+    "lists of doubles": (
+        {"lists": listed("integer", "(SELECT UNNEST(CAST(CAST({0} AS DOUBLE[]) AS BIGINT[])))")}, "lists: "
+    ),
+    "lists of rounded doubles": (
+        {"lists": listed("float", "(SELECT UNNEST(CAST(CAST({0} AS FLOAT[]) AS DOUBLE[])))")}, "lists: "
+    ),
+    "lists that are parted at commas": (
+        {"lists": listed("text", "(SELECT UNNEST(STR_SPLIT(REPLACE({0}, {1}, ','), ',')))")}, "lists: "
+    ),
     "the lesser": ({"greatest": "LEAST({0}, {1})"}, "the greater of"),
     "one type for all": ({"type_of": "'column'"}, "one type"),
     "a hash that is taken once": ({"digest": Digest("once", once)}, "digest: choices"),
@@ -81,7 +94,10 @@ def test_the_other_digest_passes():
 @pytest.mark.parametrize("name", BENT)
 def test_a_wrong_piece_is_found(name):
     changes, words = BENT[name]
-    found = engine_faults(bent(**changes), checks={"digest" if "digest" in changes else "dialect"})
+    found = engine_faults(
+        bent(**changes),
+        checks={next((check for check in ("digest", "lists") if check in changes), "dialect")},
+    )
     assert any(words in fault for fault in found), found
 
 

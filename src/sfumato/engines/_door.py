@@ -21,6 +21,8 @@ FUNCTIONS = """
 """Lists the functions of their arguments alone: no clock, setting, sequence, randomness, log or file."""
 
 _MACROS = {"nullif", "if", "fdiv", "fmod", "split_part", "date_add", "days_in_month"}
+_ROWS, _SPLIT = "unnest", "str_split"
+_CONSTANTS = {"CAST", "CONSTANT", "TYPE"}
 _INNER = (dict, list)
 _NODES = {"SELECT_NODE", "SET_OPERATION_NODE"}
 _REFERENCES = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
@@ -84,7 +86,22 @@ def _part_is_plain(part: dict[str, Any], scope: frozenset[str], functions: Colle
     if "table_name" in part and part["table_name"].lower() not in scope:
         return False
     if "function_name" in part and part["function_name"].lower() not in functions:
-        return part["function_name"].lower() in _MACROS
+        name = part["function_name"].lower()
+        return name in _MACROS or (name == _ROWS and _is_list(part))
     if "class" in part:
         return part["class"] in _EXPRESSIONS
     return part.get("type", "EMPTY") in _PLAIN
+
+
+def _is_list(rows: dict[str, Any]) -> bool:
+    """Whether rows are made of constants alone: a long list that a value is looked for in."""
+    waiting: list[Any] = list(rows.values())
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if part.get("class", "CONSTANT") not in _CONSTANTS and part.get("function_name") != _SPLIT:
+                return False
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return True

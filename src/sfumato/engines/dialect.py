@@ -60,6 +60,8 @@ class Dialect:
         type_of: The name of the type of a value, as text, also if it is NULL.
         digest: What decides whose rows and groups count where there are too many.
         materialised: Whether a WITH can be told to be computed once.
+        lists: By kind, a SELECT of the values that one text lists: numbers and days as `[1, 2]`, texts with
+            `{1}` between them. A long list of a kind that is not here is written out.
         forms: Templates of scalar functions that are written differently here, by name.
         common: The scalar functions whose common form (`Function.sql`) was found to mean the same here; None:
             all of them. What is neither here nor in `forms` is refused before it is paid.
@@ -80,6 +82,7 @@ class Dialect:
     type_of: str
     digest: Digest
     materialised: bool
+    lists: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, Template] = field(default_factory=dict)
     common: frozenset[str] | None = frozenset()
 
@@ -188,6 +191,12 @@ DUCKDB = Dialect(
     # Once alone it is nearly linear in its arguments, and not all choices would be met.
     digest=Digest("duckdb-hash/1", lambda count: f"hash(hash({', '.join(_listed(count))}))"),
     materialised=True,
+    lists={
+        "integer": "(SELECT UNNEST(CAST({0} AS BIGINT[])))",
+        "float": "(SELECT UNNEST(CAST({0} AS DOUBLE[])))",
+        "date": "(SELECT UNNEST(CAST({0} AS DATE[])))",
+        "text": "(SELECT UNNEST(STRING_SPLIT({0}, {1})))",
+    },
     common=None,
 )
 """DuckDB's dialect, which the common forms of functions are written in."""

@@ -23,6 +23,7 @@ from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
 from sfumato.schema import Enum, Float, Int, Kind, PrivacyUnit, PrivateTable
 from sfumato.sql.read.parse import parse
+from sfumato.sql.write.lists import is_in
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.pieces import column, number, select, table
 from sfumato.testing.statistics import discrete_finding
@@ -62,6 +63,7 @@ def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
     * shown: columns have their canonical types and values, the unit and pointers those of the source, which
       is whole, and no table has ranks that it was not prepared with;
     * dialect: each piece means what `Dialect` says, on values at the ends of their types;
+    * lists: a value is found among many constants if it is one of them, and NULL is not looked for;
     * digest: a function of its arguments, by which every choice is met as often as any other, whatever the
       ids are like;
     * answers: whole questions, against Python, for every order of the rows;
@@ -95,7 +97,7 @@ def engine_faults(
     if not isinstance(engine, Engine):
         return ["protocol: it lacks members of Engine"]
     faults: list[str] = []
-    for check in (_shown, _dialect, _digest, _answers, _public, _refusal):
+    for check in (_shown, _dialect, _lists, _digest, _answers, _public, _refusal):
         name = check.__name__[1:]
         if checks is not None and name not in checks:
             continue
@@ -256,6 +258,32 @@ def _casts(engine: Engine) -> Iterator[str]:
     ):
         if value is not None and int(wide) != value:
             yield f"{value} is {wide} in a wide type"
+
+
+def _lists(engine: Engine, given: Given) -> Iterator[str]:
+    """Every other value is looked for, among so many others that a list is no longer written out."""
+    day = datetime.date(2030, 1, 1)
+    fillers: dict[str, list[Any]] = {
+        "i": [*range(100, 200)],
+        "x": [number + 0.1 for number in range(100)],
+        "t": [f"x{number},\n" for number in range(100)],
+        "d": [day + datetime.timedelta(number) for number in range(100)],
+    }
+    values = dict(zip("ixtd", (_WHOLE, _FLOATS, (*_TEXTS, "x7,\n", "\x1f"), _DAYS), strict=True))
+    for name, column_values in values.items():  # before the first read
+        rows = pa.table({name: pa.array(column_values, pa.date32() if name == "d" else None)})
+        engine.attach(f"of_{name}", given(rows), {name: _KINDS[name]})
+    for name, column_values in values.items():
+        finite = [
+            value for value in column_values if value is not None and value not in (math.inf, -math.inf)
+        ]
+        wanted = [*fillers[name], *(value for value in finite[1::2] if value == value)]
+        seen = engine.dialect.comparable(column(name)) if name == "x" else column(name)
+        found = is_in(seen, wanted, engine.dialect)
+        for value, inside in _fetched(engine, f"of_{name}", [("v", column(name)), ("is", found)]):
+            expected = None if value is None else value in wanted
+            if inside is not expected:
+                yield f"{value!r} is in a list: {inside} instead of {expected}"
 
 
 def _digest(engine: Engine, given: Given) -> Iterator[str]:

@@ -19,6 +19,7 @@ from sfumato.plan.expressions.size import check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
 from sfumato.plan.questions.aggregates import statistics
 from sfumato.sql.refusals import FUNCTIONS as FOREIGN
+from sfumato.sql.text.listed import Listed, listed_in
 
 __all__ = [
     "HANDLERS",
@@ -246,10 +247,28 @@ def _in(parser: Parser, node: exp.In, depth: int) -> Expression:
         raise QueryRefused("IN takes a list of constants, not a subquery.", "Write the values out.")
     closed(node, ("this", "expressions"))
     value = parser.parse(node.this, depth)
-    options = [parser.parse(option, depth) for option in node.expressions]
+    options: list[Expression] = []
+    for option in node.expressions:
+        constants = listed_in(option)
+        options += [parser.parse(option, depth)] if constants is None else _constants(constants)
     if not options or not all(isinstance(option, Literal) and option.value is not None for option in options):
         raise QueryRefused("IN takes a list of constants other than NULL.", "Write x = a OR x = b.")
     return Call("in", (value, *options))
+
+
+def _constants(listed: Listed) -> list[Literal]:
+    """The constants of a long list; what each of them would be alone."""
+    return [_constant(written) for written in listed.constants]
+
+
+def _constant(written: str) -> Literal:
+    if written[0] == "'":
+        return _text(written[1:-1].replace("''", "'"))
+    if written[0] != "-":
+        return number(written)
+    value = number(written[1:]).value
+    assert isinstance(value, int | float)
+    return literal(-value)
 
 
 def _chain(function: str, kind: type[exp.Expr]) -> Callable[[Parser, Any, int], Expression]:

@@ -10,6 +10,7 @@ from sfumato.errors import QueryRefused
 from sfumato.render import is_text
 from sfumato.sql.refusals import FORM, refuse, statement
 from sfumato.sql.text.habits import native
+from sfumato.sql.text.listed import Listed, listed_in, tokens_of
 from sfumato.sql.text.slips import check_filled, unreadable
 from sfumato.sql.text.spellings import named
 
@@ -120,7 +121,7 @@ def _present(node: exp.Expr) -> list[str]:
 
 def _tokens(text: str) -> list[Token]:
     try:
-        return Dialect.get_or_raise(LANGUAGE).tokenize(text)
+        return tokens_of(text, Dialect.get_or_raise(LANGUAGE).tokenize)
     except (
         Exception
     ):  # whatever the tokenizer stumbles over is the text's fault, and its message may be anything
@@ -149,7 +150,8 @@ def _check_nesting(tokens: list[Token]) -> None:
     depth = deepest = run = 0
     for token in tokens:
         kind = token.token_type
-        run = run + 1 if kind in _PREFIX else 0
+        signed = isinstance(token.text, Listed) and token.text.signs > 0
+        run = run + 1 if kind in _PREFIX or signed else 0
         depth += (kind in _OPEN) - (kind in _CLOSE)
         deepest = max(deepest, depth + run)
     if deepest > _DEEPEST:
@@ -191,7 +193,8 @@ def check_size(tree: exp.Expr) -> None:
     stack: list[tuple[exp.Expr, int]] = [(tree, 0)]
     while stack:
         node, height = stack.pop()
-        count += 1
+        constants = listed_in(node)
+        count += 1 if constants is None else constants.nodes
         if height > _TALLEST or count > LARGEST:
             raise (
                 _too_deep()

@@ -104,7 +104,7 @@ def weighed(pairs: exp.Select, parts: Parts, spread: Spread) -> exp.Select:
         count no more are public.
     """
     if spread.without:
-        found = is_one_of(parts.typed_keys(), spread.without)
+        found = is_one_of(parts.typed_keys(), spread.without, parts.dialect)
         pairs = picked([exp.Star()], pairs, "o").where(exp.Not(this=found), copy=False)
     degree = exp.Window(this=count(), partition_by=[column("u")])
     pairs = picked([exp.Star(), named(degree, "d")], pairs, "e")

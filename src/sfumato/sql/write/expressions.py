@@ -20,6 +20,7 @@ from sfumato.plan.expressions.size import check_size
 from sfumato.plan.expressions.tree import Column, Expression, Literal
 from sfumato.schema import ColumnType
 from sfumato.sql.write.constants import constant_node
+from sfumato.sql.write.lists import is_in
 from sfumato.sql.write.many import MANY
 
 __all__ = ["lower_expression"]
@@ -57,6 +58,11 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
     function = FUNCTIONS.get(expression.function)
     if function is None:
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.")
+    if function.name == "in" and dialect.form("in", function.sql) is function.sql:
+        value, *options = expression.arguments
+        if all(isinstance(option, Literal) and option.value is not None for option in options):
+            constants = [option.value for option in options if isinstance(option, Literal)]
+            return is_in(atom(_lowered(value, dialect)), constants, dialect)
     arguments = function.arranged(expression.arguments)
     parts = [atom(_lowered(argument, dialect)) for argument in arguments]
     for position, argument in enumerate(arguments):

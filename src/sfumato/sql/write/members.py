@@ -10,8 +10,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.engines.dialect import Dialect
 from sfumato.plan.questions.nodes import Key
 from sfumato.sql.write.constants import constant_node
+from sfumato.sql.write.lists import is_in
 from sfumato.sql.write.typed import Typed
 
 __all__ = ["among", "is_one_of"]
@@ -20,23 +22,30 @@ _FEW = 16  # so many values are listed even if they are a range
 
 
 def among(
-    columns: Sequence[Typed], keys: Sequence[Key], combinations: Sequence[tuple[Any, ...]] | None
+    columns: Sequence[Typed],
+    keys: Sequence[Key],
+    combinations: Sequence[tuple[Any, ...]] | None,
+    dialect: Dialect,
 ) -> exp.Expr:
     """True where the keys' values, given as columns, are one of the public combinations; None: of all."""
     if combinations is None:
-        parts = [_one_of(column, key.values or ()) for column, key in zip(columns, keys, strict=True)]
+        parts = [
+            _one_of(column, key.values or (), dialect) for column, key in zip(columns, keys, strict=True)
+        ]
         return exp.and_(*parts, copy=False)
     listed = [tuple(dict.fromkeys(map(itemgetter(i), combinations))) for i in range(len(keys))]
     if any(None in values for values in listed):  # NULL equals nothing, listed or not
-        parts = [_one_of_or_null(column, values) for column, values in zip(columns, listed, strict=True)]
+        parts = [
+            _one_of_or_null(column, values, dialect) for column, values in zip(columns, listed, strict=True)
+        ]
         return exp.and_(*parts, copy=False)
     if len(keys) == 1 or math.prod(map(len, listed)) == len(set(combinations)):
-        parts = [_one_of(column, values) for column, values in zip(columns, listed, strict=True)]
+        parts = [_one_of(column, values, dialect) for column, values in zip(columns, listed, strict=True)]
         return exp.and_(*parts, copy=False)
-    return _listed(columns, combinations)
+    return _listed(columns, combinations, dialect)
 
 
-def is_one_of(columns: Sequence[Typed], groups: Sequence[tuple[Any, ...]]) -> exp.Expr:
+def is_one_of(columns: Sequence[Typed], groups: Sequence[tuple[Any, ...]], dialect: Dialect) -> exp.Expr:
     """Whether the keys have just the values of one of these groups, NULL among them; true or false."""
     if not groups:
         return exp.false()
@@ -52,36 +61,35 @@ def is_one_of(columns: Sequence[Typed], groups: Sequence[tuple[Any, ...]]) -> ex
         ]
         there = [place for place, absent in enumerate(missing) if not absent]
         if there:
-            parts.append(
-                _listed([columns[place].copy() for place in there], [[row[i] for i in there] for row in rows])
-            )
+            shown = [[row[i] for i in there] for row in rows]
+            parts.append(_listed([columns[place].copy() for place in there], shown, dialect))
         either.append(exp.paren(exp.and_(*parts, copy=False), copy=False))
     whether = exp.paren(exp.or_(*either, copy=False), copy=False)
     return exp.Coalesce(this=whether, expressions=[exp.false()])
 
 
-def _listed(columns: Sequence[Typed], rows: Sequence[Sequence[Any]]) -> exp.Expr:
+def _listed(columns: Sequence[Typed], rows: Sequence[Sequence[Any]], dialect: Dialect) -> exp.Expr:
     """Whether the columns together have one of these rows of values, none of them NULL."""
     if len(columns) == 1:
-        return exp.In(this=_whole(columns[0]), expressions=[constant_node(row[0]) for row in rows])
+        return is_in(_whole(columns[0]), [row[0] for row in rows], dialect)
     listed = [exp.Tuple(expressions=[constant_node(value) for value in row]) for row in rows]
     return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=listed)
 
 
-def _one_of_or_null(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
+def _one_of_or_null(column: Typed, values: tuple[Any, ...], dialect: Dialect) -> exp.Expr:
     """A row passes whose value is listed; with several keys, also where each is listed in another group."""
     others = tuple(value for value in values if value is not None)
     missing = exp.Is(this=_whole(column.copy()), expression=exp.Null())
     if len(others) == len(values):
-        return _one_of(column, values)
-    return exp.paren(exp.or_(_one_of(column, others), missing, copy=False)) if others else missing
+        return _one_of(column, values, dialect)
+    return exp.paren(exp.or_(_one_of(column, others, dialect), missing, copy=False)) if others else missing
 
 
-def _one_of(column: Typed, values: tuple[Any, ...]) -> exp.Expr:
+def _one_of(column: Typed, values: tuple[Any, ...], dialect: Dialect) -> exp.Expr:
     if len(values) > _FEW and _is_range(column, values):
         low, high = (constant_node(end) for end in (min(values), max(values)))
         return exp.Between(this=_whole(column), low=low, high=high)
-    return exp.In(this=_whole(column), expressions=[constant_node(value) for value in values])
+    return is_in(_whole(column), values, dialect)
 
 
 def _whole(column: Typed) -> exp.Expr:

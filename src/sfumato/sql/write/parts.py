@@ -134,9 +134,9 @@ class Parts:
         public = [(key, typed_key.copy()) for key, typed_key in pairs if key.values is not None]
         if self._measured.together is not None:
             keys, columns = zip(*public, strict=True)
-            return select.where(among(columns, keys, self._measured.together), copy=False)
+            return select.where(among(columns, keys, self._measured.together, self.dialect), copy=False)
         for key, typed_key in public:
-            select = select.where(among([typed_key], [key], None), copy=False)
+            select = select.where(among([typed_key], [key], None, self.dialect), copy=False)
         return select
 
     def present(self, measurement: Measurement) -> exp.Expr:
@@ -147,7 +147,8 @@ class Parts:
     def member(self, columns: Sequence[Typed]) -> exp.Expr:
         """Whether a row's keys are among the public combinations."""
         measured = self._measured
-        return among(columns, measured.keys, measured.together if measured.levels else measured.combinations)
+        groups = measured.together if measured.levels else measured.combinations
+        return among(columns, measured.keys, groups, self.dialect)
 
     def plain(self, measurement: Measurement) -> exp.Expr:
         """A measurement of rows of weight one."""
