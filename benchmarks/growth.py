@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from benchmarks import past
+from benchmarks import past, throughput
 from benchmarks.harness import Report, seconds
 
 LARGEST_EXPONENT = 1.1
@@ -349,7 +349,7 @@ def _child(command: list[str], folder: str, environment: Mapping[str, str]) -> f
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-PARTS = (texts, levels, groups, small, fresh, *past.PARTS)
+PARTS = (texts, levels, groups, small, fresh, *past.PARTS, *throughput.PARTS)
 
 if __name__ == "__main__":
     print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else REPEATS)))

@@ -14,7 +14,7 @@ import sfumato as sf
 from reach import powers, reached
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, InvalidParameter, LedgerUnusable
-from sfumato.ledger import Counter, Right, turns
+from sfumato.ledger import Counter, Right, kept, turns
 from sfumato.session import Session, texts
 from tables import make
 
@@ -236,6 +236,7 @@ def kept_by_modules():
 def test_what_is_held_does_not_grow_with_what_was_asked(steward, monkeypatch):
     """Locks, used marks, statements and sums: as many after many questions as after a few."""
     monkeypatch.setattr(texts, "_MOST", 3)  # plans of the last texts are kept: so many, once they are full
+    monkeypatch.setattr(kept, "_MOST", 3)  # and so are the last answers
     ada = steward.as_analyst("ada")
     sizes = []
     for first in (0, 20, 40):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.plan.prices.terms import Terms
 from sfumato.session import texts
 from sfumato.session.texts import Texts
 from sfumato.sql.asking import ask
@@ -56,7 +57,8 @@ def test_plans_of_many_groups_make_room_for_others(monkeypatch):
     kept = Texts(TABLES)
     for i in range(4):
         kept.asked(f"SELECT g, COUNT(*) AS n{i} FROM t GROUP BY g")
-        assert kept._groups == sum(size for _, size in kept._kept.values()) <= 25
+        assert kept._groups == sum(text.groups for text in kept._kept.values()) <= 25
+        assert {*kept._plans} == {id(text.asking.plan) for text in kept._kept.values()}
     assert len(kept._kept) == 2
     monkeypatch.setattr(texts, "_GROUPS", 5)
     kept.asked(COUNT)
@@ -80,3 +82,31 @@ def test_sessions_keep_no_plans_of_each_other():
     assert one.sql(COUNT)._asking is one.sql(COUNT)._asking
     assert one.sql(COUNT)._asking is not other.sql(COUNT)._asking
     assert one.as_analyst("ada").sql(COUNT)._asking is not one.sql(COUNT)._asking
+
+
+def test_a_quote_on_the_same_terms_is_made_once():
+    session = sf.Session(TABLE, budget=sf.Budget(9, "1e-3"))
+    quotes = [
+        session.sql(COUNT)._quoted(session.sql(COUNT)._asking.plan, Terms.of(epsilon))
+        for epsilon in ("0.1", "0.2", "0.1")
+    ]
+    assert quotes[0] is quotes[2] is not quotes[1]
+    other = sf.Session(TABLE, budget=sf.Budget(9, "1e-3"))
+    for terms in ({"epsilon": "0.1"}, {"epsilon": "0.2", "delta": 0}, {"error": {"n": 30}}):
+        for _ in range(2):
+            quote = session.sql(COUNT).quote(**terms)
+            assert str(quote) == str(other.sql(COUNT).quote(**terms))
+            assert quote.loss == other.sql(COUNT).quote(**terms).loss
+
+
+def test_the_quotes_of_a_text_are_few_and_go_with_it(monkeypatch):
+    monkeypatch.setattr(texts, "_QUOTES", 2)
+    kept, made = Texts(TABLES), iter(range(100))
+    plan = kept.asked(COUNT).plan
+    for terms in range(5):
+        assert kept.quoted(plan, terms, lambda: next(made)) == terms
+        assert len(kept._kept[COUNT].quotes) <= 2
+    monkeypatch.setattr(texts, "_MOST", 0)
+    kept.asked("SELECT COUNT(*) AS n FROM t")
+    assert not kept._plans
+    assert [kept.quoted(plan, 4, lambda: next(made)) for _ in range(2)] == [5, 6]

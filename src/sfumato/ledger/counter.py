@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections import Counter as Multiset
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -14,7 +13,6 @@ from sfumato.errors import (
     AccessDenied,
     InvalidParameter,
     LedgerMismatch,
-    LedgerTampered,
     LedgerUnusable,
     SfumatoError,
     Spent,
@@ -219,24 +217,14 @@ class Counter:
         reader = self.whose(analyst)
         if self._analyst is not None:
             self._refuse_closed(dataset, None)
-        with self._journal.reading() as book:
+        journal = self._journal
+        with journal.reading() as book:
             account = account_of(book, dataset)
-            name, question = account.name, text(fingerprint, "fingerprint")
-            answers = []
-            for release in self._journal.store.about(name, question, "release"):
-                self._journal.row(release.number)
-                facts = json.loads(release.body)
-                debit = self._journal.row(facts["debit"])
-                if is_open_to(account, reader, debit) == others:
-                    continue
-                payload = self._journal.store.payload(facts["debit"])
-                if payload is None or hashlib.sha256(payload).hexdigest() != facts["digest"]:
-                    raise LedgerTampered(
-                        f"The answer recorded by receipt {release.number} is not what was written. "
-                        "Restore the ledger from a copy that is whole."
-                    )
-                answers.append((Receipt.of(debit), payload))
-            return answers
+            return [
+                (Receipt.of(answer.debit), journal.kept.payload(answer))
+                for answer in journal.kept.about(account.name, text(fingerprint, "fingerprint"))
+                if is_open_to(account, reader, answer.debit) != others
+            ]
 
     def verify(self, *, progress: Callable[[float, str], None] | None = None) -> Verification:
         """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor.

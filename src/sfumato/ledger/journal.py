@@ -12,6 +12,7 @@ from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.anchor import Mark, check_end
 from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Row
+from sfumato.ledger.kept import Kept
 from sfumato.ledger.opening import Opened
 from sfumato.ledger.rules import Draft
 
@@ -31,6 +32,7 @@ class Journal:
         chain: What seals receipts.
         anchor: Where the end of the chain is remembered outside the database.
         checkpoint: Where what the receipts add up to is kept, so that opening is quick.
+        kept: The answers that were read lately; to be asked within `reading`.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -41,6 +43,7 @@ class Journal:
         self._process = os.getpid()
         self._fleeting = opened.fleeting
         self._closed = self._anew = False
+        self.kept = Kept(self.store, self.row)
         _living.add(self)
 
     def close(self) -> None:
@@ -79,7 +82,7 @@ class Journal:
             except BaseException:
                 self.store.rollback()
                 raise
-            self._book.follow(draft.rows)
+            self._take_in(draft.rows)
             if pending is not None:
                 pending.settle()
                 self.checkpoint.keep(self._book)
@@ -190,13 +193,18 @@ class Journal:
                     f"{self.store.name} has lost or changed receipt {book.number}: an older copy was put in "
                     "its place, or rows were cut off. Restore the latest copy."
                 )
-            book.follow(rows[1:] if book.number else rows)
+            self._take_in(rows[1:] if book.number else rows)
             if len(rows) < _PAGE:
                 return
+
+    def _take_in(self, rows: list[Row]) -> None:
+        self.kept.follow(rows)
+        self._book.follow(rows)
 
     def _forked(self) -> None:
         """In a forked child: a lock and a connection of its own."""
         self._lock = threading.RLock()
+        self.kept.clear()  # another thread may have been at work on it
         self._book, self._anew = Book(self.chain), True  # another thread may have been at work on the old one
         if not self._fleeting:
             self.store.abandon()

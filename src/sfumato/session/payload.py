@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ __all__ = ["Answer"]
 
 # What could be answered before a format came is written in the one before it.
 _GAUSSIAN, _FORMAT, _PLAIN = 3, 2, 1
+_SMALL = 2**16  # bytes: answers up to this are kept as they were read
 _PLAIN_KEYS = {str, int, bool, type(None)}
 
 
@@ -101,11 +103,15 @@ class Answer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Answer:
-        """The answer that `to_bytes` wrote.
+        """The answer that `to_bytes` wrote; of the same bytes the same object, where they were read lately.
 
         Raises:
             LedgerUnusable: for a format of another version.
         """
+        return _read_lately(data) if len(data) <= _SMALL else cls._from_bytes(data)
+
+    @classmethod
+    def _from_bytes(cls, data: bytes) -> Answer:
         try:
             stored = json.loads(data)
             if stored["format"] not in (_GAUSSIAN, _FORMAT, _PLAIN):
@@ -133,6 +139,15 @@ class Answer:
             raise LedgerUnusable(
                 "A stored answer was written by another version of Sfumato; upgrade to read it."
             ) from None
+
+
+@lru_cache(maxsize=256)
+def _read_lately(data: bytes) -> Answer:
+    answer = Answer._from_bytes(data)
+    arrays = [*answer.noisy, *(array for _, each in answer.extras for array in each)]
+    for array in (*arrays, *(() if answer.units is None else (answer.units,))):
+        array.flags.writeable = False  # whoever reads it next is given the same
+    return answer
 
 
 def _law(noise: Noise) -> list[Any]:

@@ -276,6 +276,12 @@ class Query(NotAList):
         return replace(limits, terms=replace(limits.terms, mechanism="laplace"))
 
     def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
+        if terms.error is not None:
+            return self._made_quote(plan, terms, told)
+        on = terms, told, self._session.remark
+        return self._session.texts.quoted(plan, on, lambda: self._made_quote(plan, terms, told))
+
+    def _made_quote(self, plan: Plan, terms: Terms, told: tuple[str, ...]) -> Quote:
         session, asking = self._session, self._asking
         gate = session.dataset_of(plan.report).budget
         why = None
@@ -350,7 +356,7 @@ class Query(NotAList):
         unread = known_unread(self._session, plan)
         bought = self._session.buy(self.purchase(quote, limits.asked if terms.bounds is None else None))
         notes = (*_meanings(quote), *told, *(() if unread is None else unread.notes))
-        return Release(
+        release = Release(
             quote,
             bought.answer,
             bought.receipt,
@@ -363,6 +369,7 @@ class Query(NotAList):
             besides=counted,
             first=first,
         )
+        return self._session.lately.shared(release, bought.answer) if bought.free else release
 
     def recipe(self) -> Recipe:
         """What is measured for it, and how its columns follow."""

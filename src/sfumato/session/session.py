@@ -28,6 +28,7 @@ from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
 from sfumato.session.choices import Choice, Crossing, first_above, most_common
+from sfumato.session.lately import Lately
 from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
 from sfumato.session.rehearsal import rehearsal
@@ -70,6 +71,8 @@ class Session(NotAList):
         remark: What is said beside every answer: of a rehearsal, that it is one.
         profiled: What the profile of a table measures and the end of its ladder, by the table's name and the
             keys of groups, once it was asked for.
+        texts: What texts mean, and what they were quoted at: nothing of it is data.
+        lately: What was made of the answers that were read again lately.
         asked_unread: The question how many cells of a column could not be read, with a quote, by table and
             column.
     """
@@ -142,7 +145,7 @@ class Session(NotAList):
         salts = {name: _salt(dataset.salt) for name, dataset in whose.items()}
         digests = {name: dataset.chosen_by or EARLIER for name, dataset in whose.items()}
         self.vault = Vault(self._engine, self.tables, salts, digests)
-        self._texts = Texts(self.tables)
+        self.texts, self.lately = Texts(self.tables), Lately()
 
     @property
     def tables(self) -> Mapping[str, Any]:
@@ -223,7 +226,7 @@ class Session(NotAList):
         Raises:
             QueryRefused: with the reason and the nearest thing that would work.
         """
-        return Query(self, self._texts.asked(text, parameters), text)
+        return Query(self, self.texts.asked(text, parameters), text)
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""
