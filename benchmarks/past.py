@@ -115,7 +115,7 @@ def _filled(path: Path, debits: int) -> None:
             )
             book.follow(draft.rows)
         store.commit()
-        journal.anchor.settle(journal._end)
+        journal.anchor.settle(journal._book.due)
 
 
 def ledger(report: Report) -> None:

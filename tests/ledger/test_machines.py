@@ -195,7 +195,7 @@ def test_no_history_of_machines_hands_out_more_than_the_budget(sqlite_place, tmp
 
 def test_the_search_finds_anchors_that_may_be_behind(sqlite_place, tmp_path, monkeypatch, quick):
     """As it was: any anchor that is not ahead of the database was taken."""
-    monkeypatch.setattr(Held, "ends_at", lambda self, head: self.mark.number <= head.number)
+    monkeypatch.setattr(Held, "ends_at", lambda self, head, due: self.mark.number <= head.number)
     kind = type(sqlite_place)
     assert len(overdrawn(tmp_path, 25, lambda folder: kind(str(folder / "l"), folder))) > 2
 

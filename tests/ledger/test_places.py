@@ -175,11 +175,10 @@ def test_no_room_for_the_anchor_shows_before_anything_is_written(place, monkeypa
     with place.made(Budget(1)) as ledger:
         right = owe(ledger)
         failing(monkeypatch, name, code)
-        for act in (
-            lambda: pay(ledger),
-            lambda: ledger.record(right, b"x"),
-            lambda: Steward(ledger).revoke("visits", "ada", reason="x"),
-        ):
+        acts = [lambda: pay(ledger), lambda: Steward(ledger).revoke("visits", "ada", reason="x")]
+        if name == "open":  # an answer needs no room there, but the anchor is looked at
+            acts.append(lambda: ledger.record(right, b"x"))
+        for act in acts:
             with pytest.raises(LedgerUnusable, match="Nothing was spent") as refused:
                 act()
             assert refused.value.__suppress_context__

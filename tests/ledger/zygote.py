@@ -129,7 +129,7 @@ def declared(report, where, state, unit, epsilon, others, planted):
 
 def deferred(report, *arguments):
     """`spend` with a planted bug: a transaction that takes the right to write only when it writes."""
-    SQLite.begin = lambda self: self.execute("BEGIN DEFERRED")
+    SQLite.begin = lambda self, synced=True: self.execute("BEGIN DEFERRED")
     spend(report, *arguments)
 
 

@@ -29,24 +29,32 @@ class Held:
     """What an anchor holds.
 
     Attributes:
-        mark: The last receipt that is known to be written.
+        mark: The last receipt that is known to be on disk, kept answers aside.
         coming: The one that a commit was announced for, which may or may not have happened.
         early: Whether an earlier version wrote it, which announced nothing.
 
     Privacy:
-        Claim: at any time the database ends at `mark` or at `coming`, since a commit is announced before it
-        happens and marked after, one at a time under the database's lock; and what was not marked was never
-        read for. So a database that ends elsewhere is an older copy, or the anchor is; either is refused.
-        Condition: there is one anchor. A copy of it goes stale with the next receipt.
+        Claim: at any time the database ends at `mark` or at `coming`, kept answers behind them aside, since a
+        commit is announced before it happens and marked after, one at a time under the database's lock; and
+        what was not marked was never read for. So a database that ends elsewhere is an older copy, or the
+        anchor is; either is refused. Receipts of kept answers are neither announced nor marked: they add
+        nothing to any sum, so that an anchor or a database which lacks them gives no budget back, and a power
+        cut may take those that no later commit has synced.
+        Condition: there is one anchor. A copy of it goes stale with the next receipt but that of an answer.
     """
 
     mark: Mark
     coming: Mark | None = None
     early: bool = False
 
-    def ends_at(self, head: Mark) -> bool:
-        """Whether a database that ends there goes with this anchor."""
-        return head in (self.mark, self.coming)
+    def ends_at(self, head: Mark, due: Mark) -> bool:
+        """Whether a database that ends there goes with this anchor.
+
+        Args:
+            head: Its last receipt.
+            due: Its last receipt that is not of a kept answer.
+        """
+        return head in (self.mark, self.coming) or due in (self.mark, self.coming)
 
 
 class Pending(Protocol):
@@ -241,7 +249,7 @@ class _Announced:
             ) from None
 
 
-def check_end(anchor: Anchor, head: Mark, database: str) -> None:
+def check_end(anchor: Anchor, head: Mark, due: Mark, database: str) -> None:
     """Refuses to append, under the database's lock, where database and anchor do not end at one place."""
     held = anchor.read()
     if held is None:
@@ -249,7 +257,7 @@ def check_end(anchor: Anchor, head: Mark, database: str) -> None:
             raise LedgerTampered(
                 "The anchor of this ledger was removed while it was open: put it back. Nothing was spent."
             )
-    elif not held.ends_at(head):
+    elif not held.ends_at(head, due):
         if held.mark.number < head.number:
             raise LedgerTampered(f"{stale(held, head)} Nothing was spent.")
         raise LedgerTampered(

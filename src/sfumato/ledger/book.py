@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerUnusable, UnsupportedLoss
+from sfumato.ledger.anchor import Mark
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.names import alike, new_name
@@ -309,6 +310,9 @@ def _parts(budget: Budget | None, price: Totals, spent: Totals) -> str:
 class Book:
     """The state of all datasets after a receipt, which is the last whose mac was checked.
 
+    Attributes:
+        due: The last receipt that the anchor must have (see `Held`): all after it are of kept answers.
+
     Privacy:
         Claim: every receipt up to `number` was checked in order, each against the mac before it, by this
         process or by the one that sealed the checkpoint it began at (see `FileCheckpoint`), so that the sums
@@ -319,6 +323,7 @@ class Book:
         self._chain = chain
         self.number = GENESIS
         self.mac = chain.start
+        self.due = Mark(self.number, self.mac)
         self.accounts: dict[str, Account] = {}
 
     def follow(self, rows: Iterable[Row]) -> None:
@@ -335,7 +340,14 @@ class Book:
             raise LedgerUnusable(
                 f"Receipt {row.number} cannot be understood: upgrade Sfumato, or restore the ledger."
             ) from None
+        if row.kind != "release":
+            self.due = Mark(row.number, row.mac)  # before the number: an interrupt then takes it in again
         self.number, self.mac = row.number, row.mac
+
+    @property
+    def head(self) -> Mark:
+        """The last receipt."""
+        return Mark(self.number, self.mac)
 
 
 def _register(accounts: dict[str, Account], row: Row) -> None:

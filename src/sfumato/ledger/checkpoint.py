@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.errors import LedgerUnusable
+from sfumato.ledger.anchor import Mark
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, canonical
@@ -22,7 +23,7 @@ __all__ = ["EVERY", "Checkpoint", "FileCheckpoint", "NoCheckpoint"]
 EVERY = 256
 """Receipts after which a new one is written: about as many are read again when a ledger is opened."""
 
-_PURPOSE = "checkpoint 1"
+_PURPOSE = "checkpoint 2"
 """What the seal is for. A version that keeps something else in a book must change it: older ones are then
 followed from the first receipt."""
 
@@ -106,6 +107,7 @@ class FileCheckpoint:
         book = Book(self._chain)
         book.accounts = {name: _account(name, data) for name, data in held["accounts"]}
         book.number, book.mac, self._kept = number, mac, number
+        book.due = Mark(held["due"][0], bytes.fromhex(held["due"][1]))
         return book
 
     def keep(self, book: Book) -> None:
@@ -139,6 +141,7 @@ class FileCheckpoint:
             "ledger": self._chain.ledger,
             "number": book.number,
             "mac": book.mac.hex(),
+            "due": [book.due.number, book.due.mac.hex()],
             "accounts": [[name, _plain(account)] for name, account in book.accounts.items()],
         }
 

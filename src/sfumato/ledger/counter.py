@@ -328,14 +328,18 @@ class Counter:
             account.refuse_several(losses, analyst_of(payer, account))
 
     def record(self, right: Right, payload: bytes) -> None:
-        """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit."""
+        """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit.
+
+        It is there for every process when this returns, and synced to disk with the next receipt that is not
+        of an answer: a power cut before may take the answer, never the debit.
+        """
         if not isinstance(right, Right):
             raise InvalidParameter("record takes the right that debit gave.")
         right.check_process()
         receipt = right.receipt
         if not isinstance(payload, bytes) or len(payload) > _LARGEST_PAYLOAD:
             raise InvalidParameter("payload must be bytes, at most a gibibyte.")
-        with self._journal.writing() as draft:
+        with self._journal.writing(answer=True) as draft:
             row = self._journal.row(receipt.number)
             if row.mac.hex() != receipt.mac:
                 raise LedgerMismatch("This receipt is not from this ledger.")

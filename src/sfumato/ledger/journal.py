@@ -62,20 +62,29 @@ class Journal:
             yield self._book
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Draft]:
-        """A draft of receipts; on leaving: announced, committed, taken in, anchored, in this order."""
+    def writing(self, *, answer: bool = False) -> Iterator[Draft]:
+        """A draft of receipts; on leaving: announced, committed, taken in, anchored, in this order.
+
+        Args:
+            answer: Whether it is the receipt of an answer, which is committed at once and synced with what
+                is next: nothing was spent with it, so that a power cut may take it, and the anchor does not
+                have it (see `Held`).
+        """
+        pending = None
         with self._lock:
             self._usable()
-            pending = None
             try:
-                self.store.begin()
+                self.store.begin(synced=not answer)
                 self._catch_up()
-                check_end(self.anchor, self._end, self.store.name)
+                check_end(self.anchor, self._book.head, self._book.due, self.store.name)
                 draft = Draft(self._book, self.chain, self.store)
                 yield draft
-                if draft.rows:
+                if answer and any(row.kind != "release" for row in draft.rows):
+                    raise LedgerUnusable("Only the receipt of an answer may be synced later.")
+                if draft.rows and not answer:
                     last = draft.rows[-1]
-                    pending = self.anchor.prepare(self._end, Mark(last.number, last.mac))
+                    pending = self.anchor.prepare(self._book.due, Mark(last.number, last.mac))
+                if draft.rows:
                     self.store.commit()
                 else:
                     self.store.rollback()
@@ -83,8 +92,9 @@ class Journal:
                 self.store.rollback()
                 raise
             self._take_in(draft.rows)
-            if pending is not None:
-                pending.settle()
+        if pending is not None:
+            pending.settle()  # while other threads go on: who comes next marks this receipt, too
+            with self._lock:
                 self.checkpoint.keep(self._book)
 
     def row(self, number: int) -> Row:
@@ -156,7 +166,7 @@ class Journal:
         """Where the chain ended when it was last followed; no thread writes meanwhile."""
         with self._lock:
             self._usable()
-            yield self._end
+            yield self._book.head
 
     def claim(self, place: int) -> bool:
         """Takes the lock of a number against other processes, or says that one of them has it."""
@@ -167,10 +177,6 @@ class Journal:
         """Gives that lock back."""
         with self._lock:
             self.store.give_back(place)
-
-    @property
-    def _end(self) -> Mark:
-        return Mark(self._book.number, self._book.mac)
 
     def _usable(self) -> None:
         if self._closed:

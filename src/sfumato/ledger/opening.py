@@ -222,7 +222,7 @@ def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: b
     """
     before = _held(anchor, adopt=adopt)
     _follow(store, book, None if before is None else before.mark)
-    head = Mark(book.number, book.mac)
+    head, due = book.head, book.due
     held = _held(anchor, adopt=adopt)
     if held is None:
         # Whoever wrote the first receipt had set an anchor before.
@@ -232,17 +232,20 @@ def _hold(store: Store, book: Book, anchor: FileAnchor, *, begun: bool, adopt: b
                 "several machines share this ledger, name the folder that they share (state). If it is lost, "
                 "the steward may adopt the ledger as it stands: sfumato ledger adopt --reason …"
             )
-        anchor.start(head)
+        anchor.start(due)
         return begun or bool(book.number)
     if held.mark.number <= head.number:
-        if not held.ends_at(head) and not adopt:
+        ends = held.ends_at(head, due)
+        if not ends and not adopt:
             raise LedgerTampered(
                 f"{stale(held, head)} If it is lost, the steward may adopt the ledger as it stands: sfumato "
                 "ledger adopt --reason …"
             )
-        if held.mark != head:
+        if not ends:
             _settle(anchor, head)
-        return not held.ends_at(head)
+        elif held.mark not in (head, due):
+            _settle(anchor, due)
+        return not ends
     return False
 
 

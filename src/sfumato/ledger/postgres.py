@@ -121,7 +121,7 @@ class Postgres(Store):
             cursor = self._connection.execute(statement.encode(), values or None)
             return [] if cursor.description is None else cursor.fetchall()
 
-    def begin(self) -> None:
+    def begin(self, *, synced: bool = True) -> None:
         """Waits for the one right to append: the lock on the row that says which ledger this is."""
         with self._readable():
             try:
@@ -131,6 +131,8 @@ class Postgres(Store):
                 self.close()
                 self._connection.execute("BEGIN")
             self._writing = True
+            if not synced:
+                self._connection.execute("SET LOCAL synchronous_commit = off")
             if self._made():
                 self._connection.execute("SELECT one FROM sfumato_ledger FOR UPDATE")
             else:
@@ -145,7 +147,7 @@ class Postgres(Store):
         return tables.fetchone() is not None
 
     def commit(self) -> None:
-        """Makes everything since `begin` durable."""
+        """Makes everything since `begin` durable, where that was wanted."""
         with self._readable("Whether the last step was written is uncertain: look at the balance."):
             self._connection.execute("COMMIT")
         self._writing = False

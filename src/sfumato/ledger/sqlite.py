@@ -18,13 +18,17 @@ from sfumato.ledger.turns import claim_byte, yield_byte
 
 __all__ = ["SQLite"]
 
+_SYNCED, _QUICK = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 _PATIENCE = 60.0  # seconds that one process waits for the others
 # A connection must not be closed in a process that was forked after it was opened; so it is kept for ever.
 _abandoned: list[sqlite3.Connection] = []
 
 
 class SQLite(Store):
-    """WAL, full sync, one immediate transaction at a time: what is committed survives a power cut."""
+    """WAL, full sync, one immediate transaction at a time: what is committed survives a power cut.
+
+    What is committed without a sync is in the log before whatever follows, and is synced with it.
+    """
 
     types: ClassVar[dict[str, str]] = {"integer": "INTEGER", "blob": "BLOB"}
 
@@ -62,7 +66,8 @@ class SQLite(Store):
         )
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(_SYNCED)
+            self._synced = True
             if self.path is not None:
                 self._not_foreign(connection)
                 if _into_wal(connection) != "wal":
@@ -119,12 +124,17 @@ class SQLite(Store):
         with self._readable():
             return self._connection.execute(statement, values).fetchall()
 
-    def begin(self) -> None:
+    def begin(self, *, synced: bool = True) -> None:
         """Waits for the one right to append."""
+        with self._readable():
+            _ = self._connection  # a new one syncs
+        if synced != self._synced:
+            self.execute(_SYNCED if synced else _QUICK)  # refused within a transaction
+            self._synced = synced
         self.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Makes everything since `begin` durable."""
+        """Makes everything since `begin` durable, where that was wanted."""
         with self._readable("Whether the last step was written is uncertain: look at the balance."):
             self._connection.execute("COMMIT")
 

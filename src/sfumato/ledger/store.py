@@ -26,7 +26,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The same tables. A program that does not announce its commits in the anchor must not write here.
     (),
-    # The same tables. A program that cannot read an anchor of two slots must not write here.
+    # The same tables. A program that cannot read an anchor of two slots, or that refuses answers which are
+    # kept behind the anchor's mark, must not write here.
     (),
 )
 
@@ -65,12 +66,18 @@ class Store(ABC):
         """The rows of one statement."""
 
     @abstractmethod
-    def begin(self) -> None:
-        """Waits for the one right to append."""
+    def begin(self, *, synced: bool = True) -> None:
+        """Waits for the one right to append.
+
+        Args:
+            synced: Whether `commit` waits for the disk. Without, what is committed is there for everybody at
+                once and outlives the process, and a power cut may undo it until the next commit that waits:
+                never what came before it without what came after.
+        """
 
     @abstractmethod
     def commit(self) -> None:
-        """Makes everything since `begin` durable."""
+        """Makes everything since `begin` durable, unless it was to be fast: see there."""
 
     @abstractmethod
     def rollback(self) -> None:

@@ -110,18 +110,18 @@ def audit(
                 "older copy, or receipts were cut off."
             )
     if not problems:
-        problems += _behind(anchor, Mark(book.number, book.mac))
+        problems += _behind(anchor, book)
     if not trusted:
         problems.append(f"From receipt {book.number + 1} on nothing can be believed.")
     return Verification(tuple(dict.fromkeys(problems)), entries, book.mac.hex())
 
 
-def _behind(anchor: Anchor, head: Mark) -> list[str]:
+def _behind(anchor: Anchor, book: Book) -> list[str]:
     """Whether the anchor is behind: what it does not announce was written under another one."""
     held = anchor.read()
-    if held is None or held.mark.number >= head.number or held.ends_at(head):
+    if held is None or held.mark.number >= book.number or held.ends_at(book.head, book.due):
         return []
-    return [stale(held, head)]
+    return [stale(held, book.head)]
 
 
 class _Replay:
