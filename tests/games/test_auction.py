@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.games.auction import EXAMPLES, PriceAuction, optimal_grid_step, price_grid
+from sfumato.games.auction import PriceAuction, examples, optimal_grid_step, price_grid
 from sfumato.mechanisms import Exponential
 from sfumato.testing import assert_discrete, seeded
 
@@ -89,7 +89,7 @@ def test_the_claim_is_nearly_reached_and_a_sensitivity_of_the_median_price_break
     assert ratio(*laws) > 9
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_what_the_auditor_draws_follows_its_law_and_comes_close_to_the_claim(example):
     laws = [example.pmf(side) for side in ("left", "right")]
     widest = max(abs(math.log(laws[0][key] / laws[1][key])) for key in laws[0])

@@ -276,7 +276,7 @@ def test_the_agent_is_one_of_the_players():
         FacilityLocation(1, GRID).payoff([0, 1], 2, 0)
 
 
-@pytest.mark.parametrize("example", facility.EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", facility.examples(), ids=lambda each: each.name)
 def test_examples_keep_their_claim_and_come_close_to_it(example):
     left, right = example.pmf("left"), example.pmf("right")
     worst = max(abs(math.log(left[i] / right[i])) for i in left)

@@ -238,7 +238,7 @@ def test_a_weight_is_a_probability(weight):
         TruthfulMixture(FacilityLocation(1, LINE), weight=weight)
 
 
-@pytest.mark.parametrize("example", mixture.EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", mixture.examples(), ids=lambda each: each.name)
 def test_examples_keep_their_claim_and_come_close_to_it(example):
     left, right = example.pmf("left"), example.pmf("right")
     assert sum(left.values()) == pytest.approx(1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue, UnsupportedLoss
 from sfumato.games import models
-from sfumato.games.models import EXAMPLES, ModelSelection, RandomStopping
+from sfumato.games.models import ModelSelection, RandomStopping, examples
 from sfumato.loss import (
     NO_LOSS,
     ApproximateLoss,
@@ -41,7 +41,7 @@ def best_of(law, runs):
     return [b**runs - a**runs for a, b in pairwise(below)]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
 def test_the_exact_laws_of_the_examples_keep_to_the_price_and_are_drawn(example):
     left, right = example.pmf("left"), example.pmf("right")
     assert sum(left.values()) == pytest.approx(1, abs=1e-12)

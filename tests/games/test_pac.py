@@ -20,11 +20,11 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games import pac
 from sfumato.games.hypotheses import Predictor, class_of
 from sfumato.games.pac import (
-    EXAMPLES,
     PrivateLearner,
     conjunctions,
     decision_stumps,
     error_promised,
+    examples,
     examples_needed,
     parities,
     thresholds,
@@ -117,7 +117,7 @@ def largest_ratio(law, other):
     return max(abs(math.log(law[key] / other[key])) for key in law)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
 def test_the_exact_laws_of_the_examples_keep_to_the_price_and_are_drawn(example):
     left, right = example.pmf("left"), example.pmf("right")
     assert 0.5 * float(example.loss.pure) < largest_ratio(left, right) <= float(example.loss.pure)

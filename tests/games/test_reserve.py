@@ -11,7 +11,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games._prices import price_grid
 from sfumato.games._words import words_of
-from sfumato.games.reserve import EXAMPLES, BidLog, ReservePrice
+from sfumato.games.reserve import BidLog, ReservePrice, examples
 from sfumato.mechanisms import Exponential
 from sfumato.numeric.private_ids import ids_of
 from sfumato.testing import assert_discrete, seeded
@@ -147,7 +147,7 @@ def test_busy_bidders_do_not_all_keep_the_same_auctions():
     assert len(first) > 20
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_what_the_auditor_draws_follows_its_law_and_comes_close_to_the_claim(example):
     laws = [example.pmf(side) for side in ("left", "right")]
     widest = max(abs(math.log(laws[0][key] / laws[1][key])) for key in laws[0])

@@ -6,7 +6,7 @@ import pytest
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.games.auction import PriceAuction
-from sfumato.games.segmented import EXAMPLES, SegmentedAuction
+from sfumato.games.segmented import SegmentedAuction, examples
 from sfumato.testing import assert_discrete, seeded
 
 SLACK = 1e-9
@@ -116,7 +116,7 @@ def test_a_supply_names_segments_and_it_prints_how_many():
         SegmentedAuction(1, {"FR": [1]}, supply={"DE": 3})
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_what_the_auditor_draws_follows_its_law_and_comes_close_to_the_claim(example):
     laws = [example.pmf(side) for side in ("left", "right")]
     widest = max(abs(math.log(laws[0][key] / laws[1][key])) for key in laws[0])

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.local.hadamard import EXAMPLES, HadamardResponse, parities, transform
+from sfumato.local.hadamard import HadamardResponse, examples, parities, transform
 from sfumato.testing import assert_discrete, seeded
 
 
@@ -75,7 +75,7 @@ def test_reports_follow_their_law_exactly(made: HadamardResponse) -> None:
 
 
 def test_a_client_that_forgets_its_coin_is_caught() -> None:
-    example, drawn = EXAMPLES[0], {}
+    example, drawn = examples()[0], {}
     made = example.randomizer
     with seeded(4):
         for side in ("left", "right"):

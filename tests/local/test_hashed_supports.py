@@ -12,7 +12,7 @@ from sfumato.local.hashing import LocalHashing
 from sfumato.testing import assert_coverage, assert_discrete, seeded
 
 
-@pytest.mark.parametrize("example", hashing.EXAMPLES + hadamard.EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", hashing.examples() + hadamard.examples(), ids=lambda each: each.name)
 def test_reports_follow_their_law_and_the_auditor_agrees(example):
     with seeded(3):
         left, right = example.draw("left", 40_000), example.draw("right", 40_000)

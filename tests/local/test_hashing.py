@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.local.hashing import EXAMPLES, LocalHashing, spread, supported
+from sfumato.local.hashing import LocalHashing, examples, spread, supported
 from sfumato.testing import assert_bernoulli, assert_discrete, seeded
 
 
@@ -112,7 +112,7 @@ def test_a_client_that_always_supports_its_value_is_caught() -> None:
             reports = made.encode(np.full(20_000, value))
             place = (reports[:, 0] * made._keys(np.array([value])) - reports[:, 1]) % made.length
             reports[:, 1] = reports[:, 0] * made._keys(np.array([value])) - place
-            drawn[value] = EXAMPLES[0].read(reports)
+            drawn[value] = examples()[0].read(reports)
     assert lower_bound(drawn[3], drawn[700]).epsilon > 1
 
 

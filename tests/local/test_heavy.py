@@ -9,7 +9,7 @@ from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._symbols import Symbols
 from sfumato.local.base import randomizer_from
-from sfumato.local.heavy import EXAMPLES, HeavyHitters
+from sfumato.local.heavy import HeavyHitters, examples
 from sfumato.testing import assert_discrete, seeded
 
 MANY = 60_000
@@ -70,7 +70,7 @@ def test_levels_reach_the_whole_value() -> None:
     assert HeavyHitters(1, bits=32).levels == (4, 6, 8)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_reports_follow_their_law_and_the_auditor_agrees(example) -> None:
     with seeded(3):
         left, right = example.draw("left", 40_000), example.draw("right", 40_000)

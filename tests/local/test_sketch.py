@@ -11,7 +11,7 @@ from sfumato.audit import lower_bound
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.local._table import Sums, Table
 from sfumato.local.base import randomizer_from
-from sfumato.local.sketch import EXAMPLES, CountMeanSketch
+from sfumato.local.sketch import CountMeanSketch, examples
 from sfumato.testing import assert_bernoulli, assert_coverage, assert_discrete, seeded
 
 
@@ -62,7 +62,7 @@ def test_supports_are_those_of_the_response_row_by_row() -> None:
     assert sums.counted(asked).tolist() == slow
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_reports_follow_their_law_and_the_auditor_agrees(example) -> None:
     with seeded(3):
         left, right = example.draw("left", 40_000), example.draw("right", 40_000)

@@ -26,8 +26,8 @@ def test_every_mechanism_file_is_found_with_examples_of_its_own() -> None:
     files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")} - {"base"}
     assert {module.__name__.rpartition(".")[2] for module in package.modules()} == files
     for module in package.modules():
-        assert module.EXAMPLES, module.__name__
-        assert all(isinstance(example, Example) for example in module.EXAMPLES)
+        assert module.examples(), module.__name__
+        assert all(isinstance(example, Example) for example in module.examples())
     names = [example.name for example in package.examples()]
     assert len(names) == len(set(names))
 

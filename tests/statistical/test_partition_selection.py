@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sfumato.audit.bounds import clopper_pearson
-from sfumato.mechanisms.partition_selection import EXAMPLES, PartitionSelection, _Law
+from sfumato.mechanisms.partition_selection import PartitionSelection, _Law, examples
 from sfumato.testing import assert_discrete, check_mechanism, seeded
 from sfumato.testing.mechanisms import examine
 
@@ -123,7 +123,7 @@ def test_intervals_cover_the_survivors(count) -> None:
     assert clopper_pearson(inside, int(kept.sum()), FAILS)[1] >= 0.9
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
 def test_examples_keep_their_claims(example) -> None:
     check_mechanism(example, samples=20_000)
 
@@ -134,7 +134,7 @@ def test_examples_keep_their_claims(example) -> None:
     ids=["half the noise", "ten times the delta", "twice the noise"],
 )
 def test_the_kit_sees_planted_bugs(rate, risk) -> None:
-    honest = EXAMPLES[0]
+    honest = examples()[0]
     planted = with_law(honest.mechanism, Fraction(rate), risk)
 
     def draw(side, count):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sfumato.engines._paths import key_columns, listed
@@ -72,11 +73,11 @@ def _footers(connection: Any, files: Files) -> dict[str, Fields]:
             held.setdefault(path, []).append(tuple(map(str, field)))
     except Exception:  # its text may hold data
         return {}
-    return {path: tuple(fields[1:]) for path, fields in held.items()}  # the first describes the whole file
+    return {path: tuple(fields[1 : _end(fields, 0)]) for path, fields in held.items()}  # the first holds all
 
 
 def _scan(files: Files, paths: tuple[str, ...], fields: Fields) -> Scan:
-    text, names = _read(paths), _names(paths[0])
+    text, names = _read(paths), _names(fields)
     if files.partitions:
         text, names = _with_keys(text, names, paths, files.partitions)
     return Scan(
@@ -107,14 +108,23 @@ def _with_keys(
     return f"(SELECT {picked} FROM {text} AS files({inner}))", (*(names[i] for i in kept), *keys)
 
 
-def _names(path: str) -> tuple[str, ...]:
+def _names(fields: Fields) -> tuple[str, ...]:
     """The columns of a file by position: DuckDB renames those that differ in upper and lower case only."""
-    try:
-        import pyarrow.parquet as pq
+    names, at = [], 0
+    while at < len(fields):
+        names.append(fields[at][0])
+        at = _end(fields, at)
+    return tuple(names)
 
-        return tuple(pq.read_schema(path).names)
-    except Exception:  # its text may hold data
-        return ()
+
+def _end(fields: Sequence[Field], at: int) -> int:
+    """Where a field and all those within it end."""
+    left = 1
+    while left and at < len(fields):
+        children = fields[at][4]
+        left += (int(children) if children.isdigit() else 0) - 1
+        at += 1
+    return at
 
 
 def _name(field: Field) -> str:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sfumato.games.segmented import SegmentedAuction, SegmentedOutcome
     from sfumato.games.truthful import Gain, gain, promised_gain, sampled_gain, textbook_gain
 
-# Loaded on first use; every module listed here is asked for its `EXAMPLES`.
+# Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
     "allocation": "Allocation AllocationRule Request allocate",
     "auction": "Outcome PriceAuction PriceGrid Promise optimal_grid_step price_grid",

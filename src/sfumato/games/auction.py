@@ -21,15 +21,7 @@ from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = [
-    "EXAMPLES",
-    "Outcome",
-    "PriceAuction",
-    "PriceGrid",
-    "Promise",
-    "optimal_grid_step",
-    "price_grid",
-]
+__all__ = ["Outcome", "PriceAuction", "PriceGrid", "Promise", "examples", "optimal_grid_step", "price_grid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,11 +327,18 @@ def _example(name: str, auction: PriceAuction, left: list[float], right: list[fl
     return Example(name, auction.loss, draw, pmf)
 
 
-EXAMPLES = (
-    # A rare price gains all that it can, and the likely one nothing: a bid at the bottom is put at the top.
-    _example("auction", PriceAuction(2, [1, 50, 100]), [1.0] * 175, [1.0] * 174 + [100.0]),
-    _example(
-        "auction: one bidder more", PriceAuction(2, ["0.01", "0.5", 1]), [0.01] * 175, [0.01] * 175 + [1.0]
-    ),
-    _example("auction: limited supply", PriceAuction(2, [1, 2, 4], supply=7), [1.0] * 20, [1.0] * 19 + [4.0]),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # A rare price gains all that it can, the likely one nothing: a bid at the bottom is put at the top.
+        _example("auction", PriceAuction(2, [1, 50, 100]), [1.0] * 175, [1.0] * 174 + [100.0]),
+        _example(
+            "auction: one bidder more",
+            PriceAuction(2, ["0.01", "0.5", 1]),
+            [0.01] * 175,
+            [0.01] * 175 + [1.0],
+        ),
+        _example(
+            "auction: limited supply", PriceAuction(2, [1, 2, 4], supply=7), [1.0] * 20, [1.0] * 19 + [4.0]
+        ),
+    )

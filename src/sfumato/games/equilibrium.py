@@ -22,7 +22,7 @@ from sfumato.mechanisms import DiscreteGaussian
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_integer, float_up, positive, probability
 
-__all__ = ["EXAMPLES", "Advice", "Gain", "PrivateAdvice", "correlated_advice", "measured_gain"]
+__all__ = ["Advice", "Gain", "PrivateAdvice", "correlated_advice", "examples", "measured_gain"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -298,7 +298,11 @@ def others_view(
     return Example(name, mechanism.loss, draw)
 
 
-EXAMPLES = (
-    others_view("advice: one road or the other", ("left", "left", "right"), ("right", "left", "right")),
-    others_view("advice: others who learn from the board", ("left", "any", "any"), ("right", "any", "any")),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        others_view("advice: one road or the other", ("left", "left", "right"), ("right", "left", "right")),
+        others_view(
+            "advice: others who learn from the board", ("left", "any", "any"), ("right", "any", "any")
+        ),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ __all__ = ["Example", "examples"]
 class Example:
     """A game on two neighbouring inputs.
 
-    Every module whose results cost privacy lists some as `EXAMPLES`. The pair should come close to the claim,
+    Every module whose results cost privacy lists some in `examples`. The pair should come close to the claim,
     so that a mechanism that keeps less is caught.
 
     Attributes:
@@ -36,9 +37,10 @@ class Example:
     pmf: Callable[[Side], Mapping[Any, float]] | None = None
 
 
+@cache
 def examples() -> tuple[Example, ...]:
     """The examples of all games of this package."""
     root = importlib.import_module("sfumato.games")
     homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.games.{home}") for home in homes]
-    return tuple(example for module in modules for example in getattr(module, "EXAMPLES", ()))
+    return tuple(example for module in modules for example in getattr(module, "examples", tuple)())

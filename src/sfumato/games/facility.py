@@ -32,7 +32,7 @@ from sfumato.mechanisms.exponential import Exponential
 from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.numeric.private_values import table_of
 
-__all__ = ["EXAMPLES", "UNIT", "FacilityLocation", "Method"]
+__all__ = ["UNIT", "FacilityLocation", "Method", "examples"]
 
 Method: TypeAlias = Literal["exact", "greedy"]
 _MOST = 2_000_000
@@ -336,19 +336,22 @@ def _example(name: str, game: FacilityLocation, left: list[Any], right: list[Any
 
 _A, _B, _C = (0, 0), (2, 3.5), (4, 0)
 
-EXAMPLES = (
-    # Near the worst: a rare outcome loses a whole utility and a likely one gains it.
-    _example("facility: line", FacilityLocation(2, [0, 1]), [1, 1, 1, 0], [1, 1, 1, 1]),
-    _example(
-        "facility: plane, two of three",
-        FacilityLocation(2, [_A, _B, _C], facilities=2),
-        [*[_B] * 12, *[_A] * 3, _C],
-        [*[_B] * 12, *[_A] * 3, _A],
-    ),
-    _example(
-        "facility: greedy",
-        FacilityLocation(3, [_A, _B, _C], facilities=2, method="greedy"),
-        [_B, _B, _A],
-        [_B, _B, _B],
-    ),
-)
+
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # Near the worst: a rare outcome loses a whole utility and a likely one gains it.
+        _example("facility: line", FacilityLocation(2, [0, 1]), [1, 1, 1, 0], [1, 1, 1, 1]),
+        _example(
+            "facility: plane, two of three",
+            FacilityLocation(2, [_A, _B, _C], facilities=2),
+            [*[_B] * 12, *[_A] * 3, _C],
+            [*[_B] * 12, *[_A] * 3, _A],
+        ),
+        _example(
+            "facility: greedy",
+            FacilityLocation(3, [_A, _B, _C], facilities=2, method="greedy"),
+            [_B, _B, _A],
+            [_B, _B, _B],
+        ),
+    )

@@ -22,7 +22,7 @@ from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
 
-__all__ = ["EXAMPLES", "Placement", "TruthfulMixture", "balanced_mixture"]
+__all__ = ["Placement", "TruthfulMixture", "balanced_mixture", "examples"]
 
 # The weight is a whole multiple of this; what it is computed from in floats is widened by far more than they
 # err.
@@ -330,11 +330,13 @@ def _example(name: str, mixture: TruthfulMixture, left: list[Any], right: list[A
     return Example(name, mixture.loss, draw, pmf)
 
 
-EXAMPLES = (
-    _example(
-        "truthful mixture",
-        TruthfulMixture(FacilityLocation(2, [(0, 0), (10, 0), (2, 6)])),
-        [(10, 0), (10, 0), (10, 0), (0, 0)],
-        [(10, 0), (10, 0), (10, 0), (10, 0)],
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example(
+            "truthful mixture",
+            TruthfulMixture(FacilityLocation(2, [(0, 0), (10, 0), (2, 6)])),
+            [(10, 0), (10, 0), (10, 0), (0, 0)],
+            [(10, 0), (10, 0), (10, 0), (10, 0)],
+        ),
+    )

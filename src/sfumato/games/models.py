@@ -30,7 +30,7 @@ from sfumato.mechanisms.exponential import Exponential
 from sfumato.numeric.exact import Rational, positive, probability
 from sfumato.numeric.private_values import MASKED, Column, column_of, same
 
-__all__ = ["EXAMPLES", "Holdout", "ModelSelection", "RandomStopping"]
+__all__ = ["Holdout", "ModelSelection", "RandomStopping", "examples"]
 
 Holdout: TypeAlias = Literal["apart", "same"]
 _T = TypeVar("_T")
@@ -354,4 +354,6 @@ def _stopping_example() -> Example:
     return Example("models: best of a random number of runs", stopping.loss, draw, pmf)
 
 
-EXAMPLES = (_selection_example(), _stopping_example())
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (_selection_example(), _stopping_example())

@@ -38,11 +38,11 @@ from sfumato.mechanisms.exponential import Exponential
 from sfumato.numeric.exact import Rational, as_integer, positive, probability
 
 __all__ = [
-    "EXAMPLES",
     "PrivateLearner",
     "conjunctions",
     "decision_stumps",
     "error_promised",
+    "examples",
     "examples_needed",
     "parities",
     "thresholds",
@@ -318,25 +318,27 @@ def _example(
     return Example(name, learner.loss, draw, pmf)
 
 
-EXAMPLES = (
-    # Near the worst: the rule that the new example speaks against was rare before.
-    _example(
-        "pac: thresholds, one more example",
-        PrivateLearner(2, thresholds([1.0])),
-        ([1.0] * 3, [0, 1, 0]),
-        ([1.0] * 4, [0, 1, 0, 0]),
-    ),
-    # The exchanged example turns from one rule's friend into its enemy: scores move both ways.
-    _example(
-        "pac: thresholds, exchange",
-        PrivateLearner(2, thresholds([1.0]), adjacency="exchange"),
-        ([1.0] * 3, [0, 0, 1]),
-        ([1.0] * 3, [0, 0, 0]),
-    ),
-    _example(
-        "pac: parities of two bits",
-        PrivateLearner(2, parities(2), adjacency="exchange"),
-        ([[1, 0], [0, 1], [1, 1]], [1, 0, 1]),
-        ([[1, 0], [0, 1], [1, 1]], [1, 0, 0]),
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # Near the worst: the rule that the new example speaks against was rare before.
+        _example(
+            "pac: thresholds, one more example",
+            PrivateLearner(2, thresholds([1.0])),
+            ([1.0] * 3, [0, 1, 0]),
+            ([1.0] * 4, [0, 1, 0, 0]),
+        ),
+        # The exchanged example turns from one rule's friend into its enemy: scores move both ways.
+        _example(
+            "pac: thresholds, exchange",
+            PrivateLearner(2, thresholds([1.0]), adjacency="exchange"),
+            ([1.0] * 3, [0, 0, 1]),
+            ([1.0] * 3, [0, 0, 0]),
+        ),
+        _example(
+            "pac: parities of two bits",
+            PrivateLearner(2, parities(2), adjacency="exchange"),
+            ([[1, 0], [0, 1], [1, 1]], [1, 0, 1]),
+            ([[1, 0], [0, 1], [1, 1]], [1, 0, 0]),
+        ),
+    )

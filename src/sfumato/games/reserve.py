@@ -22,7 +22,7 @@ from sfumato.numeric.exact import Rational, as_integer, float_up, positive
 from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_ids import Ids, ids_of
 
-__all__ = ["EXAMPLES", "BidLog", "ReservePrice"]
+__all__ = ["BidLog", "ReservePrice", "examples"]
 
 _LOW_BITS = 33  # below a place in the log: a bid of at most 2**32 ticks, or bits of a hash
 _MOST_ROWS = 2**30  # so that both fit into one word
@@ -224,7 +224,8 @@ def _log(rows: list[tuple[int, int, float]]) -> BidLog:
     return BidLog(*(list(column) for column in zip(*rows, strict=True)))
 
 
-def _examples() -> tuple[Example, ...]:
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
     crowd = _crowd(range(35), 1.0)
     # Somebody joins as many auctions as count (and one more, which must not): the rare reserve alone gains.
     joined = [*crowd, (0, 99, 10.0), (1, 99, 10.0), (2, 99, 10.0)]
@@ -240,6 +241,3 @@ def _examples() -> tuple[Example, ...]:
             _log([*crowd, rival, (0, 99, 10.0)]),
         ),
     )
-
-
-EXAMPLES = _examples()

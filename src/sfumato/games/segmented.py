@@ -22,7 +22,7 @@ from sfumato.numeric.exact import Rational, float_up, positive
 from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_values import column_of
 
-__all__ = ["EXAMPLES", "SegmentedAuction", "SegmentedOutcome"]
+__all__ = ["SegmentedAuction", "SegmentedOutcome", "examples"]
 
 Grids: TypeAlias = Mapping[str, PriceGrid | Iterable[Rational]]
 
@@ -215,7 +215,8 @@ def _example(
     return Example(name, market.loss, draw, pmf)
 
 
-def _examples() -> tuple[Example, ...]:
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
     grids: Grids = {"DE": [1, 50], "FR": [1, 100]}
     crowd, where = [1.0] * 130 + [50.0], ["FR"] * 130 + ["DE"]
     here = [*crowd, 100.0], [*where, "FR"]
@@ -232,6 +233,3 @@ def _examples() -> tuple[Example, ...]:
             {"left": here, "right": there},
         ),
     )
-
-
-EXAMPLES = _examples()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         write_reports,
     )
 
-# Loaded on first use; every module listed here is asked for its randomizers and its `EXAMPLES`.
+# Loaded on first use; every module listed here is asked for its randomizers and its `examples`.
 _HOMES = {
     "base": "Aggregate Randomizer aggregate_from randomizer_from",
     "domain": "Domain",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["Example", "examples", "unpacked"]
 class Example:
     """A randomizer and two values of one person, with the reports in a shape that an auditor can read.
 
-    Every module with a randomizer lists some as `EXAMPLES`. The pair should come close to the claim, so that
+    Every module with a randomizer lists some in `examples`. The pair should come close to the claim, so that
     a client that keeps less is caught.
 
     Attributes:
@@ -67,9 +68,10 @@ def unpacked(bits: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
     return lambda reports: np.unpackbits(reports, axis=1, count=bits, bitorder="little")
 
 
+@cache
 def examples() -> tuple[Example, ...]:
     """The examples of all randomizers of this package."""
     root = importlib.import_module("sfumato.local")
     homes = sorted(root._HOMES)
     modules = [importlib.import_module(f"sfumato.local.{home}") for home in homes]
-    return tuple(example for module in modules for example in getattr(module, "EXAMPLES", ()))
+    return tuple(example for module in modules for example in getattr(module, "examples", tuple)())

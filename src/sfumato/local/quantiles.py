@@ -30,7 +30,7 @@ from sfumato.numeric.frozen import freeze, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EXAMPLES", "Distribution", "LocalQuantiles", "Quantile", "QuantilesAggregate"]
+__all__ = ["Distribution", "LocalQuantiles", "Quantile", "QuantilesAggregate", "examples"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -393,4 +393,6 @@ def _example() -> Example:
     return Example("quantiles", quantiles, 0.0, 1.0, read=read, tight=0.7)
 
 
-EXAMPLES = (_example(),)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (_example(),)

@@ -27,7 +27,7 @@ from sfumato.numeric.exact import Rational, as_integer, probability
 from sfumato.numeric.figures import PRECISION, ball, upper
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Rappor"]
+__all__ = ["Rappor", "examples"]
 
 
 @register
@@ -202,9 +202,11 @@ def _repeated(name: str, randomizer: Rappor, left: int, right: int, reports: int
     )
 
 
-EXAMPLES = (
-    _example("RAPPOR: one-time", Rappor(2, 4), 0, 3),
-    _example("RAPPOR: a single report", Rappor(3, 4, one="3/4", zero="1/2"), 1, 2),
-    _example("RAPPOR: a single clear report", Rappor(2, 4, one="0.9", zero="0.05"), 1, 0),
-    _repeated("RAPPOR: five reports", Rappor(2, 4, one="3/4", zero="1/4"), 0, 1, 5),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("RAPPOR: one-time", Rappor(2, 4), 0, 3),
+        _example("RAPPOR: a single report", Rappor(3, 4, one="3/4", zero="1/2"), 1, 2),
+        _example("RAPPOR: a single clear report", Rappor(2, 4, one="0.9", zero="0.05"), 1, 0),
+        _repeated("RAPPOR: five reports", Rappor(2, 4, one="3/4", zero="1/4"), 0, 1, 5),
+    )

@@ -25,7 +25,7 @@ from sfumato.numeric.exact import Rational, as_fraction, probability
 from sfumato.numeric.figures import PRECISION, ball, upper
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "BinaryResponse", "KaryResponse"]
+__all__ = ["BinaryResponse", "KaryResponse", "examples"]
 
 _BLOCK = 1 << 15  # people at a time, so that what is drawn for them stays in the cache
 
@@ -245,9 +245,11 @@ def _example(name: str, randomizer: BinaryResponse | KaryResponse, left: Any, ri
     return Example(name, randomizer, left, right, pmf=pmf, tight=0.9)
 
 
-EXAMPLES = (
-    _example("binary response: coins", BinaryResponse.coins(), False, True),
-    _example("binary response", BinaryResponse(2), True, False),
-    _example("k-ary response: five values", KaryResponse("1.5", 5), 0, 4),
-    _example("k-ary response: texts", KaryResponse(1, ["tea", "coffee", "water"]), "tea", "water"),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("binary response: coins", BinaryResponse.coins(), False, True),
+        _example("binary response", BinaryResponse(2), True, False),
+        _example("k-ary response: five values", KaryResponse("1.5", 5), 0, 4),
+        _example("k-ary response: texts", KaryResponse(1, ["tea", "coffee", "water"]), "tea", "water"),
+    )

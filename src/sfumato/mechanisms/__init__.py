@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -110,9 +111,10 @@ def modules() -> tuple[ModuleType, ...]:
     )
 
 
+@cache
 def examples() -> tuple[Example, ...]:
     """The examples of every mechanism module: what the conformance kit runs over."""
-    return tuple(example for module in modules() for example in module.EXAMPLES)
+    return tuple(example for module in modules() for example in module.examples())
 
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -15,7 +15,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_fraction, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "AboveThreshold"]
+__all__ = ["AboveThreshold", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -108,13 +108,15 @@ def _example(name: str, mechanism: AboveThreshold, left: list[int], right: list[
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    # Near the worst: all values before the crossing rise, the crossing one falls.
-    _example("above-threshold", AboveThreshold(2, 0, sensitivity=1), [0, 0, 0, 1], [1, 1, 1, 0]),
-    _example(
-        "above-threshold: monotone",
-        AboveThreshold(2, 0, sensitivity=1, monotone=True),
-        [0, 0, 0, 0, 1],
-        [1, 1, 1, 1, 1],
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # Near the worst: all values before the crossing rise, the crossing one falls.
+        _example("above-threshold", AboveThreshold(2, 0, sensitivity=1), [0, 0, 0, 1], [1, 1, 1, 0]),
+        _example(
+            "above-threshold: monotone",
+            AboveThreshold(2, 0, sensitivity=1, monotone=True),
+            [0, 0, 0, 0, 1],
+            [1, 1, 1, 1, 1],
+        ),
+    )

@@ -62,7 +62,7 @@ class Mechanism(ABC):
 class Example:
     """A mechanism with two neighbouring inputs, ready to be drawn from: what the conformance kit runs on.
 
-    Every mechanism module lists some as `EXAMPLES`. The pair should be one that comes close to the claimed
+    Every mechanism module lists some in `examples`. The pair should be one that comes close to the claimed
     loss, so that a mechanism with half its noise fails the auditor.
 
     Attributes:

@@ -26,10 +26,10 @@ from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
 from sfumato.numeric.frozen import freeze, shown
 
 __all__ = [
-    "EXAMPLES",
     "DiscreteGaussian",
     "discrete_gaussian_variance_up",
     "discrete_gaussian_width",
+    "examples",
     "sigma_of",
 ]
 
@@ -282,8 +282,12 @@ def _singles(mechanism: DiscreteGaussian, left: int, right: int) -> Example:
     return Example("discrete gaussian: scalar", mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    Example.of_release("discrete gaussian: rho", DiscreteGaussian(rho="0.5", sensitivity=1), 0, 1),
-    Example.of_release("discrete gaussian: vector", DiscreteGaussian(sigma=5, sensitivity=5), (0, 0), (3, 4)),
-    _singles(DiscreteGaussian(sigma=1, sensitivity=1, scalar=True), 0, 1),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        Example.of_release("discrete gaussian: rho", DiscreteGaussian(rho="0.5", sensitivity=1), 0, 1),
+        Example.of_release(
+            "discrete gaussian: vector", DiscreteGaussian(sigma=5, sensitivity=5), (0, 0), (3, 4)
+        ),
+        _singles(DiscreteGaussian(sigma=1, sensitivity=1, scalar=True), 0, 1),
+    )

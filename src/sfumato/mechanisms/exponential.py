@@ -18,7 +18,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Exponential"]
+__all__ = ["Exponential", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -138,9 +138,11 @@ def _example(name: str, mechanism: Exponential, left: list[float], right: list[f
     return Example(name, mechanism, left, right, draw, pmf)
 
 
-EXAMPLES = (
-    # Near the worst: a rare candidate gains a full sensitivity while all others lose one.
-    _example("exponential", Exponential(2, 1), [0, 3], [1, 2]),
-    _example("exponential: monotone", Exponential(2, 1, monotone=True), [0, 1.5], [1, 1.5]),
-    _example("exponential: five candidates", Exponential(3, 2), [0, 6, 2, 2, 3], [2, 4, 0, 0, 1]),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # Near the worst: a rare candidate gains a full sensitivity while all others lose one.
+        _example("exponential", Exponential(2, 1), [0, 3], [1, 2]),
+        _example("exponential: monotone", Exponential(2, 1, monotone=True), [0, 1.5], [1, 1.5]),
+        _example("exponential: five candidates", Exponential(3, 2), [0, 6, 2, 2, 3], [2, 4, 0, 0, 1]),
+    )

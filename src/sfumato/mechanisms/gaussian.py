@@ -24,7 +24,7 @@ from sfumato.numeric.exact import Rational, floor_log2, positive, probability
 from sfumato.numeric.figures import gaussian_width
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Gaussian", "one_calibration"]
+__all__ = ["Gaussian", "examples", "one_calibration"]
 
 _BITS = 30  # sigma is 2**30 to 2**31 grid units: rounding to the grid is invisible in the answer
 
@@ -196,8 +196,10 @@ def drawable_price(epsilon: Fraction) -> Fraction:
     return epsilon
 
 
-EXAMPLES = (
-    Example.of_release("gaussian: epsilon and delta", Gaussian(1, "1e-6", sensitivity=1), 0.0, 1.0),
-    Example.of_release("gaussian: rho", Gaussian(rho="0.5", sensitivity="0.3"), 1.0, 1.3),
-    Example.of_release("gaussian: vector", Gaussian(sigma=5, sensitivity=5), (0.0, 0.0), (3.0, -4.0)),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        Example.of_release("gaussian: epsilon and delta", Gaussian(1, "1e-6", sensitivity=1), 0.0, 1.0),
+        Example.of_release("gaussian: rho", Gaussian(rho="0.5", sensitivity="0.3"), 1.0, 1.3),
+        Example.of_release("gaussian: vector", Gaussian(sigma=5, sensitivity=5), (0.0, 0.0), (3.0, -4.0)),
+    )

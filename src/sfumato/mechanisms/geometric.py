@@ -22,7 +22,7 @@ from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Geometric", "discrete_laplace_variance", "discrete_laplace_width"]
+__all__ = ["Geometric", "discrete_laplace_variance", "discrete_laplace_width", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -132,8 +132,10 @@ def discrete_laplace_variance(scale: Fraction) -> float:
         return up(2 * q / (1 - q) ** 2)
 
 
-EXAMPLES = (
-    Example.of_release("geometric", Geometric(1, 1), 0, 1),
-    Example.of_release("geometric: sensitivity 3", Geometric("0.5", 3), 10, 13),
-    Example.of_release("geometric: vector", Geometric(1, 2), (0, 0), (1, 1)),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        Example.of_release("geometric", Geometric(1, 1), 0, 1),
+        Example.of_release("geometric: sensitivity 3", Geometric("0.5", 3), 10, 13),
+        Example.of_release("geometric: vector", Geometric(1, 2), (0, 0), (1, 1)),
+    )

@@ -22,7 +22,7 @@ from sfumato.numeric.exact import Rational, positive
 from sfumato.numeric.figures import laplace_width
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Laplace"]
+__all__ = ["Laplace", "examples"]
 
 _BITS = (
     30  # the noise has a scale of 2**30 to 2**31 grid units: rounding to the grid is invisible in the answer
@@ -150,8 +150,10 @@ class Laplace(Dense, Mechanism):
         return noisy_whole(values, random.add_laplace, self._units, grid=self._grid, room=self._room)
 
 
-EXAMPLES = (
-    Example.of_release("laplace", Laplace(1, 1), 0.0, 1.0),
-    Example.of_release("laplace: small epsilon, odd sensitivity", Laplace("0.1", "0.37"), 5.0, 5.37),
-    Example.of_release("laplace: vector", Laplace(2, 3), (0.0, 0.0), (1.0, -2.0)),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        Example.of_release("laplace", Laplace(1, 1), 0.0, 1.0),
+        Example.of_release("laplace: small epsilon, odd sensitivity", Laplace("0.1", "0.37"), 5.0, 5.37),
+        Example.of_release("laplace: vector", Laplace(2, 3), (0.0, 0.0), (1.0, -2.0)),
+    )

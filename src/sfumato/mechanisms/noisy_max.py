@@ -21,7 +21,7 @@ from sfumato.mechanisms.permute_and_flip import flip_and_take, flip_gap
 from sfumato.numeric.exact import Rational, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Noise", "NoisyMax"]
+__all__ = ["Noise", "NoisyMax", "examples"]
 
 Noise: TypeAlias = Literal["laplace", "gumbel", "exponential"]
 
@@ -149,9 +149,11 @@ def _example(name: str, mechanism: NoisyMax, left: list[float], right: list[floa
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    _example("noisy max: laplace", NoisyMax(2, 1), [0, 4], [1, 3]),
-    _example("noisy max: laplace, monotone", NoisyMax(2, 1, monotone=True), [0, 2], [1, 2]),
-    _example("noisy max: gumbel", NoisyMax(2, 1, noise="gumbel"), [0, 3], [1, 2]),
-    _example("noisy max: exponential", NoisyMax(2, 1, noise="exponential"), [0, 2], [1, 1]),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("noisy max: laplace", NoisyMax(2, 1), [0, 4], [1, 3]),
+        _example("noisy max: laplace, monotone", NoisyMax(2, 1, monotone=True), [0, 2], [1, 2]),
+        _example("noisy max: gumbel", NoisyMax(2, 1, noise="gumbel"), [0, 3], [1, 2]),
+        _example("noisy max: exponential", NoisyMax(2, 1, noise="exponential"), [0, 2], [1, 1]),
+    )

@@ -24,7 +24,7 @@ from sfumato.numeric.exact import Rational, as_integer, float_down, positive, pr
 from sfumato.numeric.figures import PRECISION, ball, up, upper
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "PartitionSelection"]
+__all__ = ["PartitionSelection", "examples"]
 
 _FLATTEST, _STEEPEST = Fraction(1, 2**49), 700  # for one group: noise fits in int64, e^ε in a float
 _MOST = 1 << 16  # bits after which a comparison is given up
@@ -390,9 +390,13 @@ def _example(name: str, mechanism: PartitionSelection, left: Counts, right: Coun
     return example_of(name, mechanism, mechanism.release, left, right, law)
 
 
-EXAMPLES = (
-    _example("partition selection", PartitionSelection(1, "0.01"), 4, 5),
-    _example("partition selection: few units", PartitionSelection("0.5", "0.05"), 2, 3),
-    _example("partition selection: two groups", PartitionSelection(2, "0.02", groups=2), (4, 4), (5, 5)),
-    _example("partition selection: exchange", PartitionSelection(2, "0.02", exchange=True), (5, 4), (4, 5)),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("partition selection", PartitionSelection(1, "0.01"), 4, 5),
+        _example("partition selection: few units", PartitionSelection("0.5", "0.05"), 2, 3),
+        _example("partition selection: two groups", PartitionSelection(2, "0.02", groups=2), (4, 4), (5, 5)),
+        _example(
+            "partition selection: exchange", PartitionSelection(2, "0.02", exchange=True), (5, 4), (4, 5)
+        ),
+    )

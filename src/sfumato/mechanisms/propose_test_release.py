@@ -20,7 +20,7 @@ from sfumato.mechanisms.laplace import Laplace
 from sfumato.numeric.exact import Rational, positive, probability
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "ProposeTestRelease"]
+__all__ = ["ProposeTestRelease", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -138,7 +138,11 @@ def _example(
 
 
 _USUAL = ProposeTestRelease(2, "1e-3", bound=1)
-EXAMPLES = (
-    # At the threshold, where the test decides: it turns the most, and the answer moves by the whole bound.
-    _example("propose-test-release", _USUAL, (0.0, _USUAL.threshold), (1.0, _USUAL.threshold + 1)),
-)
+
+
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # At the threshold, where the test decides: it turns the most, the answer moves by the whole bound.
+        _example("propose-test-release", _USUAL, (0.0, _USUAL.threshold), (1.0, _USUAL.threshold + 1)),
+    )

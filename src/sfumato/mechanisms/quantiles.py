@@ -31,7 +31,7 @@ from sfumato.mechanisms.permute_and_flip import flip_gap
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, float_up, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "Quantiles"]
+__all__ = ["Quantiles", "examples"]
 
 # Cells beyond an extreme weigh so little together that one of them is taken in at most one case of 32.
 _BEYOND = 16
@@ -252,36 +252,38 @@ def _example(name: str, mechanism: Quantiles, left: list[int], right: list[int])
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    # A unit of 4 turns a stretch of empty cells, all of them quantiles, into cells beyond the quantile.
-    _example(
-        "quantiles: median",
-        Quantiles(2, ["1/2"], sensitivity=4),
-        [14, 0, 0, 0, 0, 2, 16, 0],
-        [18, 0, 0, 0, 0, 2, 16, 0],
-    ),
-    _example(
-        "quantiles: first quartile",
-        Quantiles(2, ["1/4"], sensitivity=4),
-        [0, 0, 4, 0, 0, 0, 11],
-        [0, 4, 4, 0, 0, 0, 11],
-    ),
-    _example(
-        "quantiles: maximum",
-        Quantiles(2, [1], sensitivity=4),
-        [32, 0, 0, 0, 0, 8, 8, 5],
-        [32, 0, 0, 0, 0, 8, 8, 9],
-    ),
-    _example(
-        "quantiles: two levels",
-        Quantiles(4, ["2/5", "1/2"], sensitivity=4),
-        [0, 2, 0, 0, 0, 0, 0, 2],
-        [4, 2, 0, 0, 0, 0, 0, 2],
-    ),
-    _example(
-        "quantiles: exchange",
-        Quantiles(2, ["1/2"], sensitivity=4, exchange=True),
-        [0, 6, 0, 0, 0, 4],
-        [4, 6, 0, 0, 0, 0],
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # A unit of 4 turns a stretch of empty cells, all of them quantiles, into cells beyond the quantile.
+        _example(
+            "quantiles: median",
+            Quantiles(2, ["1/2"], sensitivity=4),
+            [14, 0, 0, 0, 0, 2, 16, 0],
+            [18, 0, 0, 0, 0, 2, 16, 0],
+        ),
+        _example(
+            "quantiles: first quartile",
+            Quantiles(2, ["1/4"], sensitivity=4),
+            [0, 0, 4, 0, 0, 0, 11],
+            [0, 4, 4, 0, 0, 0, 11],
+        ),
+        _example(
+            "quantiles: maximum",
+            Quantiles(2, [1], sensitivity=4),
+            [32, 0, 0, 0, 0, 8, 8, 5],
+            [32, 0, 0, 0, 0, 8, 8, 9],
+        ),
+        _example(
+            "quantiles: two levels",
+            Quantiles(4, ["2/5", "1/2"], sensitivity=4),
+            [0, 2, 0, 0, 0, 0, 0, 2],
+            [4, 2, 0, 0, 0, 0, 0, 2],
+        ),
+        _example(
+            "quantiles: exchange",
+            Quantiles(2, ["1/2"], sensitivity=4, exchange=True),
+            [0, 6, 0, 0, 0, 4],
+            [4, 6, 0, 0, 0, 0],
+        ),
+    )

@@ -21,7 +21,7 @@ from sfumato.numeric.figures import PRECISION, ball, up, upper
 from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_values import Column, column_of
 
-__all__ = ["EXAMPLES", "RandomizedResponse"]
+__all__ = ["RandomizedResponse", "examples"]
 
 _OTHERS = "Categories must be indices from 0, or truth values if there are two: number them first."
 _BEYOND = "Every category must be an index from 0 to categories - 1."
@@ -285,8 +285,10 @@ def _example(name: str, mechanism: RandomizedResponse) -> Example:
     return Example.of_release(name, mechanism, 0, 1, additive=False, pmf=_pmf(mechanism, 0, 1))
 
 
-EXAMPLES = (
-    _example("randomized response: coins", RandomizedResponse.coins()),
-    _example("randomized response: binary", RandomizedResponse(1)),
-    _example("randomized response: five categories", RandomizedResponse("1.5", 5)),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("randomized response: coins", RandomizedResponse.coins()),
+        _example("randomized response: binary", RandomizedResponse(1)),
+        _example("randomized response: five categories", RandomizedResponse("1.5", 5)),
+    )

@@ -26,7 +26,7 @@ from sfumato.numeric.frozen import freeze, shown
 from sfumato.numeric.private_ids import ids_of
 from sfumato.numeric.private_values import float_of
 
-__all__ = ["EXAMPLES", "Aggregate", "SampleAndAggregate"]
+__all__ = ["Aggregate", "SampleAndAggregate", "examples"]
 
 Aggregate: TypeAlias = Literal["mean", "median"]
 
@@ -246,7 +246,9 @@ def _example(name: str, mechanism: SampleAndAggregate, left: list[float], right:
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    # One part holds everything, so one row decides it. The median's noise is that of `SmoothSensitivity`.
-    _example("sample-and-aggregate", SampleAndAggregate(1, 0, upper=1, chunks=1), [1.0], [0.0]),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # One part holds everything, so one row decides it. The median's noise is that of `SmoothSensitivity`.
+        _example("sample-and-aggregate", SampleAndAggregate(1, 0, upper=1, chunks=1), [1.0], [0.0]),
+    )

@@ -19,7 +19,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, probability
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "NumericSparseVector", "SparseVector"]
+__all__ = ["NumericSparseVector", "SparseVector", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -222,24 +222,26 @@ def _numeric_example(
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    # Near the worst: all values before the findings rise, those found fall; both likely enough to be seen.
-    _index_example(
-        "sparse vector",
-        SparseVector(5, 0, count=2, sensitivity=1),
-        [0, 0, 0, 0, 1.5, 1.5],
-        [1, 1, 1, 1, 0.5, 0.5],
-    ),
-    _index_example(
-        "sparse vector: monotone",
-        SparseVector(4, 0, count=2, sensitivity=1, monotone=True),
-        [0, 0, 0, 0, 1, 1],
-        [1, 1, 1, 1, 1, 1],
-    ),
-    _numeric_example(
-        "sparse vector: numeric",
-        NumericSparseVector(4, 0, count=1, sensitivity=1, share="2/3"),
-        [0, 1],
-        [1, 0],
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        # Near the worst: all values before the findings rise, those found fall; both are likely enough.
+        _index_example(
+            "sparse vector",
+            SparseVector(5, 0, count=2, sensitivity=1),
+            [0, 0, 0, 0, 1.5, 1.5],
+            [1, 1, 1, 1, 0.5, 0.5],
+        ),
+        _index_example(
+            "sparse vector: monotone",
+            SparseVector(4, 0, count=2, sensitivity=1, monotone=True),
+            [0, 0, 0, 0, 1, 1],
+            [1, 1, 1, 1, 1, 1],
+        ),
+        _numeric_example(
+            "sparse vector: numeric",
+            NumericSparseVector(4, 0, count=1, sensitivity=1, share="2/3"),
+            [0, 1],
+            [1, 0],
+        ),
+    )

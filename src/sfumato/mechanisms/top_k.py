@@ -19,7 +19,7 @@ from sfumato.mechanisms.base import Example, Mechanism, Side
 from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "TopK"]
+__all__ = ["TopK", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -128,7 +128,9 @@ def _example(name: str, mechanism: TopK, left: list[float], right: list[float]) 
     return Example(name, mechanism, left, right, draw)
 
 
-EXAMPLES = (
-    _example("top-k: 2 of 3", TopK(4, 1, count=2), [0, 0, 3], [1, 1, 2]),
-    _example("top-k: 2 of 3, monotone", TopK(4, 1, count=2, monotone=True), [0, 0, 1.5], [1, 1, 1.5]),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("top-k: 2 of 3", TopK(4, 1, count=2), [0, 0, 3], [1, 1, 2]),
+        _example("top-k: 2 of 3, monotone", TopK(4, 1, count=2, monotone=True), [0, 0, 1.5], [1, 1, 1.5]),
+    )

@@ -26,7 +26,7 @@ from sfumato.numeric.exact import Rational, as_integer, positive, probability
 from sfumato.numeric.figures import PRECISION, ball, ceiling
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "TreeCounter"]
+__all__ = ["TreeCounter", "examples"]
 
 
 class _Progress:
@@ -287,7 +287,9 @@ def _example(
     return Example(name, counter, left, right, draw)
 
 
-EXAMPLES = (
-    _example("tree counter: pure", 2, epsilon=2),
-    _example("tree counter: concentrated", 2, rho="0.5"),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        _example("tree counter: pure", 2, epsilon=2),
+        _example("tree counter: concentrated", 2, rho="0.5"),
+    )

@@ -22,7 +22,7 @@ from sfumato.numeric.exact import Rational, positive, probability
 from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
 from sfumato.numeric.frozen import freeze, shown
 
-__all__ = ["EXAMPLES", "TruncatedLaplace"]
+__all__ = ["TruncatedLaplace", "examples"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -168,14 +168,16 @@ def _least_reach(epsilon: Fraction, delta: Fraction, shift: int) -> int:
         return max(reach, shift)
 
 
-EXAMPLES = (
-    Example.of_release(
-        "truncated laplace", TruncatedLaplace(1, "0.01", sensitivity=1, coordinates=1), 0.0, 1.0
-    ),
-    Example.of_release(
-        "truncated laplace: vector",
-        TruncatedLaplace(1, "0.05", sensitivity=1, coordinates=2),
-        (0.0, 0.0),
-        (0.5, 0.5),
-    ),
-)
+def examples() -> tuple[Example, ...]:
+    """Pairs of neighbours that come close to the claim; `Example` says for what."""
+    return (
+        Example.of_release(
+            "truncated laplace", TruncatedLaplace(1, "0.01", sensitivity=1, coordinates=1), 0.0, 1.0
+        ),
+        Example.of_release(
+            "truncated laplace: vector",
+            TruncatedLaplace(1, "0.05", sensitivity=1, coordinates=2),
+            (0.0, 0.0),
+            (0.5, 0.5),
+        ),
+    )
