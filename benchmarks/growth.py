@@ -8,6 +8,7 @@ stands beside where `GROWTH_BEFORE` names its folder `src`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -28,6 +29,8 @@ import pyarrow.parquet as pq
 import sfumato as sf
 from benchmarks import past, throughput
 from benchmarks.harness import Report, seconds
+from benchmarks.visits import folder, visits
+from sfumato.engines.prepare import prepare
 
 LARGEST_EXPONENT = 1.1
 REPEATS = 3
@@ -160,6 +163,35 @@ def _small(size: int) -> Asked:
     return anew(lambda: session(data, schema), text)
 
 
+def _visited(rows: int, unit: sf.PrivacyUnit) -> sf.PrivateTable:
+    schema: dict[str, sf.schema.ColumnType] = {"country": sf.Text(), "amount": sf.Float(0, 200)}
+    schema |= {"age": sf.Int(18, 99), "day": sf.Int(0, 364)}
+    return sf.PrivateTable("visits", source=visits(rows), unit=unit, schema=schema)
+
+
+def _count(size: int) -> Asked:
+    """A new count with a condition that all rows pass, in a warm session on a ledger on disk."""
+    ledger = folder() / "count.ledger"
+    one = sf.Session(_visited(size, sf.PrivacyUnit.row()), budget=sf.Budget(10**7, "0.5"), ledger=ledger)
+    bounds = itertools.count(-1, -1)
+
+    def ask() -> object:
+        text = f"SELECT COUNT(*) AS n FROM visits WHERE day >= {next(bounds)}"
+        return one.sql(text).release(epsilon=1).table
+
+    def ready() -> Callable[[], object]:
+        ask()
+        return ask
+
+    return ready
+
+
+def _prepare(size: int) -> Asked:
+    """A table written anew, clustered by user and ranked."""
+    table = _visited(size, sf.PrivacyUnit("user_id", max_groups=3))
+    return lambda: lambda: prepare(table, folder() / "visits.duckdb", force=True)
+
+
 CASES: dict[str, Case] = {
     "IN list": Case(_in, {1000: 0.05, 10_000: 0.3}),
     "AVGs by group": Case(_averages, {5: 0.08, 20: 0.15, 40: 0.25}),
@@ -184,6 +216,8 @@ CASES: dict[str, Case] = {
     ),
     "columns of a table, of which one is read": Case(_one_of, {50: None, 500: None}, 320, grows=False),
     "COUNT and SUM by 30 keys, 1,000 rows": Case(_small, {30: 0.014}, grows=False),
+    "rows of a file, COUNT with WHERE": Case(_count, {10**6: 0.012, 10**7: 0.05}),
+    "rows of a file, prepare": Case(_prepare, {10**6: None, 10**7: 6.0}),
 }
 
 
@@ -293,6 +327,11 @@ def small(report: Report) -> None:
     _part(report, "small questions", names)
 
 
+def rows(report: Report) -> None:
+    """Scans of a file, and preparing it."""
+    _part(report, "rows of a file", [name for name in CASES if name.startswith("rows of a file")])
+
+
 FIRST = """
 import sfumato as sf
 table = sf.PrivateTable("t", source={path!r}, unit=sf.PrivacyUnit.row(), schema={{"x": sf.Float(0, 1)}})
@@ -349,7 +388,7 @@ def _child(command: list[str], folder: str, environment: Mapping[str, str]) -> f
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-PARTS = (texts, levels, groups, small, fresh, *past.PARTS, *throughput.PARTS)
+PARTS = (texts, levels, groups, small, rows, fresh, *past.PARTS, *throughput.PARTS)
 
 if __name__ == "__main__":
     print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else REPEATS)))

@@ -122,10 +122,11 @@ def race(
                 cpu = time.process_time() - cpu
                 walls[name].append(wall / count)
                 cpus[name].append(cpu / count)
-    return {name: _best(walls[name], cpus[name], turn[name]) for name in contenders}
+    return {name: best(walls[name], cpus[name], turn[name]) for name in contenders}
 
 
-def _best(walls: list[float], cpus: list[float], calls: int) -> Timing:
+def best(walls: Sequence[float], cpus: Sequence[float], calls: int = 1) -> Timing:
+    """The repetition that was over first, with all of them."""
     at = min(range(len(walls)), key=walls.__getitem__)
     return Timing(walls[at], cpus[at], calls, tuple(walls), tuple(cpus))
 

@@ -1,6 +1,7 @@
-"""Qrlew and SmartNoise on skewed tables, by the interpreter of an environment of their own: see `limits.py`.
+"""Qrlew and SmartNoise, by the interpreter of an environment of their own: see `limits.py`.
 
-A JSON object on the input names a file with the rows and what is asked; one on the output has the answers.
+A JSON object on the input names a file with the rows and what is asked; one on the output has the answers,
+with the wall and CPU seconds of each where the whole question is asked again each time.
 This file imports nothing of the others, and each peer only where it is used.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from importlib import metadata
@@ -20,6 +22,7 @@ QUERIES = {
     "sum": "SELECT SUM(amount) AS x FROM {}",
     "mean": "SELECT AVG(amount) AS x FROM {}",
     "groups": "SELECT shop AS shop, COUNT(*) AS x FROM {} GROUP BY shop",
+    "sums": "SELECT shop AS shop, SUM(amount) AS s, AVG(amount) AS m FROM {} GROUP BY shop",
 }
 
 Draw = Callable[[], Any]
@@ -44,8 +47,7 @@ def qrlew(rows: Any, ask: dict[str, Any]) -> Draw:
     connection.register("t", rows)
 
     def draw() -> Any:
-        found = connection.sql(text).fetchall()
-        return dict(found) if ask["query"] == "groups" else found[0][0]
+        return _shown(connection.sql(text).fetchall(), ask)
 
     return draw
 
@@ -75,10 +77,16 @@ def smartnoise(rows: Any, ask: dict[str, Any]) -> Draw:
     one = reader(ask["epsilon"] ** 2 / cost)
 
     def draw() -> Any:
-        found = one.execute(text)[1:]
-        return {row[0]: row[1] for row in found} if ask["query"] == "groups" else found[0][0]
+        return _shown(one.execute(text)[1:], ask)
 
     return draw
+
+
+def _shown(found: Any, ask: dict[str, Any]) -> Any:
+    """The rows of a result as one number, or by the first of them."""
+    if ask["query"] in ("groups", "sums"):
+        return {row[0]: row[1] if len(row) == 2 else list(row[1:]) for row in found}
+    return found[0][0]
 
 
 _known: list[Any] = []
@@ -104,7 +112,15 @@ def _answers(rows: Any, ask: dict[str, Any]) -> dict[str, Any]:
         draw = PEERS[ask["who"]](rows, ask)
     except ImportError as missing:
         return {"missing": str(missing)}
-    return {"answers": [draw() for _ in range(ask["times"])]}
+    if not ask.get("timed"):
+        return {"answers": [draw() for _ in range(ask["times"])]}
+    walls, cpus = [], []
+    for _ in range(ask["times"]):
+        cpu, wall = time.process_time(), time.perf_counter()
+        PEERS[ask["who"]](rows, ask)()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return {"walls": walls, "cpus": cpus}
 
 
 def _version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Qrlew and SmartNoise, which need an environment of their own, asked about a skewed table.
+"""Qrlew and SmartNoise, which need an environment of their own, asked about a table of purchases.
 
 `benchmarks/install_peers.sh` makes it beside the first one, with a name that ends in `-limits`
 (`$PEERS_LIMITS` names another folder); its interpreter runs `limit_peers.py` once for each table.
@@ -18,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-__all__ = ["NAMES", "ask"]
+from benchmarks.harness import Timing, best
+
+__all__ = ["NAMES", "ask", "timed"]
 
 NAMES = ("Qrlew", "SmartNoise")
 _SERVER = Path(__file__).with_name("limit_peers.py")
@@ -30,10 +32,25 @@ def ask(rows: pa.Table, asks: Sequence[dict[str, Any]]) -> tuple[list[list[Any] 
     Raises:
         RuntimeError: if a peer is there and fails.
     """
+    found, versions = _asked(rows, asks)
+    return [each.get("answers") for each in found], versions
+
+
+def timed(rows: pa.Table, asks: Sequence[dict[str, Any]]) -> list[Timing | None]:
+    """How long each of the requests takes there, asked whole each time; None where the peer is missing.
+
+    Raises:
+        RuntimeError: if a peer is there and fails.
+    """
+    found, _ = _asked(rows, [{**each, "timed": True} for each in asks])
+    return [best(each["walls"], each["cpus"]) if "walls" in each else None for each in found]
+
+
+def _asked(rows: pa.Table, asks: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     folder = os.environ.get("PEERS_LIMITS") or f"{sys.prefix}-limits"
     python = Path(folder) / "bin" / "python"
     if not python.exists():
-        return [None] * len(asks), {}
+        return [{}] * len(asks), {}
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "rows.csv"
         csv.write_csv(rows, path)
@@ -48,4 +65,4 @@ def ask(rows: pa.Table, asks: Sequence[dict[str, Any]]) -> tuple[list[list[Any] 
     if done.returncode:
         raise RuntimeError(f"in the peers' process: {done.stderr[-2000:]}")
     found = json.loads(done.stdout)
-    return [each.get("answers") for each in found["made"]], found["versions"]
+    return found["made"], found["versions"]
