@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import random
 from fractions import Fraction
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, Ledger
-from sfumato.ledger.chain import Row, canonical
+from sfumato.ledger.chain import Chain, Row, canonical
 from sfumato.ledger.receipt import fraction, loss_text
 from sfumato.loss import GaussianLoss, LaplaceLoss, PureLoss
 
@@ -94,3 +96,10 @@ def test_verifying_says_how_far_it_is(sqlite_place):
         sqlite_place.where, state=sqlite_place.state, progress=lambda *args: told.append(args)
     ).ok
     assert told == [(0, "receipt 1 of 2")]
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 63, 64, 65, 200])
+def test_a_mac_is_the_hmac_of_the_standard_library(length):
+    rng = random.Random(length)
+    key, content = rng.randbytes(length), rng.randbytes(3 * length + 1)
+    assert Chain(key, "ledger")._mac(content) == hmac.digest(key, content, "sha256")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
 from sfumato.numeric import binomial, grid, grid_dots
+from sfumato.numeric.exact import float_up
+from sfumato.numeric.grid_plan import _decimal, common_step, place
 from sfumato.numeric.laws.base import Floats, Smooth, Term
 from sfumato.numeric.laws.discrete import DISCRETE_LAPLACE, K_RESPONSE
 from sfumato.numeric.laws.gaussian import GAUSSIAN
@@ -182,6 +186,43 @@ def test_lattices_are_exact(delta: float) -> None:
     assert bracket.upper >= truth.lower
     assert bracket.lower <= truth.upper
     assert bracket.meets(1e-10, 0.0)
+
+
+def rounded_up(seed: int) -> list[Term]:
+    """Randomized responses at prices in thousandths, each the float above its decimal or a bit more."""
+    rng = random.Random(seed)
+    prices = rng.sample(range(5, 60), 4)
+    floats = [float_up(Fraction(price, 1000)) for price in prices]
+    return [Term(PURE, (price + rng.randrange(3) * math.ulp(price),), rng.randint(2, 5)) for price in floats]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decimals_that_were_rounded_up_are_on_one_lattice(seed: int) -> None:
+    terms = rounded_up(seed)
+    _, shared = common_step([place(term, 1e-12, 1e-14) for term in terms])
+    assert all(shared)
+    bracket = grid.epsilon(terms, 1e-3)
+    assert bracket.meets(1e-9, 0.0)
+    with mpmath.workdps(30):
+        law = [(mpmath.mpf(0), mpmath.mpf(1))]
+        for term in terms:
+            eps, n = mpmath.mpf(term.parameters[0]), term.count
+            true = 1 / (1 + mpmath.exp(-eps))
+            each = [
+                ((n - 2 * lies) * eps, math.comb(n, lies) * true ** (n - lies) * (1 - true) ** lies)
+                for lies in range(n + 1)
+            ]
+            law = [(a + b, m * w) for a, m in law for b, w in each]
+
+        def truth(x: float) -> mpmath.mpf:
+            return mpmath.fsum(m * -mpmath.expm1(x - loss) for loss, m in law if loss > x)
+
+        assert truth(bracket.upper) <= 1e-3 <= truth(bracket.lower)
+
+
+@pytest.mark.parametrize("value", [1 / 3, 0.1 + 1e-14, math.nextafter(0.3, 0), 0.30000000000000093])
+def test_a_price_beside_a_decimal_is_taken_as_it_shows(value: float) -> None:
+    assert _decimal(value) == Fraction(repr(value))
 
 
 def test_two_lattices_with_a_common_step_are_exact() -> None:

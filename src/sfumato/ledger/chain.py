@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import math
@@ -23,6 +24,8 @@ GENESIS = 0  # the number before the first receipt
 _LONGEST_NAME = 200
 _LARGEST_BODY = 2**20
 _DEEPEST = 50
+_BLOCK = 64  # bytes: of SHA-256
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -61,10 +64,13 @@ class Chain:
         the database.
     """
 
-    __slots__ = ("_key", "ledger")
+    __slots__ = ("_inner", "_outer", "ledger")
 
     def __init__(self, key: bytes, ledger: str) -> None:
-        self._key, self.ledger = key, ledger
+        self.ledger = ledger
+        block = (key if len(key) <= _BLOCK else hashlib.sha256(key).digest()).ljust(_BLOCK, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
     def seal(self, purpose: str, content: str) -> str:
         """A mac for something that is not a receipt: the ledger's identity, its anchor."""
@@ -97,7 +103,11 @@ class Chain:
             )
 
     def _mac(self, content: bytes) -> bytes:
-        return hmac.digest(self._key, content, "sha256")
+        """HMAC (RFC 2104) from the two states that the key leads to: half the time of the library's."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(content)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 def canonical(value: Any) -> str:
@@ -107,8 +117,8 @@ def canonical(value: Any) -> str:
 
 @lru_cache(maxsize=4)  # one receipt is looked at from several sides
 def _facts(body: str) -> dict[str, Any]:
-    facts = json.loads(body)
-    if not isinstance(facts, dict):
+    facts, end = _DECODER.raw_decode(body)
+    if not isinstance(facts, dict) or end != len(body):
         raise ValueError("no facts")
     return facts
 

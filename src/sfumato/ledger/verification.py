@@ -207,13 +207,13 @@ class _Replay:
             known, before = self._sums.get(key, (None, ()))
             if known is not last:
                 before = totals_of(last, account.cap)
-            after = tuple([a + b if b else a for a, b in zip(before, price, strict=True)])
+            after = [a + b if b else a for a, b in zip(before, price, strict=True)]
             kept = tuple([settled(total) for total in after])
-            if all(_same(total, stored[unit]) for unit, total in zip(units, kept, strict=True)):
-                self._sums[key] = stored, kept
-            else:
+            if False in [_same(total, stored[unit]) for unit, total in zip(units, kept, strict=True)]:
                 wrong.append(f"Receipt {row.number} has sums of its {whose} that do not add up.")
-            if budget is not None and any(a > b for a, b in zip(after, budget.limits, strict=True)):
+            else:
+                self._sums[key] = stored, kept
+            if budget is not None and True in [a > b for a, b in zip(after, budget.limits, strict=True)]:
                 wrong.append(f"Receipt {row.number} overdraws the budget of its {whose}.")
         if account.closed or seat.revoked:
             wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")

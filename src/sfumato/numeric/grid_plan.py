@@ -32,6 +32,9 @@ _FLATTER = 1.0, 0.99, 0.98, 0.97, 0.95, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1
 _STEEPER = 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0
 """The parts of the saddle point that are tried as tilts."""
 
+_DIGITS = 12
+"""A decimal of at most so many digits is told from one that a float only happens to be near."""
+
 _STEEPEST = 600.0
 """The tilt times the range of one law stays below this, so that no exponential overflows."""
 
@@ -245,7 +248,8 @@ def _sketch(spot: Place) -> tuple[Floats, Floats]:
 def common_step(places: Sequence[Place]) -> tuple[Fraction | None, list[bool]]:
     """A step that divides the lattices of as many laws as possible, and which laws those are.
 
-    Parameters are decimals, so two lattices with a common divisor show it in the decimals of their steps.
+    Parameters are decimals, most of them rounded up to floats, so two lattices with a common divisor show it
+    in the decimals of their steps.
     """
     order = sorted(
         (i for i, spot in enumerate(places) if spot.lattice is not None), key=lambda i: -places[i].term.count
@@ -253,11 +257,17 @@ def common_step(places: Sequence[Place]) -> tuple[Fraction | None, list[bool]]:
     shared = [False] * len(places)
     divisor: Fraction | None = None
     for i in order:
-        step = Fraction(repr(places[i].lattice))
+        step = _decimal(places[i].lattice or 0.0)
         finer = step if divisor is None else _gcd(divisor, step)
         if divisor is None or (finer * 4096 >= divisor and finer * 10**6 >= step):
             divisor, shared[i] = finer, True
     return divisor, shared
+
+
+def _decimal(value: float) -> Fraction:
+    """The short decimal that a float was rounded up from by a few last places, or what it shows."""
+    short = Fraction(f"{value:.{_DIGITS}g}")
+    return short if 0 <= Fraction(value) - short <= 4 * Fraction(math.ulp(value)) else Fraction(repr(value))
 
 
 def _gcd(a: Fraction, b: Fraction) -> Fraction:
