@@ -74,7 +74,7 @@ def test_distances_are_exact_however_large(weights, level, sensitivity):
 
 
 @pytest.mark.parametrize(
-    "total", [2**62 // 10_000 - 1, 2**62 // 10_000 + 1, 2**63 // 10_000 + 1, 2**60, 2**61, 2**62, 2**63]
+    "total", [2**62 // 10_000 - 1, 2**62 // 10_000 + 1, 2**66 // 10_000 + 1, 2**60, 2**61, 2**62, 2**63]
 )
 def test_python_integers_and_machine_integers_have_the_same_distances(total):
     weights = [total // 3, 5, total - total // 3 - 5]

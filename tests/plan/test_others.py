@@ -194,7 +194,7 @@ def test_every_group_is_on_one_line_of_each_level_and_levels_have_the_same_total
                     own = dict(zip(top, found, strict=True))
                     assert tuple(own[key] for key in level) in shelf[level]
         amounts = [draw.randrange(-(10**30), 10**30) for _ in groups]
-        (added,) = on_lines(Reading(tuple(groups), (amounts,)), lines)
+        (added,) = on_lines(Reading(tuple(groups), (np.array(amounts, object),)), lines)
         for level in measured.levels:
             assert sum(added[place] for place in shelf[level].values()) == sum(amounts)
 

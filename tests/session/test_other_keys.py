@@ -224,7 +224,7 @@ def test_a_unit_counts_in_as_many_groups_as_the_selection_is_told(grouping: str)
         with session(table, unit) as asked:
             quote = asked.sql(f"SELECT COUNT(*) AS n FROM t GROUP BY {grouping}").quote(epsilon=1)
             parts = [asked.vault._read(each, 0) for each in quote.recipe.finding]
-        numbers = [dict(zip(part.groups, part.units or (), strict=True)) for part in parts]
+        numbers = [dict(zip(part.groups, part.units.tolist(), strict=True)) for part in parts]
         return quote.selection, {(i, g): n for i, part in enumerate(numbers) for g, n in part.items()}
 
     selection, base = counts(table)

@@ -172,7 +172,7 @@ def _turned_by_exact_weights(read, selection):
         return replace(
             reading,
             groups=tuple(reading.groups[place] for place in kept),
-            weights=[reading.weights[place] * (2 if any(large) else 1) for place in kept],
+            weights=reading.weights[kept] * (2 if any(large) else 1),
         )
 
     return noise.select_in_rounds(exactly, selection)

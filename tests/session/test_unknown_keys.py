@@ -96,7 +96,7 @@ def planted(change):
 
 
 def all_kept(found, survivors, noisy, selection):
-    return Reading(found.groups, found.columns), np.maximum(np.array(found.units), selection.threshold + 1)
+    return Reading(found.groups, found.columns), np.maximum(found.units, selection.threshold + 1)
 
 
 def less_noise(found, survivors, noisy, selection):
@@ -108,7 +108,7 @@ def less_noise(found, survivors, noisy, selection):
 def dearer(found, survivors, noisy, selection):
     """As if the price were not divided by the groups that a unit is in."""
     whole = sf.PartitionSelection(selection.epsilon, selection.delta)
-    kept, counts = whole.release(np.array(found.units))
+    kept, counts = whole.release(found.units)
     places = np.flatnonzero(kept)
     shift = selection.threshold - whole.threshold
     return Reading(tuple(found.groups[i] for i in places), ()), counts[kept] + shift

@@ -201,7 +201,7 @@ class _Readings:
         self._kept: list[Reading] = []
 
     @property
-    def candidates(self) -> tuple[tuple[Any, ...], ...]:
+    def candidates(self) -> Sequence[tuple[Any, ...]]:
         """The groups that could be released, where they are not public."""
         return () if self.quote.selection is None else self._kept[0].groups
 
@@ -278,7 +278,7 @@ def _stacked(reading: Reading, quote: Quote, count: int) -> NDArray[Any]:
     blocks = []
     for start in range(0, count, max(1, _BLOCK // size)):
         some = min(count - start, max(1, _BLOCK // size))
-        noisy = privatise([list(column) * some for column in reading.columns], quote)
+        noisy = privatise([np.tile(column, some) for column in reading.columns], quote)
         blocks.append(np.concatenate([numbers.reshape(some, -1) for numbers in noisy], axis=1))
     return np.concatenate(blocks)
 

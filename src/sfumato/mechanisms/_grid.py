@@ -155,11 +155,11 @@ class Grid:
             return self._split_each(flat.tolist())
         return self._split_integers(flat.astype(np.int64, copy=False))
 
-    def split_whole(self, values: Sequence[int]) -> tuple[Wholes, NDArray[np.uint64]]:
+    def split_whole(self, values: Wholes) -> tuple[Wholes, NDArray[np.uint64]]:
         """Integers of any size in grid units as whole numbers and fractions of 2**64."""
-        if all(-INPUT_LIMIT <= value <= INPUT_LIMIT for value in values):  # the same, and quicker
-            return self._split_integers(np.array(values, np.int64))
-        return self._split_each(values)
+        if not values.within(INPUT_LIMIT).far:  # the same, and quicker
+            return self._split_integers(values.near)
+        return self._split_each(values.tolist())
 
     def _split_each(self, values: Sequence[Number]) -> tuple[Wholes, NDArray[np.uint64]]:
         """Numbers that no array holds together, each by itself."""
@@ -274,15 +274,21 @@ def noisy(
 
 
 def noisy_whole(
-    values: Sequence[int], add: Callable[..., Any], parameter: Fraction, *, grid: Grid, room: int
+    values: Sequence[int] | Wholes,
+    add: Callable[..., Any],
+    parameter: Fraction,
+    *,
+    grid: Grid,
+    room: int,
 ) -> NDArray[np.float64]:
     """`noisy` for integers of any size, which no array holds.
 
     Raises:
         InvalidValue: if there are more than `room` of them.
     """
-    _check_room(len(values), room)
-    return grid.floats_at(add(*grid.split_whole(values), parameter)) if values else np.zeros(0)
+    whole = values if isinstance(values, Wholes) else Wholes.of(values)
+    _check_room(whole.size, room)
+    return grid.floats_at(add(*grid.split_whole(whole), parameter)) if whole.size else np.zeros(0)
 
 
 def _check_room(size: int, room: int) -> None:
@@ -338,11 +344,12 @@ def bounded_input(value: int) -> int:
     return max(-INPUT_LIMIT, min(INPUT_LIMIT, value))
 
 
-def bounded_inputs(values: Sequence[int]) -> NDArray[np.int64]:
-    """Integers of any size held within ±2**61, in one array; no value takes another way than the rest."""
-    held: NDArray[np.int64] = np.clip(np.array(values, dtype=object), -INPUT_LIMIT, INPUT_LIMIT).astype(
-        np.int64
-    )
+def bounded_inputs(values: Sequence[int] | Wholes) -> NDArray[np.int64]:
+    """Integers of any size held within ±2**61, in one array."""
+    whole = values if isinstance(values, Wholes) else Wholes.of(values)
+    held: NDArray[np.int64] = np.clip(whole.near, -INPUT_LIMIT, INPUT_LIMIT)
+    for place, value in whole.far.items():
+        held[place] = bounded_input(value)
     return held
 
 

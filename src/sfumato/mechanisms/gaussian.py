@@ -23,6 +23,7 @@ from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, floor_log2, positive, probability
 from sfumato.numeric.figures import gaussian_width
 from sfumato.numeric.frozen import freeze, shown
+from sfumato.samplers.wholes import Wholes
 
 __all__ = ["Gaussian", "examples", "one_calibration"]
 
@@ -180,7 +181,7 @@ class Gaussian(Dense, Mechanism):
         """
         return noisy(value, random.add_gaussian, self._units, grid=self._grid, room=self._room)
 
-    def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
+    def release_whole(self, values: Sequence[int] | Wholes) -> NDArray[np.float64]:
         """Integers of any size with noise, in one array of floats.
 
         Raises:

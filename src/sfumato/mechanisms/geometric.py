@@ -21,6 +21,7 @@ from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.numeric.figures import PRECISION, ball, ceiling, failure, up
 from sfumato.numeric.frozen import freeze, shown
+from sfumato.samplers.wholes import Wholes
 
 __all__ = ["Geometric", "discrete_laplace_variance", "discrete_laplace_width", "examples"]
 
@@ -109,7 +110,7 @@ class Geometric(Dense, Mechanism):
             return np.zeros(array.shape, np.int64)
         return bounded_sum(array, random.discrete_laplace(self._scale, array.shape))
 
-    def release_whole(self, values: Sequence[int]) -> NDArray[np.int64]:
+    def release_whole(self, values: Sequence[int] | Wholes) -> NDArray[np.int64]:
         """Integers of any size with noise, in one array; they are clamped to ±2**61 first."""
         return self.release(bounded_inputs(values))
 

@@ -21,6 +21,7 @@ from sfumato.mechanisms.base import Example, Mechanism
 from sfumato.numeric.exact import Rational, positive
 from sfumato.numeric.figures import laplace_width
 from sfumato.numeric.frozen import freeze, shown
+from sfumato.samplers.wholes import Wholes
 
 __all__ = ["Laplace", "examples"]
 
@@ -141,7 +142,7 @@ class Laplace(Dense, Mechanism):
         """
         return noisy(value, random.add_laplace, self._units, grid=self._grid, room=self._room)
 
-    def release_whole(self, values: Sequence[int]) -> NDArray[np.float64]:
+    def release_whole(self, values: Sequence[int] | Wholes) -> NDArray[np.float64]:
         """Integers of any size with noise, in one array of floats.
 
         Raises:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.samplers.stream import Integers
 
@@ -37,6 +38,11 @@ class Wholes(NamedTuple):
         except OverflowError:
             far = {i: value for i, value in enumerate(values) if not _LEAST <= value <= _LARGEST}
             return cls(np.array([0 if i in far else v for i, v in enumerate(values)], np.int64), far)
+
+    @classmethod
+    def in_array(cls, values: NDArray[Any]) -> Wholes:
+        """Those of an array of int64, or of Python's integers."""
+        return cls(values) if values.dtype == np.int64 else cls.of(values.tolist())
 
     @property
     def size(self) -> int:

@@ -224,7 +224,7 @@ def choosing(
 
     def answer(right: Right) -> KeptChoice:
         steps = right.steps(gate)
-        scores = session.vault.read((measured,), right).columns[0]
+        scores = session.vault.read((measured,), right).columns[0].tolist()
         left, picked = list(places), list[int]()
         for _ in range(many):
             steps.take(mechanism.loss)
@@ -317,7 +317,7 @@ def crossing(
     def answer(right: Right) -> KeptChoice:
         def values() -> Iterator[int]:
             for question, scale in zip(measured, scales, strict=True):
-                yield session.vault.read((question,), right).columns[0][0] * scale
+                yield session.vault.read((question,), right).columns[0].tolist()[0] * scale
 
         place = mechanism.first(values())
         return KeptChoice(() if place is None else (place,), price)

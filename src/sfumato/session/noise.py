@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,10 @@ from sfumato.mechanisms import AdaptiveSelection
 from sfumato.plan.intervals.rings import cuts_around, weights_between
 from sfumato.plan.prices.extras import NESTED, PricedDistinct, PricedExtra, PricedQuantiles
 from sfumato.plan.prices.touched import PricedTouched
+from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.others import Pick, lines_of, searched_of
 from sfumato.plan.questions.spread import Spread
+from sfumato.samplers.wholes import Wholes
 from sfumato.session.reading import Reading, on_lines
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["privatise", "privatise_extra", "select", "select_in_rounds", "select_on_levels"]
 
 
-def privatise(exact: Sequence[Sequence[int]], quote: Quote) -> tuple[NDArray[Any], ...]:
+def privatise(exact: Sequence[NDArray[Any]], quote: Quote) -> tuple[NDArray[Any], ...]:
     """Each measurement of the main question with its noise, in natural units.
 
     Privacy:
@@ -47,7 +48,7 @@ def select(reading: Reading, selection: Counting) -> tuple[Reading, NDArray[np.i
         found are in a canonical order before noise is drawn, and those dropped leave no trace.
     """
     assert reading.units is not None
-    kept, noisy = selection.release(np.array(reading.units, dtype=np.int64))
+    kept, noisy = selection.release(np.asarray(reading.units, dtype=np.int64))
     return _survivors(reading, kept), noisy[kept]
 
 
@@ -67,10 +68,10 @@ def select_in_rounds(read: Callable[[Spread], Reading], selection: AdaptiveSelec
     reading = read(Spread(selection.steps))
     assert reading.weights is not None
     found, noisy = selection.first_round(reading.weights)
-    without = tuple(compress(reading.groups, found.tolist()))
+    without = tuple(_kept(reading.groups, found))
     again = read(Spread(selection.steps, without))
     assert again.weights is not None
-    after = dict(zip(again.groups, again.weights, strict=True))
+    after = dict(zip(again.groups, again.weights.tolist(), strict=True))
     left = np.flatnonzero(~found)
     more, _ = selection.second_round(
         noisy[left], [after.get(reading.groups[place], 0) for place in left.tolist()]
@@ -81,11 +82,12 @@ def select_in_rounds(read: Callable[[Spread], Reading], selection: AdaptiveSelec
 
 def _survivors(reading: Reading, kept: NDArray[np.bool_]) -> Reading:
     """The groups that are kept, with their exact integers."""
-    chosen = kept.tolist()
-    return Reading(
-        tuple(compress(reading.groups, chosen)),
-        tuple([*compress(column, chosen)] for column in reading.columns),
-    )
+    return Reading(_kept(reading.groups, kept), tuple(column[kept] for column in reading.columns))
+
+
+def _kept(groups: Sequence[tuple[Any, ...]], kept: NDArray[np.bool_]) -> Sequence[tuple[Any, ...]]:
+    rows = np.flatnonzero(kept)
+    return groups.taken(rows) if isinstance(groups, Found) else tuple(groups[row] for row in rows.tolist())
 
 
 def select_on_levels(
@@ -109,16 +111,16 @@ def select_on_levels(
     noisy: list[NDArray[np.int64]] = []
     for rank, selection in zip(searched_of(quote.measured), quote.selections, strict=True):
         groups: list[Pick] = []
-        units: list[int] = []
+        units: list[NDArray[Any]] = []
         for level in rank:
             own = reading if len(level) == len(quote.measured.keys) else next(counted)
             assert own.units is not None
             order = level if own is reading else range(len(level))  # a level's question has its keys alone
             groups += [(number, *(group[key] for key in order)) for group in own.groups]
-            units += own.units
+            units.append(own.units)
             number += 1
         assert not isinstance(selection, AdaptiveSelection)  # on several levels units are counted
-        survivors, some = select(Reading(tuple(groups), (), units), selection)
+        survivors, some = select(Reading(tuple(groups), (), np.concatenate(units)), selection)
         picks += survivors.groups
         noisy.append(some)
     assert next(counted, None) is None
@@ -141,13 +143,13 @@ def privatise_extra(reading: Reading, priced: PricedExtra) -> tuple[NDArray[Any]
     cells = priced.selection.select_many(reading.cells)
     cuts = cuts_around(cells, reading.cells.shape[1])
     weights = weights_between(reading.cells, cuts)
-    noisy = _noisy(weights.reshape(-1).tolist(), priced.bars, priced.unit)
+    noisy = _noisy(weights.reshape(-1), priced.bars, priced.unit)
     return cells, cuts, noisy.astype(np.float64).reshape(weights.shape), np.array([NESTED])
 
 
-def _noisy(values: Sequence[int], mechanism: AnyNoise, unit: Fraction) -> NDArray[Any]:
+def _noisy(values: NDArray[Any], mechanism: AnyNoise, unit: Fraction) -> NDArray[Any]:
     """One call for all values, whatever their size: how noise is drawn must not depend on them."""
-    noisy = mechanism.release_whole(values)
+    noisy = mechanism.release_whole(Wholes.in_array(values))
     if noisy.dtype.kind == "i" and unit == 1:
         return noisy.astype(np.int64)
     return noisy.astype(np.float64) * float(unit)  # a power of two: exact

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerUnusable
 from sfumato.plan.intervals.noise import Noise
+from sfumato.session.columnar import Stored, Writing
 
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
 
 __all__ = ["Answer"]
 
-# What could be answered before a format came is written in the one before it.
-_GAUSSIAN, _FORMAT, _PLAIN = 3, 2, 1
+# What could be answered before a format came is written in the one before it, unless it is long.
+_COLUMNS, _GAUSSIAN, _FORMAT, _PLAIN = 4, 3, 2, 1
 _SMALL = 2**16  # bytes: answers up to this are kept as they were read
-_PLAIN_KEYS = {str, int, bool, type(None)}
+_MANY = 1000  # numbers that are written as text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +49,7 @@ class Answer:
     epsilon: Fraction
     delta: Fraction
     mechanism: str
-    groups: tuple[tuple[Any, ...], ...] | None = None
+    groups: Sequence[tuple[Any, ...]] | None = None
     units: NDArray[Any] | None = None
     extras: tuple[tuple[Fraction, tuple[NDArray[Any], ...]], ...] = ()
     selection: tuple[Fraction, Fraction] | None = None
@@ -77,33 +74,41 @@ class Answer:
         return all(mine[0] >= other.epsilon for mine, other in extras)
 
     def to_bytes(self) -> bytes:
-        """Text that `from_bytes` reads back to the last bit."""
+        """What `from_bytes` reads back to the last bit: text, and behind it the bytes of many numbers."""
+        kept = Writing(self._size > _MANY)
         more: dict[str, Any] = {}
-        if self.groups is not None or self.extras:
+        if self.groups is not None or self.extras or kept.many:
             more = {
-                "groups": None if self.groups is None else _written_keys(self.groups),
-                "units": None if self.units is None else self.units.tolist(),
+                "groups": None if self.groups is None else kept.keys(self.groups),
+                "units": None if self.units is None else kept.units(self.units),
                 "selection": None if self.selection is None else list(map(str, self.selection)),
                 "extras": [
-                    [str(price), [_table(array) for array in arrays]] for price, arrays in self.extras
+                    [str(price), [kept.table(array) for array in arrays]] for price, arrays in self.extras
                 ],
             }
-        return json.dumps(
-            {
-                "format": _GAUSSIAN if self.gaussian else _FORMAT if more else _PLAIN,
-                **more,
-                "epsilon": str(self.epsilon),
-                "delta": str(self.delta),
-                "mechanism": self.mechanism,
-                "noises": [_law(noise) for noise in self.noises],
-                "noisy": [_written(array) for array in self.noisy],
-            },
-            separators=(",", ":"),
-        ).encode()
+        form = _GAUSSIAN if self.gaussian else _FORMAT if more else _PLAIN
+        if kept.many:
+            form, more["gaussian"] = _COLUMNS, self.gaussian
+        facts = {
+            "format": form,
+            **more,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "mechanism": self.mechanism,
+            "noises": [_law(noise) for noise in self.noises],
+            "noisy": [kept.array(array) for array in self.noisy],
+        }
+        return kept.to_bytes(facts)
+
+    @property
+    def _size(self) -> int:
+        """How many numbers it has of its longest array."""
+        extras = (array for _, arrays in self.extras for array in arrays)
+        return max((array.size for array in (*self.noisy, *extras)), default=len(self.groups or ()))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Answer:
-        """The answer that `to_bytes` wrote; of the same bytes the same object, where they were read lately.
+        """The answer that `to_bytes` wrote, in any version; of bytes that were read lately the same object.
 
         Raises:
             LedgerUnusable: for a format of another version.
@@ -113,29 +118,30 @@ class Answer:
     @classmethod
     def _from_bytes(cls, data: bytes) -> Answer:
         try:
-            stored = json.loads(data)
-            if stored["format"] not in (_GAUSSIAN, _FORMAT, _PLAIN):
+            stored = Stored(data)
+            facts = stored.facts
+            if facts["format"] not in (_COLUMNS, _GAUSSIAN, _FORMAT, _PLAIN):
                 raise ValueError("another format")
-            groups, units, selection = (stored.get(name) for name in ("groups", "units", "selection"))
+            groups, units, selection = (facts.get(name) for name in ("groups", "units", "selection"))
             return cls(
-                tuple(_read(array) for array in stored["noisy"]),
+                tuple(stored.array(array) for array in facts["noisy"]),
                 tuple(
                     Noise(law, float.fromhex(scale), float.fromhex(slack), whole, float.fromhex(rounding))
-                    for law, scale, slack, whole, rounding in stored["noises"]
+                    for law, scale, slack, whole, rounding in facts["noises"]
                 ),
-                Fraction(stored["epsilon"]),
-                Fraction(stored["delta"]),
-                stored["mechanism"],
-                None if groups is None else _read_keys(groups),
-                None if units is None else np.array(units, dtype=np.int64),
+                Fraction(facts["epsilon"]),
+                Fraction(facts["delta"]),
+                facts["mechanism"],
+                None if groups is None else stored.keys(groups),
+                None if units is None else stored.units(units),
                 tuple(
-                    (Fraction(price), tuple(_untable(array) for array in arrays))
-                    for price, arrays in stored.get("extras", ())
+                    (Fraction(price), tuple(stored.table(array) for array in arrays))
+                    for price, arrays in facts.get("extras", ())
                 ),
                 None if selection is None else (Fraction(selection[0]), Fraction(selection[1])),
-                stored["format"] == _GAUSSIAN,
+                facts.get("gaussian", facts["format"] == _GAUSSIAN),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, IndexError):
             raise LedgerUnusable(
                 "A stored answer was written by another version of Sfumato; upgrade to read it."
             ) from None
@@ -152,50 +158,3 @@ def _read_lately(data: bytes) -> Answer:
 
 def _law(noise: Noise) -> list[Any]:
     return [noise.law, noise.scale.hex(), noise.slack.hex(), noise.whole, noise.rounding.hex()]
-
-
-def _written(array: NDArray[Any]) -> dict[str, Any]:
-    if array.dtype.kind == "i":
-        return {"whole": array.tolist()}
-    return {"float": [value.hex() for value in array.tolist()]}
-
-
-def _read(stored: dict[str, Sequence[Any]]) -> NDArray[Any]:
-    if "whole" in stored:
-        return np.array(stored["whole"], dtype=np.int64)
-    return np.array([float.fromhex(text) for text in stored["float"]], dtype=np.float64)
-
-
-def _table(array: NDArray[Any]) -> dict[str, Any]:
-    return {"shape": list(array.shape), **_written(array.reshape(-1))}
-
-
-def _untable(stored: dict[str, Any]) -> NDArray[Any]:
-    return _read(stored).reshape(stored["shape"])
-
-
-def _written_keys(groups: Sequence[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
-    """The keys of groups as plain data; tuples are written as lists are."""
-    if {*map(type, chain.from_iterable(groups))} <= _PLAIN_KEYS:
-        return groups
-    return [list(map(_key, row)) for row in groups]
-
-
-def _read_keys(stored: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
-    if dict in {*map(type, chain.from_iterable(stored))}:
-        return tuple(tuple(map(_unkey, row)) for row in stored)
-    return tuple(map(tuple, stored))
-
-
-def _key(value: Any) -> Any:
-    """A key as plain data: dates and floats are marked, everything else is itself."""
-    if isinstance(value, datetime.date):
-        return {"date": value.isoformat()}
-    return {"float": value.hex()} if isinstance(value, float) else value
-
-
-def _unkey(value: Any) -> Any:
-    if isinstance(value, dict):
-        day = value.get("date")
-        return float.fromhex(value["float"]) if day is None else datetime.date.fromisoformat(day)
-    return value

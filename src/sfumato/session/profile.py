@@ -31,6 +31,7 @@ from sfumato.plan.questions.nodes import Measured, Scan
 from sfumato.plan.questions.profile import Profile, profile_question, profiled
 from sfumato.plan.questions.relations import Rows, rows_of
 from sfumato.purchase import Forecast, Purchase, is_no_dearer, on_record
+from sfumato.samplers.wholes import Wholes
 from sfumato.schema import PrivateTable
 from sfumato.session.intervals import Known
 from sfumato.session.limiting import chosen_limit
@@ -377,5 +378,5 @@ def _noise_for(budget: Budget) -> tuple[Mechanics, Fraction]:
     return "gaussian", budget.hundredth
 
 
-def _drawn(values: list[int], mechanism: AnyNoise) -> NDArray[Any]:
-    return mechanism.release_whole(values).astype(np.float64)
+def _drawn(values: NDArray[Any], mechanism: AnyNoise) -> NDArray[Any]:
+    return mechanism.release_whole(Wholes.in_array(values)).astype(np.float64)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Query", "answered"]
 
-Groups: TypeAlias = tuple[tuple[Any, ...], ...]
+Groups: TypeAlias = Sequence[tuple[Any, ...]]
 
 _RELEASED = "Release it first: .release(epsilon=0.5) gives a result that has table, to_pandas() and plot()."
 _HABITS: dict[str, str] = {

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.numeric.columns import integers, missing_in, one_array, sorted_rows, taken, to_list
+from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.others import Line, places_in, shelf_of
-from sfumato.session.arrays import to_list
 from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
 from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sfumato.plan.questions.nodes import Measured
 
 __all__ = ["Reading", "RowsRead", "align", "on_lines", "reading", "rows_read"]
 
-_LIMIT = 2**62
+_LIMIT = 2**62  # sums below this fit, however floats round them
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,17 +30,18 @@ class Reading:
 
     Attributes:
         groups: The combinations of keys, in a canonical order.
-        columns: One list of integers for each measurement, aligned with them; empty for cells.
+        columns: The integers of each measurement, aligned with them: int64, or Python's where one does not
+            fit; empty for cells.
         units: The number of units of each group, where groups are not public.
         cells: Groups × cells of weights, where cells are counted.
         weights: The sum of units' weights in each group, where groups are found by weight.
     """
 
-    groups: tuple[tuple[Any, ...], ...]
-    columns: tuple[list[int], ...]
-    units: list[int] | None = None
+    groups: Sequence[tuple[Any, ...]]
+    columns: tuple[NDArray[Any], ...]
+    units: NDArray[Any] | None = None
     cells: NDArray[Any] | None = None
-    weights: list[int] | None = None
+    weights: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -75,60 +76,76 @@ def reading(answer: pa.Table, measured: Measured) -> Reading:
     return Reading(measured.combinations, align(answer, measured))
 
 
-def align(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
+def align(answer: pa.Table, measured: Measured) -> tuple[NDArray[Any], ...]:
     """The integers of each measurement, aligned with the public keys; empty groups are 0."""
-    if measured.levels:
-        return _levels(answer, measured)
-    groups = len(measured.combinations)
-    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
-    rows = _rows(answer, measured)
-    aligned = tuple([0] * groups for _ in columns)
-    for source, target in zip(columns, aligned, strict=True):
-        for row, value in zip(rows, source, strict=True):
-            if row is not None:
-                target[row] += value
-    return aligned
-
-
-def _levels(answer: pa.Table, measured: Measured) -> tuple[list[int], ...]:
-    """The same on several levels: each finest group is added to one group of every level."""
-    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
+    columns = [integers(answer.column(f"m{j}")) for j in range(len(measured.measurements))]
+    size = len(measured.combinations)
+    if not measured.levels:
+        rows = _rows(answer, measured)
+        return tuple(_added(column, rows, size) for column in columns)
+    # Each finest group is added to one group of every level.
     place = {combination: row for row, combination in enumerate(measured.combinations)}
-    aligned = tuple([0] * len(measured.combinations) for _ in columns)
-    for source, key in enumerate(_keys(answer, measured)):
-        for level in measured.levels:
-            row = place.get(tuple(value if i in level else None for i, value in enumerate(key)))
-            if row is not None:
-                for target, column in zip(aligned, columns, strict=True):
-                    target[row] += column[source]
-    return aligned
+    keys = _keys(answer, measured)
+    found = [
+        place.get(tuple(value if i in level else None for i, value in enumerate(key)), -1)
+        for level in measured.levels
+        for key in keys
+    ]
+    rows = np.array(found, dtype=np.int64)
+    return tuple(_added(np.tile(column, len(measured.levels)), rows, size) for column in columns)
 
 
-def on_lines(exact: Reading, lines: Sequence[Line]) -> tuple[list[int], ...]:
+def _added(values: NDArray[Any], rows: NDArray[np.int64], size: int) -> NDArray[Any]:
+    """What values add up to on each of so many rows, exactly; a row of −1 is none."""
+    values = _roomy(values)
+    added = np.zeros(size, dtype=values.dtype)
+    known = rows >= 0
+    np.add.at(added, rows[known], values[known])
+    return added
+
+
+def _roomy(values: NDArray[Any]) -> NDArray[Any]:
+    """Integers that may be added up in any way: Python's, where all of them together may not fit."""
+    fits = values.dtype != object and float(np.abs(values.astype(np.float64)).sum()) < _LIMIT
+    return values if fits else values.astype(object)
+
+
+def on_lines(exact: Reading, lines: Sequence[Line]) -> tuple[NDArray[Any], ...]:
     """What was read for each group that was found, added up on the line that it is on, level by level.
 
     Privacy:
         Each group, selected or not, is added to at most one line of each level, whole: with the lines fixed,
         a unit moves a level by no more than `plan.questions.sensitivity.sensitivity_in` says.
     """
-    shelf, added = shelf_of(lines), tuple([0] * len(lines) for _ in exact.columns)
-    for row, group in enumerate(exact.groups):
-        for place in places_in(shelf, group):
-            for target, column in zip(added, exact.columns, strict=True):
-                target[place] += column[row]
-    return added
+    shelf = shelf_of(lines)
+    pairs = [(row, place) for row, group in enumerate(exact.groups) for place in places_in(shelf, group)]
+    rows, places = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return tuple(_added(column[rows], places, len(lines)) for column in exact.columns)
 
 
-def _rows(answer: pa.Table, measured: Measured) -> list[int | None]:
-    """Which of the public groups each row of an answer is about."""
+def _rows(answer: pa.Table, measured: Measured) -> NDArray[np.int64]:
+    """Which of the public groups each row of an answer is about; −1: none of them."""
     if not measured.keys:
-        return [0] * answer.num_rows
+        return np.zeros(answer.num_rows, np.int64)
     place: dict[Any, int]
     if len(measured.keys) == 1:
-        place = {value: row for row, (value,) in enumerate(measured.combinations)}
-        return [*map(place.get, to_list(answer.column("k0")))]
+        values = [value for (value,) in measured.combinations]
+        column = answer.column("k0")
+        if pa.types.is_signed_integer(column.type) and {*map(type, values)} == {int}:
+            return _whole_rows(column, np.array(values, np.int64))
+        place = {value: row for row, value in enumerate(values)}
+        return np.array([place.get(value, -1) for value in to_list(column)], np.int64)
     place = {combination: row for row, combination in enumerate(measured.combinations)}
-    return [*map(place.get, _keys(answer, measured))]
+    return np.array([place.get(key, -1) for key in _keys(answer, measured)], np.int64)
+
+
+def _whole_rows(column: pa.ChunkedArray, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where whole numbers are among different ones; −1: nowhere, or nothing is there."""
+    order = np.argsort(values, kind="stable")
+    keys = integers(column)
+    at = np.minimum(np.searchsorted(values, keys, sorter=order), len(values) - 1)
+    rows = np.where(values[order[at]] == keys, order[at], -1)
+    return np.where(missing_in(column), -1, rows)
 
 
 def _keys(answer: pa.Table, measured: Measured) -> list[tuple[Any, ...]]:
@@ -136,50 +153,24 @@ def _keys(answer: pa.Table, measured: Measured) -> list[tuple[Any, ...]]:
     return list(zip(*keys, strict=True))
 
 
-def _integers(answer: pa.Table, name: str) -> list[int]:
-    """A column of whole numbers; what is missing is 0."""
-    column = answer.column(name)
-    values = to_list(column)
-    plain = not column.null_count and {*map(type, values)} <= {int}
-    return values if plain else [int(value or 0) for value in values]
-
-
 def _found(answer: pa.Table, measured: Measured) -> Reading:
     """Groups that were found in the data, sorted: nothing of the order in which they came is left."""
-    keys = [to_list(answer.column(f"k{i}")) for i in range(len(measured.keys))]
-    order = _ascending(keys)
-    columns = [_integers(answer, f"m{j}") for j in range(len(measured.measurements))]
-    ordered = [map(column.__getitem__, order) for column in keys]
+    columns = [integers(answer.column(f"m{j}")) for j in range(len(measured.measurements))]
+    keys = [one_array(answer.column(f"k{i}")) for i in range(len(measured.keys))]
+    order = sorted_rows(keys)
     return Reading(
-        tuple(zip(*ordered, strict=True)),
-        tuple([*map(column.__getitem__, order)] for column in columns),
-        units=[*map(_integers(answer, UNITS).__getitem__, order)],
-        weights=[*map(_integers(answer, WEIGHTS).__getitem__, order)]
-        if WEIGHTS in answer.column_names
-        else None,
+        Found([taken(key, order) for key in keys]),
+        tuple(column[order] for column in columns),
+        units=integers(answer.column(UNITS))[order],
+        weights=integers(answer.column(WEIGHTS))[order] if WEIGHTS in answer.column_names else None,
     )
 
 
-def _ascending(keys: Sequence[Sequence[Any]]) -> list[int]:
-    """The rows by their first key, then their second, …; what is missing comes last."""
-    order = list(range(len(keys[0])))
-    for column in reversed(keys):  # the last key first: equal values stay as they were
-        if None in column:
-            missing = [value is None for value in column]
-            present = [row for row in order if not missing[row]]
-            order = sorted(present, key=column.__getitem__) + [row for row in order if missing[row]]
-        else:
-            order.sort(key=column.__getitem__)
-    return order
-
-
 def _cells(answer: pa.Table, measured: Measured) -> NDArray[Any]:
-    weights = _integers(answer, "m0")
-    wide = np.int64 if sum(weights) < _LIMIT else object
+    weights = _roomy(integers(answer.column("m0")))
     width = measured.measurements[0].upper + 1
-    counts = np.zeros((len(measured.combinations), width), dtype=wide)
-    rows = np.array([-1 if row is None else row for row in _rows(answer, measured)], dtype=np.int64)
+    counts = np.zeros((len(measured.combinations), width), dtype=weights.dtype)
+    rows = _rows(answer, measured)
     known = rows >= 0
-    places = rows[known], np.array(to_list(answer.column(CELL)), dtype=np.int64)[known]
-    np.add.at(counts, places, np.array(weights, dtype=wide)[known])
+    np.add.at(counts, (rows[known], integers(answer.column(CELL))[known]), weights[known])
     return counts

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from sfumato.errors import MissingExtra
 from sfumato.mechanisms import GaussianSelection, PartitionSelection
+from sfumato.numeric.columns import from_list, from_numbers, kind_of
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.names import NotAList
-from sfumato.plan.expressions.tree import Column
 from sfumato.plan.intervals.noise import risk_of
 from sfumato.plan.prices.estimands import cuts
 from sfumato.plan.prices.extras import PricedExtra
@@ -28,7 +28,6 @@ from sfumato.plan.prices.touched import PricedTouched, Share
 from sfumato.plan.questions.nodes import Key
 from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
-from sfumato.session.arrays import from_list, from_numbers, kind_of
 from sfumato.session.intervals import Intervals, Known, left_out
 from sfumato.session.nothing import why_nothing
 from sfumato.session.picture import draw
@@ -213,22 +212,19 @@ class Release(NotAList):
         return self._intervals.assumes()
 
     def _column(self, name: str) -> pa.Array:
+        key = self._estimates.keys.get(name)
+        if key is not None:
+            kind, array = self._kind(self.quote.report.child.keys[key.place]), key.array
+            return array if array is not None and array.type == kind else from_list(key.listed, kind)
         values = self._estimates.columns[name]
-        missing = np.ma.getmaskarray(values)
-        if values.dtype == object:  # keys and text: their type is public, whatever rows are left
-            keys = {f"k{i}": key for i, key in enumerate(self.quote.report.child.keys)}
-            expression = next(
-                column.expression for column in self.quote.report.columns if column.name == name
-            )
-            known = keys.get(expression.name) if isinstance(expression, Column) else None
-            kind = pa.string()
-            if known is not None:
-                kind = kind_of(known.values[0]) if known.values else self._kind(known)
-            return from_list(values.tolist(), kind)
-        return from_numbers(values.data, missing)
+        if values.dtype == object:
+            return from_list(values.tolist(), pa.string())
+        return from_numbers(values.data, np.ma.getmaskarray(values))
 
     def _kind(self, key: Key) -> pa.DataType:
-        """The type of a key whose values are not public."""
+        """The type of a key, which is public, whatever rows are left."""
+        if key.values:
+            return kind_of(key.values[0])
         kinds = {"integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_(), "float": pa.float64()}
         return kinds.get(str(facts_of(key.expression, self.quote.rows.columns).kind), pa.string())
 

@@ -84,7 +84,7 @@ class Vault:
         right: Right,
         *,
         place: int = 0,
-        over: tuple[tuple[Any, ...], ...] | None = None,
+        over: Sequence[tuple[Any, ...]] | None = None,
         spread: Spread | None = None,
     ) -> Reading:
         """The exact integers of one of the questions that a debit paid for.
@@ -156,7 +156,7 @@ class Vault:
         return dialect.choosing_by(self._digests.get(measured.table, dialect.digest.name))
 
     def _fetch(self, measured: Measured) -> tuple[list[int], ...]:
-        return self._read(measured, 0).columns
+        return tuple(column.tolist() for column in self._read(measured, 0).columns)
 
     def _read(
         self,
@@ -199,7 +199,7 @@ def rows_fingerprint(measured: Measured) -> str:
     return hashlib.sha256(f"rows of {measured.fingerprint}".encode()).hexdigest()
 
 
-def _can_be_written(groups: tuple[tuple[Any, ...], ...]) -> bool:
+def _can_be_written(groups: Sequence[tuple[Any, ...]]) -> bool:
     texts = [value for row in groups for value in row if isinstance(value, str)]
     return all(len(text) <= _LONGEST and text.isprintable() for text in texts)
 
@@ -211,7 +211,7 @@ def _is_constant(group: tuple[Any, ...]) -> bool:
     )
 
 
-def _closed(measured: Measured, over: tuple[tuple[Any, ...], ...]) -> Measured:
+def _closed(measured: Measured, over: Sequence[tuple[Any, ...]]) -> Measured:
     """A question about groups that are public now."""
     keys = tuple(
         replace(key, values=tuple(dict.fromkeys(row[i] for row in over)), found=True)

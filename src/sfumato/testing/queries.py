@@ -77,7 +77,7 @@ def exact(query: Query) -> Exact:
     l2: dict[str, float] = {}
     if reading is not None and reading.units is not None:
         claim = sensitivity(Measurement("units"), measured.unit, groups=None, bounding=measured.bounding)
-        columns["units"] = list(reading.units)
+        columns["units"] = reading.units.tolist()
         l1["units"], l2["units"] = float_up(Fraction(claim.l1)), float_up(claim.l2)
     questions = [(measured, _names(query, recipe))] if measured.measurements else []
     questions += [
@@ -86,7 +86,11 @@ def exact(query: Query) -> Exact:
         if isinstance(extra, Distinct) and not measured.is_open
     ]
     for question, names in questions:
-        read = exact_units(session.vault, question) if reading is None else reading.columns
+        read = (
+            exact_units(session.vault, question)
+            if reading is None
+            else tuple(column.tolist() for column in reading.columns)
+        )
         claims = sensitivities(question)
         for name, values, measurement, claim in zip(names, read, question.measurements, claims, strict=True):
             unit_of = instrument(measurement, question).unit

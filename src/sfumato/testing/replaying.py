@@ -161,7 +161,7 @@ class _Deck:
         """The groups that are found are private by themselves: those of two units or more are selected."""
 
         def select(reading: Any, selection: Any) -> Any:
-            exact = dict(zip(reading.groups, reading.units, strict=True))
+            exact = dict(zip(reading.groups, reading.units.tolist(), strict=True))
             groups = self._met("groups", repr(selection), (exact,), lambda: _shared(reading), selection)
             return _columns_of(reading, groups), np.arange(100, 100 + len(groups), dtype=np.int64)
 
@@ -173,13 +173,13 @@ class _Deck:
 
         def select_in_rounds(read: Any, selection: Any) -> Any:
             reading = read(Spread(selection.steps))
-            weights = dict(zip(reading.groups, reading.weights, strict=True))
+            weights = dict(zip(reading.groups, reading.weights.tolist(), strict=True))
             shared = _shared(reading)
             first = self._met(
                 "groups", repr(selection), (weights,), lambda: shared[: (len(shared) + 1) // 2], selection
             )
             again = read(Spread(selection.steps, first))
-            weights = dict(zip(again.groups, again.weights, strict=True))
+            weights = dict(zip(again.groups, again.weights.tolist(), strict=True))
             rest = [group for group in shared if group not in first]
             second = self._met("groups", repr(selection), (weights,), lambda: tuple(rest), selection)
             return _columns_of(reading, (*first, *second))
@@ -251,7 +251,8 @@ def _columns_of(reading: Any, groups: tuple[Any, ...]) -> Any:
 
     place = {group: at for at, group in enumerate(reading.groups)}
     columns = tuple(
-        [column[place[group]] if group in place else 0 for group in groups] for column in reading.columns
+        np.array([column[place[group]] if group in place else 0 for group in groups], dtype=column.dtype)
+        for column in reading.columns
     )
     return Reading(groups, columns)
 
@@ -321,7 +322,8 @@ def _too_far(first: Meeting, second: Meeting) -> str | None:
 
 
 def _numbers(values: Any) -> list[Fraction]:
-    flat = np.ravel(np.asarray(values, dtype=object)).tolist()
+    given = values.tolist() if isinstance(values, Wholes) else values
+    flat = np.ravel(np.asarray(given, dtype=object)).tolist()
     return [Fraction(number) if np.isfinite(float(number)) else Fraction(0) for number in flat]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from fractions import Fraction
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -99,8 +100,8 @@ class Solver:
     @property
     def rows(self) -> int:
         """How many rows there are, also where nothing but extra questions was asked."""
-        known = [*self.noisy, *self.keys.values()]
-        return len(known[0]) if known else 1
+        known = next(chain(self.noisy, self.keys.values()), None)
+        return 1 if known is None else len(known)
 
     def noisy_in(self, expression: Expression) -> bool:
         """Whether an aggregate occurs in it."""
@@ -233,7 +234,7 @@ class Solver:
         return _by_rule(expression, boxes)
 
     def _exact(self, expression: Expression, rows: int) -> Box:
-        exact = evaluate(expression, dict(self.keys) or {"": np.zeros(rows)})
+        exact = evaluate(expression, self.keys or {"": np.zeros(rows)})
         if exact.dtype.kind not in "fb":
             return np.full(rows, -np.inf), np.full(rows, np.inf)
         values = np.broadcast_to(np.ma.filled(exact.astype(np.float64), np.nan), (rows,))
@@ -242,7 +243,8 @@ class Solver:
     def _ends(self, expression: Call, box: Box) -> Box:
         """A non-decreasing function of the first argument, at both ends; infinite where it has no value."""
         changed = Call(expression.function, (Column("end"), *expression.arguments[1:]))
-        low, high = (evaluate(changed, {**self.keys, "end": end}).astype(np.float64) for end in box)
+        known = {name: self.keys[name] for name in columns_of(changed) if name in self.keys}
+        low, high = (evaluate(changed, {"end": end, **known}).astype(np.float64) for end in box)
         return np.ma.filled(low, -np.inf), np.ma.filled(high, np.inf)
 
     def _case(self, expression: Call, solved: Mapping[Expression, Box]) -> Box:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import itemgetter
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.boxes import Affine, Box, Solver
 from sfumato.plan.answers.covering import Covering, LeftOut
+from sfumato.plan.answers.later import KeyColumn, Later, Values
 from sfumato.plan.answers.order import arranged, held_rows, shown_rows
 from sfumato.plan.answers.outside import Movable, Outside
 from sfumato.plan.answers.over import Groups, over_rows
@@ -29,17 +30,13 @@ from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.questions.aggregates import Estimator, Linear, as_whole
 from sfumato.plan.questions.aggregates._average import Average
 from sfumato.plan.questions.cut import Cut
+from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.levels import stages_of
 from sfumato.plan.questions.nodes import LEVEL, Report
 from sfumato.plan.questions.others import labels
 from sfumato.plan.questions.slots import Slot
 
 __all__ = ["Estimates", "Values", "estimate"]
-
-Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
-"""One column of an answer, masked where it is NULL."""
-
-_NOTHING = np.array(None, dtype=object)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +57,13 @@ class Estimates:
             keys and text, bool and datetime64 for what conditions and dates give; masked where NULL.
         rows: Which of the question's combinations the rows are.
         intervals: The names of the columns that have an interval: numbers with noise in them.
+        keys: The columns that are keys as they are, without an object for each value.
     """
 
     columns: Mapping[str, Values]
     rows: NDArray[np.int64]
     intervals: tuple[str, ...]
+    keys: Mapping[str, KeyColumn] = field(repr=False)
     _expressions: Mapping[str, Expression] = field(repr=False)
     _solver: Solver = field(repr=False)
     _cover: Covering = field(repr=False)
@@ -172,7 +171,7 @@ def estimate(
         raise InvalidParameter("An estimate takes one array and one noise for each measurement.")
     if any(array.shape != (size,) for array in arrays):
         raise InvalidParameter("Every measurement has one number for each combination of keys.")
-    order = np.asarray(recipe.row_order, dtype=np.int64)
+    order = np.arange(size) if isinstance(recipe.row_order, range) else np.asarray(recipe.row_order, np.int64)
     arrays = [array[order] for array in arrays]
     others = {} if outside is None else outside
     agreed = arrays
@@ -182,20 +181,26 @@ def estimate(
         # errors of no more variance (Gauss, Markov), and intervals of the same width hold around them.
         if all(noise.law == "gaussian" for noise in noises):
             arrays = _agreed(recipe, arrays, rounded=False)
-    results = _results(recipe, agreed, order, others)
-    results |= _left_out(recipe, report, len(order))
+    every = recipe.measured.combinations
+    keys = {f"k{i}": KeyColumn(every, at, order, i) for i, at in enumerate(recipe.key_order)}
+    made = _results(recipe, agreed, order, others) | _left_out(recipe, report, len(order))
     if recipe.lines:
-        results[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
-    left = held_rows(report, results, arranged(recipe, results, len(order)))
-    groups = Groups(report.windows, dict(results), left)
-    results |= groups.columns(len(order))
+        made[LEVEL] = np.ma.MaskedArray(np.array(labels(recipe.lines, _key_names(recipe, report)), object))
+    results = _with_keys(made, keys)
+    left = held_rows(report, results, arranged(recipe, [*keys.values()], len(order)))
+    groups = Groups(report.windows, results, left)
+    made |= groups.columns(len(order))
+    results = _with_keys(made, keys)
     kept = shown_rows(report, results, left)
     if report.windows:
-        inside = {name: column[left] for name, column in results.items()}
+        inside = _with_keys({name: column[left] for name, column in made.items()}, _over(keys, left))
         chosen = [array[left] for array in arrays]
         groups.solver = _solver(recipe, chosen, tuple(noises), inside, others, order[left])
-        groups.places = np.array([np.flatnonzero(left == row)[0] for row in kept], dtype=np.int64)
-    results = {name: column[kept] for name, column in results.items()}
+        place = np.zeros(len(order), dtype=np.int64)
+        place[left] = np.arange(len(left))
+        groups.places = place[kept]
+    keys = _over(keys, kept)
+    results = _with_keys({name: column[kept] for name, column in made.items()}, keys)
     chosen = [array[kept] for array in arrays]
     solver = _solver(recipe, chosen, tuple(noises), results, others, order[kept], groups)
     kinds = {name: _facts(name, recipe) for name in results if name[0] != "w"}
@@ -203,10 +208,15 @@ def estimate(
         f"w{place}": Facts("integer" if window.function != "sum" else facts_of(window.value, kinds).kind)
         for place, window in enumerate(report.windows)
     }
-    columns, bars = {}, []
+    columns: dict[str, Callable[[], Values]] = {}
+    plain, bars = {}, []
     for output in report.columns:
         facts = facts_of(output.expression, kinds)
-        columns[output.name] = _shown(output.expression, facts, results, len(kept))
+        if isinstance(output.expression, Column) and output.expression.name in keys:
+            plain[output.name] = keys[output.expression.name]
+            columns[output.name] = partial(_shown, output.expression, facts, results, len(kept))
+            continue
+        columns[output.name] = partial(_same, _shown(output.expression, facts, results, len(kept)))
         if facts.numeric and solver.noisy_in(output.expression):
             bars.append(output.name)
     expressions = {output.name: output.expression for output in report.columns}
@@ -229,7 +239,26 @@ def estimate(
     }
     cover = Covering(solver, uncertain, counts, left_out, over, ranks)
     among = len(order) if report.having is not None or report.limit is not None else 1
-    return Estimates(columns, order[kept], tuple(bars), expressions, solver, cover, max(1, among))
+    shown = Later(columns)
+    return Estimates(shown, order[kept], tuple(bars), plain, expressions, solver, cover, max(1, among))
+
+
+def _with_keys(made: Mapping[str, Values], keys: Mapping[str, KeyColumn]) -> Later[Values]:
+    """All results by name, of which keys, which may be many texts, are made last and if at all."""
+    ready = {name: partial(_same, column) for name, column in made.items()}
+    return Later(ready | {name: partial(_values, key) for name, key in keys.items()})
+
+
+def _same(column: Values) -> Values:
+    return column
+
+
+def _values(key: KeyColumn) -> Values:
+    return key.values
+
+
+def _over(keys: Mapping[str, KeyColumn], rows: NDArray[np.int64]) -> dict[str, KeyColumn]:
+    return {name: key.over(rows) for name, key in keys.items()}
 
 
 def _rank(quantile: Movable, place: int, rows: NDArray[np.int64]) -> Callable[[float, float], Box]:
@@ -291,13 +320,8 @@ def _key_names(recipe: Recipe, report: Report) -> list[str]:
 def _results(
     recipe: Recipe, arrays: list[NDArray[Any]], order: NDArray[np.int64], outside: Mapping[int, Outside]
 ) -> dict[str, Values]:
-    """Keys `k0`, … and aggregates `a0`, … before any row is left out."""
+    """Aggregates `a0`, … before any row is left out."""
     results: dict[str, Values] = {}
-    for i, at in enumerate(recipe.key_order):
-        values = np.empty(len(recipe.measured.combinations), dtype=object)
-        values[:] = [*map(itemgetter(at), recipe.measured.combinations)]
-        values = values[order]
-        results[f"k{i}"] = np.ma.MaskedArray(values, mask=np.equal(values, _NOTHING))
     for i, estimator in enumerate(recipe.aggregates):
         if isinstance(estimator, Slot):
             results[f"a{i}"] = np.ma.MaskedArray(outside[estimator.extra].value(estimator.place)[order])
@@ -316,8 +340,11 @@ def _facts(name: str, recipe: Recipe) -> Facts:
         return Facts("integer" if recipe.aggregates[int(name[1:])].whole else "float")
     at = recipe.key_order[int(name[1:])]
     values: Iterable[Any] | None = recipe.measured.keys[at].values
+    groups = recipe.measured.combinations
+    if values is None and isinstance(groups, Found):
+        values = (groups.first(at),)
     if values is None:  # found in the data: their kind is that of the first that is not NULL
-        values = (row[at] for row in recipe.measured.combinations if row[at] is not None)
+        values = (row[at] for row in groups if row[at] is not None)
     return Facts(literal(next(iter(values), None)).kind)
 
 
@@ -367,8 +394,8 @@ def _solver(
         known |= {
             f"w{i}" for i in range(len(groups.windows)) if not any(n[0] == "a" for n in groups.names(i))
         }
-    public = {name: column for name, column in results.items() if name[0] not in "aw" or name in known}
-    keys = {name: _key_array(column) for name, column in public.items()}
+    public = [name for name in results if name[0] not in "aw" or name in known]
+    keys = Later({name: partial(_key_array, results, name) for name in public})
     solver = Solver(floats, noises, laws, keys, forms, solve)
     return solver
 
@@ -392,9 +419,9 @@ def _form(estimator: Linear, count: int) -> Affine:
     return Affine(np.array([float(estimator.constant)]), form)
 
 
-def _key_array(column: Values) -> NDArray[Any]:
+def _key_array(results: Mapping[str, Values], name: str) -> NDArray[Any]:
     """A key as an array of its own type."""
-    values = column.data
+    values = results[name].data
     first = values[0] if len(values) else None
     if isinstance(first, int | float) and not isinstance(first, bool):
         return values.astype(np.float64)

@@ -105,7 +105,7 @@ def _case(solver: Solver, expression: Call, boxes: Mapping[Expression, Box]) -> 
 def _decided(solver: Solver, condition: Expression, boxes: Mapping[Expression, Box]) -> tuple[Rows, Rows]:
     """Where a condition surely holds, and where it surely does not."""
     if not solver.noisy_in(condition):
-        values = evaluate(condition, dict(solver.keys) or {"": np.zeros(solver.rows)})
+        values = evaluate(condition, solver.keys or {"": np.zeros(solver.rows)})
         holds = np.broadcast_to(np.asarray(values.filled(False), dtype=bool), (solver.rows,))
         return holds, ~holds
     never = np.zeros(solver.rows, dtype=bool)
@@ -134,5 +134,5 @@ def _apart(sign: tuple[Rows, Rows]) -> Rows:
 
 
 def _mask(solver: Solver, expression: Expression) -> Rows:
-    values = evaluate(expression, dict(solver.keys) or {"": np.zeros(solver.rows)})
+    values = evaluate(expression, solver.keys or {"": np.zeros(solver.rows)})
     return np.broadcast_to(np.ma.getmaskarray(values), (solver.rows,))

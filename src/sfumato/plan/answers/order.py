@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.plan.answers.over import Values, over_rows
-from sfumato.plan.expressions.tree import Column
+from sfumato.plan.answers.later import KeyColumn, Values
+from sfumato.plan.answers.over import over_rows
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.questions.nodes import OrderItem, Report
@@ -18,7 +16,7 @@ from sfumato.plan.questions.nodes import OrderItem, Report
 __all__ = ["arranged", "held_rows", "shown_rows"]
 
 
-def arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArray[np.int64]:
+def arranged(recipe: Recipe, keys: Sequence[KeyColumn], size: int) -> NDArray[np.int64]:
     """All rows in the report's own order: by its first key, then its second; level after level.
 
     Found groups and levels are measured in the order of the question, which knows no first key; found groups
@@ -27,10 +25,9 @@ def arranged(recipe: Recipe, results: Mapping[str, Values], size: int) -> NDArra
     measured = recipe.measured
     if recipe.lines or not (measured.is_open or measured.levels):
         return np.arange(size)
-    keys = [results[f"k{i}"] for i in range(len(recipe.key_order))]
-    codes = [_place(key, measured.keys[at].values) for key, at in zip(keys, recipe.key_order, strict=True)]
+    codes = [key.ranks(measured.keys[at].values) for key, at in zip(keys, recipe.key_order, strict=True)]
     if measured.levels:
-        masks = list(zip(*(np.ma.getmaskarray(key) for key in keys), strict=True))
+        masks = list(zip(*(np.ma.getmaskarray(key.values) for key in keys), strict=True))
         first = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
         codes.insert(0, np.array([first[mask] for mask in masks], dtype=np.float64))
     return np.lexsort(codes[::-1])
@@ -53,16 +50,6 @@ def shown_rows(report: Report, results: Mapping[str, Values], rows: NDArray[np.i
         rows = rows[np.lexsort(codes[::-1])]
     end = None if report.limit is None else report.offset + report.limit
     return rows[report.offset : end]
-
-
-def _place(values: Values, listed: tuple[Any, ...] | None) -> Floats:
-    """The place of each value: in the declared list, or by itself; NULL is last."""
-    if listed is None:
-        if not np.ma.getmaskarray(values).any() and bool(np.all(values.data[:-1] < values.data[1:])):
-            return np.arange(len(values), dtype=np.float64)  # as the only key of found groups is
-        return _code(values, OrderItem(Column("")))
-    places = {value: place for place, value in enumerate(dict.fromkeys(listed))}
-    return np.array([places.get(value, math.inf) for value in values.data], dtype=np.float64)
 
 
 def _code(values: Values, item: OrderItem) -> Floats:

@@ -13,7 +13,7 @@ own, or all others'.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.plan.answers.boxes import Box, Solver, plain
 from sfumato.plan.answers.covering import Covering
+from sfumato.plan.answers.later import Values
 from sfumato.plan.answers.nulls import Nulls, Rows, guards, nulls
 from sfumato.plan.expressions.functions import evaluate
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
@@ -28,8 +29,6 @@ from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.questions.over import Over
 
 __all__ = ["Groups", "ends_over", "over_rows", "values_over"]
-
-Values: TypeAlias = "np.ma.MaskedArray[Any, Any]"
 
 _CUT = 0.4  # of a risk: for a bound on what was left out; the rest is for the noise
 

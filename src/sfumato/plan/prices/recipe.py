@@ -68,7 +68,7 @@ class Recipe:
     measured: Measured
     aggregates: tuple[Estimator | Slot, ...]
     key_order: tuple[int, ...]
-    row_order: tuple[int, ...]
+    row_order: Sequence[int]
     yardsticks: tuple[Part, ...]
     extras: tuple[Extra, ...] = ()
     lines: tuple[Line, ...] = ()
@@ -99,7 +99,7 @@ class Recipe:
         """What is read to find the groups of several levels that no level has together."""
         return questions_of(self.measured) if self.measured.is_open and self.measured.levels else ()
 
-    def over(self, combinations: tuple[tuple[Any, ...], ...]) -> Recipe:
+    def over(self, combinations: Sequence[tuple[Any, ...]]) -> Recipe:
         """The same recipe once the groups of an open question are known; on several levels, the picks."""
         lines: tuple[Line, ...] = ()
         if self.measured.levels:
@@ -112,7 +112,7 @@ class Recipe:
             else replace(extra, measured=replace(extra.measured, combinations=combinations))
             for extra in self.extras
         )
-        order = tuple(range(len(combinations)))
+        order = range(len(combinations))
         return replace(self, measured=measured, row_order=order, extras=extras, lines=lines)
 
 

@@ -208,7 +208,7 @@ class Measured:
     unit: PrivacyUnit
     predicate: Expression | None
     keys: tuple[Key, ...]
-    combinations: tuple[tuple[Any, ...], ...]
+    combinations: Sequence[tuple[Any, ...]]
     measurements: tuple[Measurement, ...]
     source: Source | None = None
     bounding: Bounding = _BY_WEIGHTS
@@ -265,7 +265,7 @@ class Measured:
 _PLAIN = {bool, int, str}  # what JSON writes as it is
 
 
-def _rows_shown(rows: tuple[tuple[Any, ...], ...]) -> Sequence[Sequence[Any]]:
+def _rows_shown(rows: Sequence[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
     """The rows as JSON has them, which writes tuples and lists alike."""
     if {*map(type, chain.from_iterable(rows))} <= _PLAIN:
         return rows

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.mechanisms._grid import bounded_input, bounded_inputs
-from sfumato.session.arrays import from_list, from_numbers, kind_of, to_list
-from sfumato.session.reading import _ascending
+from sfumato.numeric.columns import from_list, from_numbers, kind_of, sorted_rows, to_list
 
 VALUES = [
     "a", "", "ü€\0", 0, 7, -(2**63), 2**63 - 1, True, False, 1.5, -0.0, float("inf"), None,
@@ -104,7 +103,7 @@ def test_found_groups_are_sorted_with_what_is_missing_last():
             range(size),
             key=lambda row: [(key[row] is None, "" if key[row] is None else key[row]) for key in keys],
         )
-        assert _ascending(keys) == usual
+        assert sorted_rows([pa.array(key) for key in keys]).tolist() == usual
 
 
 def test_whole_numbers_of_any_size_are_held_one_by_one():
