@@ -250,7 +250,7 @@ def _columns(connection, question, table):
     answer = connection.sql(lower(question, table, DUCKDB).sql("duckdb")).to_arrow_table()
     found = reading(answer, question)
     columns = [*found.columns, *([] if found.units is None else [found.units])]
-    return [dict(zip(found.groups, column, strict=True)) for column in columns]
+    return [dict(zip(found.groups, column.tolist(), strict=True)) for column in columns]
 
 
 def _claims(question):

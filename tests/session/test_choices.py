@@ -320,7 +320,7 @@ def moved(draws, adjacency, count):
                 session.vault._salts = {table.name: salt}  # the same choices in every run
                 query = session.sql(sql.format(table.name))
                 node = query._planned(Terms.of(bounding=bounding)).recipe.measured
-                scores.append(session.vault._read(node, 0).columns[0])
+                scores.append(session.vault._read(node, 0).columns[0].tolist())
             claimed = sensitivity.in_one_group(node.measurements[0], node)
             found.append(max((abs(a - b) for a, b in zip(*scores, strict=True)), default=0) / claimed)
     return found

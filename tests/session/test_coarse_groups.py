@@ -137,7 +137,7 @@ def test_a_unit_counts_once_in_each_of_few_groups_of_every_level() -> None:
         with session(rows, unit) as asked:
             quote = asked.sql(text).quote(epsilon=1)
             reads = [asked.vault._read(each, 0) for each in quote.recipe.questions]
-        return quote, [dict(zip(read.groups, read.units or (), strict=True)) for read in reads]
+        return quote, [dict(zip(read.groups, read.units.tolist(), strict=True)) for read in reads]
 
     quote, base = counts(crowd + somebody)
     _, less = counts(crowd)

@@ -262,7 +262,7 @@ def test_one_unit_moves_what_is_read_by_no_more_than_is_claimed(tmp_path, by, ad
             assert measured.bounding.name == "grouped"
             found = session.vault._read(measured, 0)
             lists = [*found.columns, *([found.units] if by == "city" else [])]
-            answers[other] = [dict(zip(found.groups, each, strict=True)) for each in lists]
+            answers[other] = [dict(zip(found.groups, each.tolist(), strict=True)) for each in lists]
     claims = [(each.l1, each.l2_squared) for each in sensitivities(measured)]
     twice = 2 if adjacency == "exchange" else 1
     claims += [(2 * twice, 2 * twice)] if by == "city" else []

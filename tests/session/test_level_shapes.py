@@ -111,7 +111,7 @@ def check_moves(shape: Shape, seed: str) -> float:
             for each in (reads[0], read)
         ]
         for claim, mine, new in zip(claims, *columns, strict=True):
-            moves = [abs(a - b) for a, b in zip(mine, new, strict=True)]
+            moves = [abs(a - b) for a, b in zip(mine.tolist(), new.tolist(), strict=True)]
             assert sum(moves) <= claim.l1, f"claimed {claim.l1}: {shape.text}"
             assert sum(move * move for move in moves) <= claim.l2_squared, f"claimed: {shape.text}"
             most = max(most, sum(moves) / claim.l1)
@@ -127,7 +127,8 @@ def assert_paid(quote: Any, base: Any, other: Any) -> None:
         for level in rank:
             place = 0 if len(level) == len(quote.measured.keys) else next(more)
             left, right = (
-                dict(zip(each[place].groups, each[place].units, strict=True)) for each in (base, other)
+                dict(zip(each[place].groups, each[place].units.tolist(), strict=True))
+                for each in (base, other)
             )
             moves = [abs(left.get(key, 0) - right.get(key, 0)) for key in left.keys() | right.keys()]
             assert max(moves, default=0) <= 1, "a unit is claimed to count once in a group"

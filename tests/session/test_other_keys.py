@@ -313,7 +313,7 @@ def test_a_unit_moves_all_levels_by_what_is_claimed(adjacency: Any, selected: in
     for same, other in near:
         moved = on_lines(other, lines_of(same, few))
         for claim, mine, new in zip(claims, base, moved, strict=True):
-            moves = [abs(a - b) for a, b in zip(mine, new, strict=True)]
+            moves = [abs(a - b) for a, b in zip(mine.tolist(), new.tolist(), strict=True)]
             assert sum(moves) <= claim.l1
             assert sum(move * move for move in moves) <= claim.l2_squared
             most = max(most, sum(move * move for move in moves) / claim.l2_squared)

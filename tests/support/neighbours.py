@@ -272,12 +272,16 @@ def _vectors(found: Reading, measured: Measured, lines: Sequence[Line] = ()) -> 
         places = zip(*found.cells.nonzero(), strict=True)
         return [("0 of cells", {place: int(found.cells[place]) for place in places})]
     named = [f"{i} of {each.kind}" for i, each in enumerate(measured.measurements)]
-    columns: list[Vector] = [dict(zip(found.groups, column, strict=True)) for column in found.columns]
+    columns: list[Vector] = [
+        dict(zip(found.groups, column.tolist(), strict=True)) for column in found.columns
+    ]
     if lines:
         columns = [dict(zip(lines, column, strict=True)) for column in on_lines(found, lines)]
     vectors = list(zip(named, columns, strict=True))
     if found.units is not None:
-        vectors.append(("of units for the selection", dict(zip(found.groups, found.units, strict=True))))
+        vectors.append(
+            ("of units for the selection", dict(zip(found.groups, found.units.tolist(), strict=True)))
+        )
     return vectors
 
 
