@@ -165,6 +165,30 @@ def test_only_keys_are_repeated_below(first, repeated):
     assert [block.lstrip().startswith("first") for block in blocks] == [True] + [repeated] * (len(blocks) - 1)
 
 
+@pytest.mark.parametrize("places", [(0,), (0, 1, 2), (1, 4), (7,), ()])
+@pytest.mark.parametrize("width", [30, 60, 90])
+def test_all_keys_are_repeated_in_every_block_wherever_they_stand(places, width):
+    """Unless they leave no room: then as many of the first as do."""
+    columns = {f"c{i}": [f"key {i}"] if i in places else [f"{10**9 + i:,} ± 10"] for i in range(9)}
+    keys = [f"c{i}" for i in places]
+    text = text_table(columns, width=width, keys=keys)
+    blocks = [block.splitlines() for block in text.split("\n\n")]
+    assert max(len(line) for block in blocks for line in block) <= width
+    values = [head for block in blocks for head in block[0].split() if head not in keys]
+    assert values == [head for head in columns if head not in keys]
+    room = width - 20
+    for block in blocks:
+        heads = [head for head in block[0].split() if head in keys]
+        assert heads == keys[: len(heads)]
+        assert len(heads) == len(keys) or sum(len("key 0  ") for _ in range(len(heads) + 1)) > room
+
+
+def test_more_keys_than_fit_continue_below():
+    text = text_table({f"c{i}": ["key"] for i in range(20)}, width=30, keys=[f"c{i}" for i in range(20)])
+    assert max(map(len, text.splitlines())) <= 30
+    assert {f"c{i}" for i in range(20)} <= set(text.split())
+
+
 def test_wide_characters_take_two_places():
     lines = text_table({"city": ["東京", "Lyon"], "n": [1, 2]}).splitlines()
     assert lines[2] == "東京  1"

@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -145,13 +145,23 @@ def _rounded(exact: Fraction, decimals: int) -> Fraction:
 
 
 def text_table(
-    columns: Mapping[str, Sequence[object]], *, width: int = 80, spell: Callable[[str], str] = str
+    columns: Mapping[str, Sequence[object]],
+    *,
+    width: int = 80,
+    spell: Callable[[str], str] = str,
+    keys: Collection[str] | None = None,
 ) -> str:
     """The columns as aligned plain text, at most `width` wide: text to the left, numbers to the right.
 
     Text that does not fit is cut with an ellipsis; a number never is. Columns that do not fit beside the
-    others continue in a second block, after the first column again where that is a key: numbers with error
-    bars are not repeated. `spell` writes symbols out beforehand, for a stream that cannot carry them.
+    others continue in a second block, after the keys again, so that each line can be told from the others;
+    of too many keys the first ones are repeated.
+
+    Args:
+        columns: By their heads.
+        width: Of the lines, at most.
+        spell: Writes symbols out beforehand, for a stream that cannot carry them.
+        keys: The heads that tell a line from the others; None: the first one, if it has no error bars.
     """
     prepared = [
         Column(
@@ -159,16 +169,32 @@ def text_table(
         )
         for column in cells_of(columns)
     ]
-    barred = any(" ± " in str(value) for value in next(iter(columns.values()), ()))
+    if keys is None:
+        barred = any(" ± " in str(value) for value in next(iter(columns.values()), ()))
+        keys = [] if barred else [*columns][:1]
     shrunk = _shrink(prepared, width)
-    blocks: list[list[Column]] = [[]]
-    for column in shrunk:
+    if _total(shrunk) <= width:
+        return spell(_block(shrunk))
+    places = [place for place, name in enumerate(columns) if name in keys]
+    while _total([shrunk[place] for place in places]) > width:
+        places.pop()
+    heads = [shrunk[place] for place in places]
+    blocks = [list(heads)]
+    for place, column in enumerate(shrunk):
+        if place in places:
+            continue
         if blocks[-1] and _total([*blocks[-1], column]) > width:
-            fits = len(blocks[-1]) > 1 and _total([shrunk[0], column]) <= width
-            head = shrunk[:1] if fits and not barred else []
-            blocks.append(list(head))
+            blocks.append(_beside(heads, column, width))
         blocks[-1].append(column)
     return "\n\n".join(spell(_block(block)) for block in blocks)
+
+
+def _beside(heads: Sequence[Column], column: Column, width: int) -> list[Column]:
+    """As many of the first heads as fit beside a column."""
+    count = len(heads)
+    while count and _total([*heads[:count], column]) > width:
+        count -= 1
+    return list(heads[:count])
 
 
 def definitions(phrases: Mapping[str, str], width: int = 80, spell: Callable[[str], str] = str) -> list[str]:

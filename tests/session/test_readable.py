@@ -78,7 +78,7 @@ def test_slips_are_refused_in_a_sentence(session, slip, kind, message):
 
 def test_the_most_common_step_is_told_by_its_words(session):
     assert session.most_common(sf.col("age") // 10, epsilon=1).value in range(12)
-    assert str(session.releases()[0].purpose) == "most common: int_divide(age, 10) of people"
+    assert str(session.releases()[0].purpose) == "most common: age // 10 of people"
 
 
 def test_a_gaussian_budget_says_what_it_admits():

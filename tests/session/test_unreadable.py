@@ -342,3 +342,14 @@ def test_functions_hide_a_row_or_leave_it_as_it_is(name):
 def test_functions_that_see_null_would_be_noticed(monkeypatch):
     monkeypatch.setattr(unreadable, "SEES_NULL", frozenset())
     assert {name for name in SEES_NULL if _changes(name, 60)} == SEES_NULL
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_head_and_the_receipt_say_what_was_counted(sessions, unit):
+    session = sessions[unit]
+    counted = session.unreadable("t", "date", MUCH)
+    assert counted.estimands["cells"].startswith("cells of date that could not be read")
+    told = [
+        each.purpose.words for each in session.releases() if each.fingerprint == counted.receipt.fingerprint
+    ]
+    assert told == ["rows of t where date could not be read"]

@@ -44,6 +44,11 @@ class ColumnSet:
     unique: float
     crowd: float
 
+    def __str__(self) -> str:
+        """How much of a row these columns give away."""
+        alone = f"{self.unique:.1%} of the rows are alone with theirs"
+        return f"{', '.join(self.columns)}: {self.classes:,} combinations, {alone}, the rarest has {self.k:,}"
+
 
 @dataclass(frozen=True, slots=True)
 class Uniqueness:

@@ -205,6 +205,13 @@ class Catalog:
             f"{self.analyst[:40]!r} is not among the analysts of {dataset} in {self.path.name}."
         )
 
+    def __str__(self) -> str:
+        """The file, its tables and budgets."""
+        names = [table.name for table in self.tables] + [table.name for table in self.public]
+        tables = ", ".join(names)
+        budgets = "; ".join(f"{name} {budget}" for name, budget in self.budgets.items())
+        return f"{self.path}: tables {tables}; budgets {budgets}; ledger {self.ledger}"
+
 
 def _load(file: Path) -> dict[str, Any]:
     try:

@@ -257,7 +257,7 @@ def _write_table(answer: _Answer, output: Path | None) -> None:
             say(line)
         say()
         for columns in seen.tables:
-            table(columns)
+            table(columns, keys=seen.keys)
             say()
         paragraph(answer.footer())
         return

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
@@ -95,11 +95,13 @@ def note(text: str) -> None:
     paragraph(text, stream=sys.stderr, style="dim")
 
 
-def table(columns: Mapping[str, Sequence[object]], *, title: str = "") -> None:
+def table(
+    columns: Mapping[str, Sequence[object]], *, title: str = "", keys: Collection[str] | None = None
+) -> None:
     """Write a table as aligned text; what does not fit beside the rest follows below: no number is cut."""
     if title:
         say(title, style="bold")
-    blocks = text_table(columns, width=width(), spell=spelled).split("\n\n")
+    blocks = text_table(columns, width=width(), spell=spelled, keys=keys).split("\n\n")
     for place, block in enumerate(blocks):
         head, *lines = block.splitlines()
         if place:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +11,10 @@ from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.errors import InvalidParameter
-from sfumato.render import with_bar
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
     from sfumato.session import Session
-    from sfumato.session.intervals import Known
 
 __all__ = ["profile"]
 
@@ -68,26 +65,11 @@ def profile(
             }
         )
         return
-    _say(found, what)
+    table(found.columns)
     say()
     cost = f"Paid epsilon {epsilon} (receipt {paid[0]})" if paid else "It is declared or on record: free"
     paragraph(f"± holds 95% of the time. {cost}; it is kept for all questions.")
     say(left)
-
-
-def _say(found: Known, what: str) -> None:
-    cells = [
-        str(above) if above == below + 1 else f"{below + 1:,} to {above:,}"
-        for below, above in pairwise((0, *found.rungs))
-    ]
-    columns: dict[str, list[Any]] = {what: cells}
-    figures: list[tuple[str, Any]] = [("units", found.units), (f"their {what}", found.rows)]
-    bars: list[Any] = [*found.errors(0.95)]
-    for (head, values), errors in zip(figures, bars, strict=True):
-        columns[head] = [
-            with_bar(round(float(one)), error) for one, error in zip(values, errors, strict=True)
-        ]
-    table(columns)
 
 
 def _receipts(session: Session) -> list[int]:

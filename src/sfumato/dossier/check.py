@@ -41,6 +41,11 @@ class Step:
     evidence: str
     fix: str = ""
 
+    def __str__(self) -> str:
+        """The verdict, what was found, and what to do."""
+        fix = f" {self.fix}" if self.fix else ""
+        return f"{self.number}. {self.name} ({self.verdict}): {self.evidence}{fix}"
+
 
 def check(facts: Facts, *, audited: Callable[[], tuple[int, list[str]]] | None = None) -> tuple[Step, ...]:
     """The twelve steps for a dataset, machine-checked where they can be.

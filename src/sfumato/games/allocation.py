@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.ledger.chain import text
-from sfumato.numeric.exact import Rational, nonnegative, positive
+from sfumato.numeric.exact import Rational, nonnegative, positive, show
 
 __all__ = ["Allocation", "AllocationRule", "Request", "Rule", "allocate"]
 
@@ -85,6 +85,14 @@ class Allocation:
             "shares": {team: str(share) for team, share in self.shares.items()},
             "payments": {team: str(paid) for team, paid in self.payments.items()},
         }
+
+    def __str__(self) -> str:
+        """Who gets how much, in one sentence."""
+        given = ", ".join(
+            f"{team} {show(share)}" + (f" for {show(paid)}" if (paid := self.payments.get(team)) else "")
+            for team, share in self.shares.items()
+        )
+        return f"Of {show(self.total)}, by {self.rule}: {given}; {show(self.left)} is left."
 
 
 def allocate(requests: Sequence[Request], total: Rational, *, rule: Rule = "max_min") -> Allocation:

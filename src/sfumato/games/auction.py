@@ -88,6 +88,10 @@ class Outcome:
         """What the seller takes in: the seller's own figure, not a private one."""
         return self.price * int(self.buys.sum())
 
+    def __str__(self) -> str:
+        """The price, and how many buy."""
+        return f"Price {self.price:g}: {int(self.buys.sum()):,} of {len(self.buys):,} bids buy."
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PriceAuction:

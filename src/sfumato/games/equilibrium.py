@@ -254,6 +254,9 @@ class Gain:
     mean: float
     half_width: float
 
+    def __str__(self) -> str:
+        return f"A gain of {self.mean:.4g} ± {self.half_width:.2g}, 95% of the time"
+
 
 def measured_gain(
     mechanism: PrivateAdvice,

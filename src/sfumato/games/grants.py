@@ -46,6 +46,13 @@ class Grants:
         """
         return Steward(ledger).allot(self.dataset, self.limits, reason=reason)
 
+    def __str__(self) -> str:
+        """What each team may spend, one line each."""
+        lines = [
+            f"  {team}: {'nothing more' if limit is None else limit}" for team, limit in self.limits.items()
+        ]
+        return "\n".join((f"Limits on {self.dataset}, not on record before write:", *lines))
+
 
 def grants(
     ledger: Ledger,

@@ -48,6 +48,13 @@ class Placement:
     assigned: NDArray[np.intp]
     bound: bool
 
+    def __str__(self) -> str:
+        """Where the facilities are, and whether players must use theirs."""
+        sites = ", ".join(str(site) for site in self.sites.tolist())
+        return (
+            f"Open at {sites}; players use {'the one they are sent to' if self.bound else 'any they like'}."
+        )
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class TruthfulMixture:

@@ -113,6 +113,14 @@ class Nash:
         """What all together expect."""
         return sum(self.payoffs)
 
+    def __str__(self) -> str:
+        """What each player does and expects."""
+        told = "; ".join(
+            f"player {place} plays {', '.join(f'{chance:.4g}' for chance in strategy)} for {payoff:.4g}"
+            for place, (strategy, payoff) in enumerate(zip(self.strategies, self.payoffs, strict=True), 1)
+        )
+        return f"{'Pure' if self.pure else 'Mixed'} equilibrium: {told}."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Correlated:
@@ -130,6 +138,12 @@ class Correlated:
     def welfare(self) -> float:
         """What all together expect."""
         return sum(self.payoffs)
+
+    def __str__(self) -> str:
+        """What each player expects."""
+        told = ", ".join(f"{payoff:.4g}" for payoff in self.payoffs)
+        profiles = int((self.distribution > 0).sum())
+        return f"Advice over {profiles} profiles of actions: players expect {told}."
 
 
 def nash(game: NormalForm) -> tuple[Nash, ...]:

@@ -47,6 +47,11 @@ class SegmentedOutcome:
         sold = np.bincount(self.places[self.buys], minlength=len(self.prices)).tolist()
         return {name: price * count for (name, price), count in zip(self.prices.items(), sold, strict=True)}
 
+    def __str__(self) -> str:
+        """The prices, and how many buy."""
+        prices = ", ".join(f"{name} {price:g}" for name, price in self.prices.items())
+        return f"Prices: {prices}; {int(self.buys.sum()):,} of {len(self.buys):,} bids buy."
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class SegmentedAuction:

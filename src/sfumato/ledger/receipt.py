@@ -40,7 +40,7 @@ _LOSS, _MEMO = '"loss":', ',"memo":'
 _OWN = frozenset({"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
     """What the ledger knows about a dataset.
 
@@ -65,8 +65,15 @@ class Dataset:
     chosen_by: str | None = None
     since: int = 0
 
+    def __str__(self) -> str:
+        """Its name and its budget."""
+        return f"{self.name}: {self.budget}{', closed' if self.closed else ''}"
 
-@dataclass(frozen=True, slots=True)
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Receipt:
     """One line of the ledger.
 
@@ -158,6 +165,9 @@ class Receipt:
         paid = ", ".join(f"{unit} {amount(value)}" for unit, value in (self.price or self.counts).items())
         about = f" of the answer to #{self.memo['debit']}" if self.kind in ("read", "give") else ""
         return f"#{self.number} {self.kind}{about} on {self.dataset}{who}" + (f": {paid}" if paid else "")
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def loss_text(row: Row) -> str:

@@ -12,12 +12,18 @@ _LEAST = Fraction(1, 10**300)  # no smaller delta is accepted anywhere
 _SPELLED = 4  # halvings whose fractions are still easy to read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Spare:
     """The delta of a question that names none, and where it comes from, in a phrase."""
 
     delta: Fraction
     told: str
+
+    def __str__(self) -> str:
+        return f"delta {float(self.delta):.12g}, {self.told}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def spared(total: Fraction, left: Fraction, whose: str) -> Spare:

@@ -25,7 +25,7 @@ _MOST = 50  # problems worth listing
 _PRICES = 4096  # of different losses that are remembered
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verification:
     """What a verification found.
 
@@ -49,6 +49,9 @@ class Verification:
         if self.ok:
             return f"{self.entries} receipts, all in order; the last is {self.head[:16]}…"
         return "\n".join(self.problems)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def audit(

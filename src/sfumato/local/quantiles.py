@@ -57,6 +57,10 @@ class Quantile:
     confidence: float
     people: int
 
+    def __str__(self) -> str:
+        often = f"{self.confidence:.6g} confidence, {self.people:,} people"
+        return f"{self.value:.6g} ({self.low:.6g} to {self.high:.6g} at {often})"
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:

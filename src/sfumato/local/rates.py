@@ -32,6 +32,12 @@ class Minimax:
     lower: float
     attained: float
 
+    def __str__(self) -> str:
+        return (
+            f"No mean squared error below {self.lower:.4g}; {self.attained:.4g} is attained "
+            f"(of the order {self.rate:.4g})."
+        )
+
 
 def minimax_mean(epsilon: Rational, people: int, *, lower: Rational = -1, upper: Rational = 1) -> Minimax:
     """The least error of a mean of numbers in a range: of the order 1/(n·ε²) for the range from −1 to 1.

@@ -100,6 +100,10 @@ class Reports:
         except InvalidValue as error:
             raise SourceUnusable(f"{self.path} cannot be added up: {error}") from None
 
+    def __str__(self) -> str:
+        """How many there are, and of what."""
+        return f"{self.people:,} reports of {self.randomizer!r} in {self.path}"
+
 
 def read_reports(path: str | os.PathLike[str], randomizer: Randomizer[Any] | None = None) -> Reports:
     """A file of reports: its beginning and its end are checked now, each batch as it is read.

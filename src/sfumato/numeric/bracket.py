@@ -44,3 +44,6 @@ class Bracket:
     def clip(self, least: float, most: float = math.inf) -> Bracket:
         """The bracket of the figure clamped to [least, most]."""
         return Bracket(min(max(self.lower, least), most), min(max(self.upper, least), most))
+
+    def __str__(self) -> str:
+        return f"{self.lower!r} to {self.upper!r}"

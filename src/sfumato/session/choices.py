@@ -72,7 +72,7 @@ class Offer(Generic[T]):
     shown: Callable[[Bought[KeptChoice]], T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Choice:
     """Values that were chosen privately, the likeliest first.
 
@@ -107,8 +107,11 @@ class Choice:
         told = ", ".join(str(value) for value in self.values)
         return f"{told} (each at most {self.error(0.95):.4g} rows behind the best left, at 0.95 confidence)"
 
+    def __repr__(self) -> str:
+        return str(self)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Crossing:
     """Which question was the first to reach a threshold.
 
@@ -139,6 +142,9 @@ class Crossing:
         """Which one, and how far off that may be."""
         which = "none of them" if self.place is None else f"number {self.place + 1} of {self._size}"
         return f"{which} (above {show(self.threshold)} ± {self.error(0.95):.4g} at 0.95 confidence)"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def most_common(

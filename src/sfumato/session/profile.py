@@ -264,10 +264,11 @@ def known_profile(
     if not answers:
         return None
     if not least:
-        return _profile(ceiling, max((answer for _, answer in answers), key=lambda answer: answer.epsilon))
+        best = max((answer for _, answer in answers), key=lambda answer: answer.epsilon)
+        return _profile(ceiling, best, keys)
     given = session.ledger.given(dataset)
     good = [answer for number, answer in answers if answer.epsilon >= least or number in given]
-    return _profile(ceiling, good[-1]) if good else None  # the newest come first
+    return _profile(ceiling, good[-1], keys) if good else None  # the newest come first
 
 
 def known_groups(session: Session, quote: Quote) -> Profile | None:
@@ -290,7 +291,7 @@ def buy_profile(session: Session, table: PrivateTable, epsilon: Fraction, keys: 
     if table.profile and not keys:
         return Declared.of(dict(table.profile))
     bought = session.buy(profile_purchase(session, table, epsilon, keys)).answer
-    return _profile(_question(session, table, keys)[1], bought)
+    return _profile(_question(session, table, keys)[1], bought, keys)
 
 
 def _question(session: Session, table: PrivateTable, keys: Keys = ()) -> tuple[Measured, int]:
@@ -308,9 +309,9 @@ def _question(session: Session, table: PrivateTable, keys: Keys = ()) -> tuple[M
     return session.profiled[table.name, by]
 
 
-def _profile(ceiling: int, answer: Answer) -> Profile:
+def _profile(ceiling: int, answer: Answer, keys: Keys = ()) -> Profile:
     units, weighted = answer.noisy
-    return Profile.of(ceiling, units, weighted, answer.noises)
+    return Profile.of(ceiling, units, weighted, answer.noises, "groups" if keys else "rows")
 
 
 def profile_purchase(

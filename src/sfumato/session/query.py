@@ -420,29 +420,29 @@ def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> boo
     Of such a price a part went into the profile, and the answer had the rest. An error that is asked for is
     one: then no price serves in its place.
     """
-    purpose = bought.receipt.purpose
-    same = (
-        asked is not None
-        and purpose.asked is not None
-        and purpose.asked >= asked
-        and (purpose.delta or 0) >= quote.delta
-        and bought.answer.mechanism == quote.mechanism
-    )
-    accurate = bought.answer.as_good_as(quote) or quote.is_reached_by(bought.answer.noises)
-    return bought.answer.has_all(quote) and (same or accurate or _by_default(bought, quote, asked))
+    answer, purpose = bought.answer, bought.receipt.purpose
+    whole = asked is not None and purpose.asked is not None and purpose.asked >= asked
+    same = whole and (purpose.delta or 0) >= quote.delta and answer.mechanism == quote.mechanism
+    accurate = answer.as_good_as(quote) or quote.is_reached_by(answer.noises)
+    return answer.has_all(quote) and (same or accurate or _by_default(bought, quote, whole=whole))
 
 
-def _by_default(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> bool:
+def _by_default(bought: Bought[Answer], quote: Quote, *, whole: bool) -> bool:
     """Whether an answer on record was asked for just so, and only the delta that the budget spared differs.
 
     What is spared follows what is left, and which noise is best follows from that: an answer at the same
     epsilon, with neither of them named, is the answer to this question.
+
+    Args:
+        bought: The answer.
+        quote: What is asked for.
+        whole: Whether it was given for the same price, part of which went into the profile.
     """
-    purpose, answer = bought.receipt.purpose, bought.answer
-    unnamed = {*quote.unnamed} & {*purpose.unnamed}
+    answer, unnamed = bought.answer, {*quote.unnamed} & {*bought.receipt.purpose.unnamed}
     return (
         "delta" in unnamed
-        and (purpose.asked or answer.epsilon) >= (asked or quote.epsilon)
+        and quote.target is None
+        and (whole or answer.epsilon >= quote.epsilon)
         and (answer.mechanism == quote.mechanism or "mechanism" in unnamed)
     )
 

@@ -129,6 +129,12 @@ class Release(NotAList):
                 name: other.__dict__[name] for name in ("_estimates", "table") if name in other.__dict__
             }
 
+    def with_quote(self, quote: Quote) -> Release:
+        """The same where a quote of the same question says something else of its columns."""
+        other = copy(self)
+        other.quote = quote
+        return other
+
     @property
     def _intervals(self) -> Intervals:
         return Intervals(self.quote, self._estimates, self.profile, self.groups, self.unread)
@@ -370,7 +376,8 @@ class Release(NotAList):
         lines = [textwrap.fill(line, _WIDTH) for line in self._footer().splitlines()]
         seen = self.shown()
         heads = [*definitions(seen.definitions, _WIDTH), ""]
-        return "\n".join((*heads, "\n\n".join(map(text_table, seen.tables)), *lines))
+        tables = (text_table(columns, keys=seen.keys) for columns in seen.tables)
+        return "\n".join((*heads, "\n\n".join(tables), *lines))
 
     def _repr_html_(self) -> str:
         seen = self.shown()

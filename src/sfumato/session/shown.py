@@ -16,6 +16,8 @@ from sfumato.render import between, key, shown, with_bar
 
 __all__ = ["Shown"]
 
+_COLUMN = "column"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
@@ -43,6 +45,11 @@ class Shown:
         return self._columns(self.table.column_names)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The heads of the columns that tell a line from the others: keys, and the names of columns."""
+        return (*(name for name in self.table.column_names if name not in self.estimates.intervals), _COLUMN)
+
+    @property
     def tables(self) -> list[dict[str, list[str]]]:
         """The same as the tables that are printed: figures of several columns are one line for each column.
 
@@ -53,7 +60,7 @@ class Shown:
             return [self.columns]
         used = {f"{column}_{word}" for column in described for word in FIGURES}
         rest = self._columns([name for name in self.table.column_names if name not in used])
-        lines: dict[str, list[str]] = {"column": list(described)}
+        lines: dict[str, list[str]] = {_COLUMN: list(described)}
         for word in FIGURES:
             parts = [list(self._columns([f"{column}_{word}"]).items()) for column in described]
             noise = any(self.estimates.cut(f"{column}_{word}") for column in described)

@@ -18,6 +18,7 @@ from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import nearest
 from sfumato.plan.expressions.tree import Call, Expression, columns_of
+from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.aggregates.count import count
 from sfumato.plan.questions.declared import Declared
@@ -109,7 +110,16 @@ def buy_unread(session: Session, table: str, column: str, epsilon: Rational) -> 
             "There is nothing to count.",
         )
     bought = _asking(session, found, column)[0].release(epsilon, profile=False)
-    return bought.with_profile(_profile(session, found))
+    return _said(bought, column).with_profile(_profile(session, found))
+
+
+def _said(bought: Release, column: str) -> Release:
+    """The same with a head that says what was counted."""
+    (cells,), (counted,) = estimands(bought.quote.plan), bought.quote.columns
+    assert cells is not None
+    what = f"cells of {column} that could not be read"
+    head = replace(counted, estimand=str(replace(cells, what=what)))
+    return bought.with_quote(replace(bought.quote, columns=(head,)))
 
 
 def known_unread(session: Session, plan: Plan) -> Unread | None:

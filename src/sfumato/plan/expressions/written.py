@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from sfumato.plan.expressions.tree import Column, Expression, Literal
+import datetime
+import re
 
-__all__ = ["written"]
+from sfumato.engines.base import UNREAD_PREFIX
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+
+__all__ = ["written", "written_argument", "written_rows"]
 
 _INFIX = {
     "add": "+",
     "subtract": "-",
     "multiply": "*",
     "divide": "/",
+    "int_divide": "//",
     "modulo": "%",
     "equal": "=",
     "not_equal": "<>",
@@ -18,31 +23,132 @@ _INFIX = {
     "less_equal": "<=",
     "greater": ">",
     "greater_equal": ">=",
+    "is_distinct": "IS DISTINCT FROM",
+    "is_not_distinct": "IS NOT DISTINCT FROM",
     "and": "AND",
     "or": "OR",
+    "append": "||",
+    "like": "LIKE",
+    "ilike": "ILIKE",
 }
+_FORMS = {
+    "negate": "-{0}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "position": "strpos({0}, {1})",
+    "add_days": "{0} + INTERVAL ({1}) DAY",
+    "subtract_days": "{0} - INTERVAL ({1}) DAY",
+    "add_months": "{0} + INTERVAL ({1}) MONTH",
+    "days_between": "DATE_DIFF('day', {1}, {0})",
+    **{f"trunc_{part}": f"DATE_TRUNC('{part}', {{0}})" for part in ("year", "quarter", "month", "week")},
+    **dict.fromkeys(("to_text", "float_to_text", "integer_to_text"), "CAST({0} AS VARCHAR)"),
+    "to_integer": "CAST({0} AS BIGINT)",
+    "to_float": "CAST({0} AS DOUBLE)",
+    "to_date": "CAST({0} AS DATE)",
+    "to_boolean": "CAST({0} AS BOOLEAN)",
+}
+_NULL, _GREATEST = Literal(None, None), Literal(1e308, "float")  # the largest number that pairs take
 _LONGEST = 44
 _SYMBOLS = 400  # of an expression: beyond, nobody reads on
+_MADE = re.compile(r"([a-z ]+) [0-9a-f]{10}")  # the name of a column that a subquery made
+_UNNAMED = ("column", "expression", "key")  # of them those that are no function
 
 
 def written(expression: Expression, longest: int = _LONGEST) -> str:
     """An expression much as SQL would have it, cut to a length."""
-    text = _written(expression)
+    return _cut(_written(expression), longest)
+
+
+def written_argument(expression: Expression, longest: int = _LONGEST) -> str:
+    """What an aggregate is over, to follow `with` or `of`: a value under a condition is `x where c`."""
+    under = _conditional(expression)
+    if under is None:
+        return written(expression, longest)
+    return _cut(f"{_written(under[1])} where {_written(under[0])}", longest)
+
+
+def written_rows(expression: Expression, longest: int = _LONGEST) -> str:
+    """Rows in which an expression has a value: `rows with x`, `rows where c`."""
+    under = _conditional(expression)
+    if under is not None and isinstance(under[1], Literal):
+        return f"rows where {written(under[0], longest)}"
+    return f"rows with {written_argument(expression, longest)}"
+
+
+def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _conditional(expression: Expression) -> tuple[Expression, Expression] | None:
+    """The condition and the value of an expression that is NULL wherever the condition does not hold."""
+    if not isinstance(expression, Call) or expression.function != "case":
+        return None
+    condition, value, *rest = expression.arguments
+    return (condition, value) if rest in ([], [_NULL]) else None
 
 
 def _written(expression: Expression) -> str:
     if isinstance(expression, Column):
-        return expression.name
+        return _name(expression.name)
     if isinstance(expression, Literal):
-        value = expression.value
-        return f"'{value}'" if isinstance(value, str) else "NULL" if value is None else f"{value}"
-    arguments = [_written(argument) for argument in expression.arguments]
-    if expression.function == "multiply" and arguments[0] == arguments[-1]:
-        return f"({arguments[0]})²"
-    if expression.function in _INFIX and len(arguments) == 2:
-        sides = [
-            f"({argument})" if " " in argument and argument[-1] != "²" else argument for argument in arguments
-        ]
-        return f" {_INFIX[expression.function]} ".join(sides)[:_SYMBOLS]
-    return f"{expression.function}({', '.join(arguments)})"[:_SYMBOLS]
+        return _constant(expression.value)
+    return _called(expression)[:_SYMBOLS]
+
+
+def _name(name: str) -> str:
+    if name.startswith(UNREAD_PREFIX):
+        return f"{name.removeprefix(UNREAD_PREFIX)} could not be read"
+    made = _MADE.fullmatch(name)
+    if made is None:
+        return name
+    return "an expression" if made[1] in _UNNAMED else f"{made[1]}(…)"
+
+
+def _constant(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return f"'{value}'"
+    return f"DATE '{value}'" if isinstance(value, datetime.date) else f"{value}"
+
+
+def _called(expression: Call) -> str:
+    function, arguments = expression.function, expression.arguments
+    if (present := _present(expression)) is not None:
+        return f"{_side(present)} IS NOT NULL"
+    if function == "multiply" and arguments[0] == arguments[-1]:
+        return f"({_written(arguments[0])})²"
+    if function == "case":
+        return _case([_written(argument) for argument in arguments])
+    sides = [_side(argument) for argument in arguments]
+    if function == "in":
+        return f"{sides[0]} IN ({', '.join(map(_written, arguments[1:]))})"
+    if function in _INFIX and (len(arguments) == 2 or function in ("and", "or")):
+        return f" {_INFIX[function]} ".join(sides)
+    if function in _FORMS:
+        return _FORMS[function].format(*sides)
+    return f"{function}({', '.join(map(_written, arguments))})"
+
+
+def _side(argument: Expression) -> str:
+    """A part of a larger expression, in brackets where it has several parts itself."""
+    text = _written(argument)
+    plain = isinstance(argument, Literal) or " " not in text or text[-1] in "²)"
+    return text if plain and not text.startswith("-") else f"({text})"
+
+
+def _case(parts: list[str]) -> str:
+    pairs = zip(parts[::2], parts[1::2], strict=False)
+    branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+    rest = f" ELSE {parts[-1]}" if len(parts) % 2 and parts[-1] != "NULL" else ""
+    return f"CASE {branches}{rest} END"
+
+
+def _present(expression: Call) -> Expression | None:
+    """What an expression asks to be there: not missing, and of numbers that they are not endless."""
+    first, *rest = expression.arguments
+    if not isinstance(first, Call):
+        return None
+    is_there = expression.function == "not" and first.function == "is_null"
+    is_finite = expression.function == "less_equal" and first.function == "abs" and rest == [_GREATEST]
+    return first.arguments[0] if is_there or is_finite else None

@@ -26,7 +26,7 @@ __all__ = ["PricedTouched", "Share", "Touched", "touched_of"]
 _ROWS, _OUTSIDE, _GROUPS, _CUT, _TOTAL = "rows", "outside", "groups", "cut", "total"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Share:
     """A part of the units, with an interval for the noise."""
 
@@ -36,6 +36,9 @@ class Share:
 
     def __str__(self) -> str:
         return f"{self.share:.1%} ({self.low:.1%} to {self.high:.1%})"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from sfumato.mechanisms import AdaptiveSelection
-from sfumato.plan.expressions.written import written
+from sfumato.plan.expressions.written import written, written_argument, written_rows
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.questions.aggregates import Estimator, Linear
@@ -56,7 +56,8 @@ def figure(value: float) -> str:
 
 def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
     """What is read, in a few words."""
-    name = "" if measurement.argument is None else written(measurement.argument)
+    argument = measurement.argument
+    name = "" if argument is None else written_argument(argument)
     match measurement.kind:
         case "rows":
             return "number of rows"
@@ -64,7 +65,8 @@ def measurement_in_words(measurement: Measurement, unit: PrivacyUnit) -> str:
             return f"number of {unit.column}" if unit.column else "number of rows"
         case "present":
             anyone = measurement.per == "total" and measurement.upper == 1
-            return f"number of {unit.column} with {name}" if anyone else f"number of rows with {name}"
+            rows = "rows" if argument is None else written_rows(argument)
+            return f"number of {unit.column} with {name}" if anyone else f"number of {rows}"
         case "values":
             return f"number of values of {name}"
         case "cells":

@@ -8,13 +8,14 @@ import numpy as np
 
 from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
+from sfumato.plan.questions.laddered import Laddered
 from sfumato.plan.questions.likely import Goal, Tables
 
 __all__ = ["Declared"]
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+@dataclass(frozen=True, slots=True, repr=False)
+class Declared(Laddered):
     """How many units have how many rows at most, as the steward declares.
 
     It serves as a `Profile` does, and what follows from it holds for tables that keep it: no more units have
@@ -37,6 +38,16 @@ class Declared:
         """The profile with these units up to each number of rows."""
         rungs = tuple(sorted(profile))
         return cls(rungs, tuple(profile[rung] for rung in rungs))
+
+    @property
+    def counted(self) -> str:  # type: ignore[override]
+        """What units have so many of."""
+        return "rows"
+
+    @property
+    def holds(self) -> str:
+        """What the numbers promise."""
+        return "Declared, without noise: at most so many."
 
     @property
     def ceiling(self) -> int:

@@ -20,6 +20,7 @@ from sfumato.plan.expressions.normal import normal
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.intervals.sums import width_of_sum
+from sfumato.plan.questions.laddered import Laddered
 from sfumato.plan.questions.likely import Goal, Tables, likely_tables
 from sfumato.plan.questions.nodes import (
     AggregateCall,
@@ -110,8 +111,8 @@ def profile_question(table: Readable, ceiling: int, keys: Sequence[Expression] =
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Profile:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Profile(Laddered):
     """Noisy numbers of units and of their rows in the cells of a ladder; all of this is post-processing.
 
     Attributes:
@@ -119,15 +120,24 @@ class Profile:
         units: How many units are in each cell, with noise.
         rows: How many rows these have, with noise.
         noise: Of each number of units; of each number of rows, once for each row of the cell's upper end.
+        counted: What units have so many of: rows, or groups.
     """
 
     rungs: tuple[int, ...]
     units: Floats
     rows: Floats
     noise: tuple[Noise, Noise]
+    counted: str = "rows"
 
     @classmethod
-    def of(cls, ceiling: int, units: ArrayLike, weighted: ArrayLike, noises: Sequence[Noise]) -> Profile:
+    def of(
+        cls,
+        ceiling: int,
+        units: ArrayLike,
+        weighted: ArrayLike,
+        noises: Sequence[Noise],
+        counted: str = "rows",
+    ) -> Profile:
         """The profile from what was measured.
 
         Args:
@@ -135,13 +145,14 @@ class Profile:
             units: Of each cell.
             weighted: The weighted rows of each cell.
             noises: Of both.
+            counted: What they are numbers of: rows, or groups.
         """
         rungs = ladder(ceiling)
         rows = np.asarray(weighted, dtype=np.float64) / [WEIGHT // rung for rung in rungs]
-        counted, summed = noises
+        single, summed = noises
         coarse = (1 + 2 * ceiling / WEIGHT) / WEIGHT  # 1/⌊W/u⌋ ≤ u/W·(1 + 2u/W)
         spread = Noise(summed.law, summed.scale * coarse, summed.slack * coarse)
-        return cls(rungs, np.asarray(units, dtype=np.float64), rows, (counted, spread))
+        return cls(rungs, np.asarray(units, dtype=np.float64), rows, (single, spread), counted)
 
     @property
     def ceiling(self) -> int:

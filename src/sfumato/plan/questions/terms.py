@@ -16,11 +16,12 @@ from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, cal
 from sfumato.plan.questions.accessors import Dates, Texts
 from sfumato.plan.questions.nodes import AggregateCall, AggregateName
 
-__all__ = ["Agg", "Col", "col", "expression_of", "level_of", "one", "two"]
+__all__ = ["Agg", "Col", "col", "expression_of", "level_of", "one", "shorter_level", "two"]
 
 Name: TypeAlias = str  # in a class with a method `str`
 Value: TypeAlias = "Col | bool | int | float | str | datetime.date | None"
 
+_FINEST: Final = 2**30  # denominators of levels that quantiles are selected at: `mechanisms._ranks.FINEST`
 _KINDS: Final = {
     **dict.fromkeys((int, "int", "integer"), "to_integer"),
     **dict.fromkeys((float, "float", "double"), "to_float"),
@@ -368,12 +369,22 @@ def level_of(level: Rational) -> Fraction:
     """The level of a quantile.
 
     Raises:
-        InvalidParameter: unless 0 ≤ level ≤ 1.
+        InvalidParameter: unless 0 ≤ level ≤ 1, in nine digits.
     """
     exact = as_fraction(level, "level")
     if not 0 <= exact <= 1:
         raise InvalidParameter(f"The level of a quantile must lie between 0 and 1, not {show(exact)}.")
+    if (nearest := shorter_level(exact)) is not None:
+        raise InvalidParameter(f"The level of a quantile has at most nine digits: write {nearest}.")
     return exact
+
+
+def shorter_level(level: Fraction) -> str | None:
+    """The nearest level that can be asked for, where this one has too many digits."""
+    if level.denominator <= _FINEST:
+        return None
+    digits = min(max(round(level * 10**9), 1), 10**9 - 1)
+    return f"0.{digits:09}".rstrip("0")
 
 
 def one(function: AggregateName, argument: str | Col | None) -> Agg:

@@ -14,6 +14,7 @@ from sfumato.plan.expressions.names import in_sql
 from sfumato.plan.expressions.tree import Expression, Literal, call, literal
 from sfumato.plan.questions.aggregates import Statistic, statistic, statistics
 from sfumato.plan.questions.nodes import AggregateCall
+from sfumato.plan.questions.terms import shorter_level
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 
@@ -215,6 +216,8 @@ def _level(node: exp.Expr) -> Fraction:
     level = _number(node)
     if level is None or not 0 <= level <= 1:
         raise refuse("The level of a quantile must be a number between 0 and 1.", "Write 0.5 for the median.")
+    if (nearest := shorter_level(level)) is not None:
+        raise refuse("The level of a quantile has at most nine digits.", f"Write {nearest}.")
     return level
 
 

@@ -87,11 +87,19 @@ def _parse(select: exp.Select, tables: Known, *, strict: bool) -> Plan:
         raise refused(SUBQUERIES["public"])
     with scope.relation.in_words():
         columns = selected(select, scope)
-    check_aggregated(select, columns, scope)
+    check_aggregated(select, columns, scope, lambda text: _is_accepted(text, tables))
     with scope.relation.in_words():
         plan = only_used(_plan(select, columns, scope, levels), tables)
         plan.check(strict=strict)
         return plan
+
+
+def _is_accepted(text: str, tables: Known) -> bool:
+    try:
+        parse(text, tables)
+    except QueryRefused:
+        return False
+    return True
 
 
 def _plan(select: exp.Select, columns: list[tuple[str, exp.Expr]], scope: Scope, levels: Levels) -> Plan:

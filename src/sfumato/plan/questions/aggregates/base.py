@@ -20,7 +20,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Expression
-from sfumato.plan.expressions.written import written
+from sfumato.plan.expressions.written import written_argument
 from sfumato.plan.intervals.forms import Floats
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.bounding import Bounding, Scope
@@ -273,7 +273,7 @@ def argument_of(call: AggregateCall, columns: Mapping[str, Facts]) -> Expression
 
 def arguments_of(call: AggregateCall) -> str:
     """What an aggregate is over, in words, with the bounds that the question gives for each row."""
-    names = [written(part, 30) for part in (call.argument, call.other) if part is not None]
+    names = [written_argument(part) for part in (call.argument, call.other) if part is not None]
     held_in = f" held in {_ends_of(call)}" if call.bounds is not None and call.bounds[0] == "row" else ""
     return " and ".join(names) + held_in
 

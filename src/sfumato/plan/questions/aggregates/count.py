@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Literal as Constant
 from sfumato.plan.expressions.tree import call, literal
+from sfumato.plan.expressions.written import written_rows
 from sfumato.plan.questions.aggregates.base import (
     Linear,
     Part,
@@ -62,7 +63,7 @@ class Count(Statistic):
     def what(self, call: AggregateCall, scope: Scope, bounding: Bounding) -> str:
         """Rows; or units, where a unit's rows in a group count as one."""
         if call.argument is not None:
-            return f"rows with {arguments_of(call)}"
+            return written_rows(call.argument)
         units = scope.unit.column is not None and call.bounds is None and bounding.once(scope)
         return f"distinct {scope.whose}, not rows" if units else "rows"
 

@@ -1,0 +1,46 @@
+"""Expressions in heads and messages are words of SQL, whatever they are made of."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import sqlglot
+
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.expressions.written import written, written_argument, written_rows
+from sfumato.sql.read.relation import called_after
+
+AGE, DAY = Column("age"), Column("day")
+NULL = literal(None)
+OLD = call("greater", AGE, literal(60))
+INNER = ("to_", "trunc_", "_days", "_months", "is_", "int_divide", "negate", "append", "case(", "in(", "not(")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_written_as_sql(name):
+    least = max(FUNCTIONS[name].arity[0], 2 if name in ("case", "in") else 1)
+    parts = (call("add", AGE, literal(1)), DAY, literal("x"), OLD, literal(datetime.date(2024, 1, 2)), NULL)
+    for expression in (call(name, *parts[:least]), call(name, *parts[1 : least + 1])):
+        for text in (written(expression, 300), written(call("equal", expression, AGE), 300)):
+            assert not any(word in text for word in INNER), text
+            sqlglot.parse_one(text.replace("²", ""), dialect="duckdb")
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (call("case", OLD, literal(1), NULL), "rows where age > 60"),
+        (call("case", OLD, DAY, NULL), "rows with day where age > 60"),
+        (call("case", OLD, literal(1), literal(0)), "rows with CASE WHEN age > 60 THEN 1 ELSE 0 END"),
+        (call("not", call("is_null", AGE)), "rows with age IS NOT NULL"),
+        (call("less_equal", call("abs", AGE), literal(1e308)), "rows with age IS NOT NULL"),
+        (Column(called_after("row number", ["a"])), "rows with row number(…)"),
+        (Column(called_after("expression", ["a"])), "rows with an expression"),
+        (Column("sfumato unread day"), "rows with day could not be read"),
+    ],
+)
+def test_what_is_counted_is_said_in_words(expression, words):
+    assert written_rows(expression) == words
+    assert written_rows(expression).removeprefix("rows with ") in (words, written_argument(expression))
