@@ -121,6 +121,7 @@ class FileAnchor:
 
     def __init__(self, path: Path, chain: Chain) -> None:
         self.path, self._chain = path, chain
+        self._seen: tuple[bytes, _Found] | None = None  # the last content, and what it holds
 
     def read(self) -> Held | None:
         """What the file holds."""
@@ -164,6 +165,9 @@ class FileAnchor:
             return None
         except OSError as wrong:
             raise unusable("read", self.path, wrong) from None
+        seen = self._seen
+        if seen is not None and seen[0] == content:
+            return seen[1]
         slots = slots_of(content)
         found = self._whole(content) if slots is None else self._newest(slots)
         if found is None:
@@ -171,6 +175,7 @@ class FileAnchor:
                 f"{self.path.name} is not the anchor of this ledger, or was changed: put the latest back, or "
                 "let the steward adopt the ledger as it stands: sfumato ledger adopt --reason …"
             )
+        self._seen = content, found
         return found
 
     def _newest(self, slots: tuple[bytes, bytes]) -> _Found | None:

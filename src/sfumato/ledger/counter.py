@@ -211,15 +211,25 @@ class Counter:
             return count_read(draft, account, analyst_of(reader, account), debit)
 
     def _recall(
-        self, dataset: str, fingerprint: str, analyst: str | None, *, others: bool
+        self, dataset: str, fingerprint: str, analyst: str | None, *, others: bool, asks: bool = False
     ) -> list[tuple[Receipt, bytes]]:
-        """The answers that are open to a reader, or those that are not."""
+        """The answers that are open to a reader, or those that are not.
+
+        Args:
+            dataset: its name.
+            fingerprint: of the question.
+            analyst: who reads.
+            others: whether those that are not open to them.
+            asks: whether to refuse who may no longer ask, as a counter always does.
+        """
         reader = self.whose(analyst)
-        if self._analyst is not None:
-            self._refuse_closed(dataset, None)
+        if others and reader is None:
+            return []  # all are open to nobody in particular
         journal = self._journal
         with journal.reading() as book:
             account = account_of(book, dataset)
+            if asks or self._analyst is not None:
+                account.refuse_closed(analyst_of(reader, account))
             return [
                 (Receipt.of(answer.debit), journal.kept.payload(answer))
                 for answer in journal.kept.about(account.name, text(fingerprint, "fingerprint"))

@@ -20,6 +20,7 @@ __all__ = ["SQLite"]
 
 _SYNCED, _QUICK = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 _PATIENCE = 60.0  # seconds that one process waits for the others
+_PAUSE = 0.001  # seconds between two looks, a small part of what one of them takes
 # A connection must not be closed in a process that was forked after it was opened; so it is kept for ever.
 _abandoned: list[sqlite3.Connection] = []
 
@@ -131,7 +132,18 @@ class SQLite(Store):
         if synced != self._synced:
             self.execute(_SYNCED if synced else _QUICK)  # refused within a transaction
             self._synced = synced
-        self.execute("BEGIN IMMEDIATE")
+        self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Begin, looking again and again: SQLite itself would sleep longer and longer, up to .1 s."""
+        patience = time.monotonic() + _PATIENCE
+        self.execute("PRAGMA busy_timeout = 0")
+        try:
+            with self._readable():
+                while not _begun(self._connection, time.monotonic() > patience):
+                    time.sleep(_PAUSE)
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE:.0f}")
 
     def commit(self) -> None:
         """Makes everything since `begin` durable, where that was wanted."""
@@ -176,6 +188,17 @@ class SQLite(Store):
         if self._open is not None:
             _abandoned.append(self._open)
             self._open = None
+
+
+def _begun(connection: sqlite3.Connection, last: bool) -> bool:
+    """Whether this connection may append now; the last time it looks, that it may not is an error."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as busy:
+        if last or busy.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
 
 
 def _into_wal(connection: sqlite3.Connection) -> str:

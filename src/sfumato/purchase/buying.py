@@ -119,8 +119,7 @@ def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> B
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
-    check_access(ledger, wanted.dataset, analyst)
-    kept = ledger.recall(wanted.dataset, wanted.fingerprint, analyst)
+    kept = ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=False, asks=True)
     return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
 
 
